@@ -28,6 +28,9 @@ test                      | tests on XFS are skipped              | mkfs.xfs    
 test                      | tests on Btrfs are skipped            | mkfs.btrfs         | btrfs-progs
 test                      | tests on F2FS are skipped             | mkfs.f2fs          | f2fs-tools
 test                      | tests of md arrays are skipped        | mdadm              | mdadm
+test                      | tests of LVM as a layer are skipped   | vgcreate           | lvm2
+test                      | tests of dm-crypt are skipped         | cryptsetup         | cryptsetup-bin
+test                      | a test of dropped writes is skipped   | dmsetup            | dmsetup
 test                      | tests on NVMe drives are skipped      | qemu-system-x86_64 | qemu-system-x86
 test                      | tests on NVMe drives are skipped      | busybox            | busybox-static
 test                      | tests on NVMe drives are skipped      | modprobe           | kmod

@@ -27,6 +27,7 @@ machine  | the rest in the virtual machine: VFIO, RocksDB, power cuts, the scree
 devices  | loop devices, with 50 kills                                                        | $ scripts/test.sh devices
 gate     | the program on files and simulated devices                                         | gate
 series   | how often verdicts err, on the whole of the made series                             | $ cargo test --locked --lib -- --nocapture estimate turn_figures duel
+turns    | equal settings on a loop device: how often ledger and duel call them different      | $ env TURNS=60/10/3 cargo test --locked --test devices -- --nocapture turns::
 hlog     | latency.hlog as the tools of HdrHistogram read it, in Java and Python              | $ scripts/hlog.sh
 fuzz     | readers of files, fuzzed for up to ten minutes each                                | $ scripts/fuzz.sh
 dist     | the files of a release, and that each starts where it should                       | $ scripts/dist.sh

@@ -100,7 +100,7 @@ pub mod load {
 
     pub mod kv {
         pub use crate::load::kv::acks::Acks;
-        pub use crate::load::kv::dataset::Place;
+        pub use crate::load::kv::dataset::DatabaseFolder;
     }
 
     pub mod nvme {
@@ -132,6 +132,10 @@ pub mod load {
 }
 
 pub mod meter {
+    pub mod window {
+        pub use crate::meter::window::LedgerLine;
+    }
+
     pub mod source {
         pub use crate::meter::source::{Delta, Source};
     }
@@ -142,6 +146,11 @@ pub mod printable {
 }
 
 pub mod runs {
+    pub mod duel {
+        pub use crate::runs::duel::report::{DuelRow, Report, Verdict};
+        pub use crate::runs::duel::{Figure, Spec};
+    }
+
     pub mod record {
         pub use crate::runs::record::Recording;
     }
@@ -152,7 +161,7 @@ pub mod runs {
 
     pub mod session {
         pub use crate::runs::session::{
-            Advance, Attendant, Command, Event, Options, Phase, PlanShown, Progress, Session, Wanted,
+            Advance, Attendant, Command, Duel, Event, Options, Phase, PlanShown, Progress, Session, Wanted,
             raise_thread_priority,
         };
 

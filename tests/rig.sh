@@ -37,7 +37,8 @@ set -euo pipefail
 
 # What the guest's first stage loads, and what its programs may load.
 readonly BOOT_MODULES=(virtio_pci virtio_console 9pnet_virtio 9p overlay)
-readonly ALL_MODULES=("${BOOT_MODULES[@]}" nvme loop raid0 raid1 raid10 raid456 ext4 xfs btrfs f2fs)
+readonly ALL_MODULES=("${BOOT_MODULES[@]}" nvme loop raid0 raid1 raid10 raid456 ext4 xfs btrfs f2fs
+    dm-mod dm-crypt dm-flakey dm-log-writes)
 readonly TOOLS='qemu-system-x86_64=qemu-system-x86 busybox=busybox-static modprobe=kmod depmod=kmod
     xz=xz-utils script=bsdutils'
 # How long a kernel may take to say its first word under KVM.

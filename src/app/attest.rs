@@ -15,7 +15,7 @@ use crate::held_folder::HeldFolder;
 use crate::host::{Facts, Trusting, refuse_exchangeable};
 use crate::printable::Shown as _;
 use crate::runs::attest::{
-    Attester, Bundle, Check, Extent, Ground, Outcome, Verdict, attest, default_folder, settings_of,
+    Attester, Bundle, Check, CheckedOn, Extent, Outcome, Verdict, attest, default_folder, settings_of,
 };
 use crate::runs::session::{Advance, Attendant, Options, PlanShown, Progress as Filling, Wanted, plan_shown};
 use crate::stack::system_folder::refuse_system_folder;
@@ -27,11 +27,11 @@ const BUNDLE: &str = "attest.json";
 
 /// Runs the command.
 pub fn run(args: &AttestArgs) -> Result<()> {
-    let ground = ground(args)?;
+    let on = checked_on(args)?;
     let extent = if args.quick { Extent::Quick } else { Extent::Full };
     let facts = facts();
     if args.dry_run {
-        return dry_run(&ground, extent, &facts, args.output.json);
+        return dry_run(&on, extent, &facts, args.output.json);
     }
     // Before minutes are spent.
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(BUNDLE));
@@ -41,7 +41,7 @@ pub fn run(args: &AttestArgs) -> Result<()> {
     let options = Options { destroy, ..Options::default() };
     let progress = Progress::new(stderr(), stderr().is_terminal(), None);
     let mut shown = Shown { watcher: Watcher { progress, interrupts: &interrupts } };
-    let bundle = attest(&ground, extent, options, facts, &mut shown, &|| interrupts.count());
+    let bundle = attest(&on, extent, options, facts, &mut shown, &|| interrupts.count());
     shown.watcher.progress.done();
     let bundle = bundle?;
     write(&folder, &out, &bundle)?;
@@ -57,11 +57,11 @@ pub fn run(args: &AttestArgs) -> Result<()> {
     }
 }
 
-fn ground(args: &AttestArgs) -> Result<Ground> {
+fn checked_on(args: &AttestArgs) -> Result<CheckedOn> {
     if args.devices.is_empty() {
-        return Ok(Ground::Files(args.files.clone().map_or_else(default_folder, Ok)?));
+        return Ok(CheckedOn::Files(args.files.clone().map_or_else(default_folder, Ok)?));
     }
-    Ok(Ground::Devices(args.devices.clone(), default_folder()?))
+    Ok(CheckedOn::Devices(args.devices.clone(), default_folder()?))
 }
 
 /// The folder of the bundle, in which there is no such file yet.
@@ -92,11 +92,11 @@ fn write(folder: &HeldFolder, out: &Path, bundle: &Bundle) -> Result<()> {
 }
 
 /// Prints what the target takes, and does nothing.
-fn dry_run(ground: &Ground, extent: Extent, facts: &Arc<Facts>, json: bool) -> Result<()> {
-    let folder = match ground {
-        Ground::Files(dir) | Ground::Devices(_, dir) => dir.join("attest-…"),
+fn dry_run(on: &CheckedOn, extent: Extent, facts: &Arc<Facts>, json: bool) -> Result<()> {
+    let folder = match on {
+        CheckedOn::Files(dir) | CheckedOn::Devices(_, dir) => dir.join("attest-…"),
     };
-    let plan = plan_shown(&settings_of(ground, &folder, extent, facts)?, facts)?;
+    let plan = plan_shown(&settings_of(on, &folder, extent, facts)?, facts)?;
     if json { print_json(&report::PlanFile::from(&plan)) } else { print(&report::plan(&plan)) }
 }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::printable;
 use crate::runs::record::SUMMARY_SCHEMA;
 use crate::ui::cli::{self, Cli, Cmd};
-use crate::ui::help::{self, Place};
+use crate::ui::help::{self, TextOutput};
 
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
@@ -101,7 +101,7 @@ fn dispatch(cli: Cli) -> Result<()> {
 
 /// `stacktune help`.
 fn explain(topic: Option<&str>) -> Result<()> {
-    let text = cli::explain(topic, Place::stdout())?;
+    let text = cli::explain(topic, TextOutput::stdout())?;
     print_with(|out| help::page(&text, out))
 }
 

@@ -1,20 +1,38 @@
-//! `record --duel`: two values of a knob in one run.
+//! `record --duel`: two values of a knob, in one run or on storage that is built for each block.
 
+use std::io::{IsTerminal, stderr};
 use std::path::Path;
+use std::sync::Arc;
 
 use rand::RngExt as _;
+use serde::Serialize;
 
-use super::output::{print, print_json};
+use super::inputs::options;
+use super::output::{eprint_line, print, print_json};
+use super::signals::Interrupts;
+use super::watcher::{Watcher as Screen, verify};
 use crate::error::{Error, Result};
-use crate::runs::duel::Spec;
-use crate::runs::session::Duel;
+use crate::host::Facts;
+use crate::runs::build_duel::{self, Around, BuildDuel, Ended};
+use crate::runs::duel::{Begins, Report, Spec};
+use crate::runs::session::{Advance, Attendant, Duel, Event, Options, PlanShown, Progress as Filling};
+use crate::runs::session::{Session, Sides, Wanted};
 use crate::settings::Settings;
 use crate::settings::knobs;
-use crate::ui::cli::{DuelArgs, parse_set};
-use crate::ui::report;
+use crate::ui::cli::{DuelArgs, RecordArgs, parse_set};
+use crate::ui::report::{self, PlanFile, Progress};
 
-/// The duel that the command line asks for, if it does; the settings then begin with its first value.
-pub(super) fn asked(args: &DuelArgs, settings: &mut Settings) -> Result<Option<Duel>> {
+/// A duel that the command line asks for.
+#[derive(Debug)]
+pub(super) enum Asked {
+    /// In one run, whose settings begin with the first value.
+    InRun(Box<Duel>),
+    /// On storage that is built for each block.
+    Builds(Box<(Spec, Sides)>),
+}
+
+/// The duel that the command line asks for, if it does; the settings of a single run then begin with its first value.
+pub(super) fn asked(args: &DuelArgs, settings: &mut Settings) -> Result<Option<Asked>> {
     let Some(asked) = &args.duel else { return Ok(None) };
     let wrong = |what: &str| {
         let error = Error::input(format!("--duel {asked}: {what}"));
@@ -32,15 +50,137 @@ pub(super) fn asked(args: &DuelArgs, settings: &mut Settings) -> Result<Option<D
         seed: args.duel_seed.unwrap_or_else(|| rand::rng().random_range(0..1 << 32)),
     };
     let named = |error: Error| Error { what: format!("--duel {asked}: {}", error.what), ..error };
+    let sides = Sides::of(&spec, settings).map_err(named)?;
+    if sides.begins == Begins::Built {
+        return Ok(Some(Asked::Builds(Box::new((spec, sides)))));
+    }
     let duel = Duel::new(spec, settings).map_err(named)?;
     let (knob, first) = duel.first();
     knob.set(settings, first.clone());
-    Ok(Some(duel))
+    Ok(Some(Asked::InRun(Box::new(duel))))
 }
 
 /// Writes a duel down beside its recording, and prints it.
-pub(super) fn finish(duel: &Duel, out: &Path, json: bool) -> Result<()> {
-    let found = duel.report();
+pub(super) fn finish(found: &Report, out: &Path, json: bool) -> Result<()> {
     found.write(out)?;
-    if json { print_json(&found) } else { print(&report::duel(&found)) }
+    if json { print_json(found) } else { print(&report::duel(found)) }
+}
+
+/// What `--dry-run --json` prints of a duel that builds.
+#[derive(Debug, Serialize)]
+struct OutlookFile<'a> {
+    /// Of each value.
+    plans: [PlanFile<'a>; 2],
+    builds_min: usize,
+    builds_max: usize,
+    /// Of the fewest builds, the load's writes left out; null if unknown.
+    writes_bytes: Option<u64>,
+    /// Of the fewest builds, estimated from the last time; null if unknown.
+    estimated_build_s: Option<f64>,
+    load_s: f64,
+    wear: Vec<String>,
+}
+
+/// Fights a duel on storage that is built for each block.
+pub(super) fn build_and_fight(
+    args: &RecordArgs,
+    (spec, sides): (Spec, Sides),
+    facts: &Arc<Facts>,
+    interrupts: &Interrupts,
+) -> Result<()> {
+    if args.keep {
+        let what = "--keep: a duel builds for each block, so that no stack stays";
+        return Err(Error::input(what).hint("leave --keep out"));
+    }
+    let options = options(&args.run, &sides.settings[0], false);
+    let mut duel = BuildDuel::new(spec, sides, facts)?;
+    if args.dry_run {
+        return dry_run(&duel, args.output.json);
+    }
+    let options = Options { warmup: args.warmup.unwrap_or_default(), ..options };
+    // What uses a drive changes with each build; the rest does not.
+    let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(**facts).clone() });
+    let out = args.out.clone().unwrap_or_default();
+    report::duel_cost(duel.cost()).lines().for_each(|line| eprint_line(&format!("stacktune: {line}")));
+    let mut watcher = Watcher {
+        screen: Screen { progress: Progress::new(stderr(), stderr().is_terminal(), None), interrupts },
+        verifies: args.verify,
+    };
+    let around = Around { options: &options, facts: &look, interrupts: &|| interrupts.count() };
+    let fought = duel.fight(&out, &around, &mut watcher);
+    watcher.screen.progress.done();
+    // Whatever was measured is kept; a duel that was refused has made no folder.
+    let found = duel.report();
+    if out.is_dir() && (fought.is_ok() || !found.pairs.is_empty()) {
+        finish(&found, &out, args.output.json)?;
+    }
+    match fought? {
+        Ended::Over => Ok(()),
+        Ended::Interrupted => {
+            Err(Error::interrupted("interrupted: duel.json has the pairs that were measured"))
+        }
+    }
+}
+
+/// Prints what both values' builds do and what the whole costs, and does nothing.
+fn dry_run(duel: &BuildDuel, json: bool) -> Result<()> {
+    let (plans, cost, values) = (duel.plans(), duel.cost(), duel.report().values);
+    if json {
+        return print_json(&OutlookFile {
+            plans: plans.each_ref().map(PlanFile::from),
+            builds_min: cost.builds,
+            builds_max: cost.builds_max,
+            writes_bytes: cost.writes_bytes,
+            estimated_build_s: cost.build_time.map(|time| time.as_secs_f64()),
+            load_s: cost.load_time.as_secs_f64(),
+            wear: report::wear(&cost.wear),
+        });
+    }
+    let of = |(side, plan): (usize, &PlanShown)| {
+        format!("{}, {}\n{}\n", ["A", "B"][side], values[side], report::plan(plan))
+    };
+    let texts: String = plans.iter().enumerate().map(of).collect();
+    print(&format!("{texts}{}", report::duel_cost(cost)))
+}
+
+/// Shows the progress on standard error.
+struct Watcher<'a> {
+    screen: Screen<'a>,
+    verifies: bool,
+}
+
+impl build_duel::Watcher for Watcher<'_> {
+    fn block(&mut self, what: &str) {
+        self.screen.notice(what);
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.screen.watch(event);
+    }
+
+    fn recorded(&mut self, session: &Session) -> Result<()> {
+        if self.verifies { verify(session, &mut self.screen) } else { Ok(()) }
+    }
+}
+
+impl Attendant for Watcher<'_> {
+    fn progress(&mut self, progress: Filling) -> bool {
+        self.screen.progress(progress)
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.screen.notice(text);
+    }
+
+    fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>> {
+        self.screen.consent(wanted)
+    }
+
+    fn plan(&mut self, plan: PlanShown) -> Option<Vec<String>> {
+        self.screen.plan(plan)
+    }
+
+    fn step(&mut self, advance: &Advance) -> bool {
+        self.screen.step(advance)
+    }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::session::Options;
-use crate::settings::Profile;
 use crate::settings::profile::{Store, builtin};
+use crate::settings::{Profile, Settings};
 use crate::ui::cli::{self, RunArgs};
 
 /// The profile that is opened without a name.
@@ -43,10 +43,11 @@ fn hint_at_command(name: &str, error: Error) -> Error {
 }
 
 /// How a command runs a profile, before what is its own.
-pub fn options(run: &RunArgs, demo: bool) -> Options {
+pub fn options(run: &RunArgs, settings: &Settings, demo: bool) -> Options {
     Options {
         read_only: run.read_only,
         destroy: run.destroy.iter().map(|path| path.display().to_string()).collect(),
+        commands: if run.allow_commands { settings.stack.by_commands.clone() } else { Vec::new() },
         fallbacks: demo,
         warmup: Duration::ZERO,
         written_bytes: Arc::default(),

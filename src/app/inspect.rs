@@ -10,13 +10,14 @@ use crate::error::{Error, Result};
 use crate::host::{Facts, OtherLoad, Trusting, make_own_folder};
 use crate::load::calibrate as calibration;
 use crate::printable;
+use crate::runs::build_duel::is_duel_of_builds;
 use crate::runs::record::Recording;
-use crate::runs::session::{Preflight, preflight};
+use crate::runs::session::{Preflight, layers_noted, preflight};
 use crate::runs::sweep::{Folder, is_sweep};
 use crate::settings::Settings;
 use crate::settings::knobs::Conditions;
 use crate::settings::profile::{Source, Store, Sweep};
-use crate::ui::report::{self, Shown, SweepShown, profiles::Row};
+use crate::ui::report::{self, Shown, SweepShown, profiles::ProfileRow};
 
 /// How long each kind of load is measured.
 const CALIBRATION_TIME: Duration = Duration::from_millis(500);
@@ -34,7 +35,7 @@ pub fn show(dir: &Path, json: bool) -> Result<()> {
         let shown = SweepShown::of(&Folder::read(dir)?);
         return if json { print_json(&shown) } else { print(&report::sweep(&shown)) };
     }
-    let recording = Recording::open(dir)?;
+    let recording = single(dir)?;
     if json { print_json(&Shown::of(&recording)) } else { print(&report::show(&recording)) }
 }
 
@@ -44,16 +45,21 @@ pub fn show_over_time(dir: &Path, json: bool) -> Result<()> {
     if json { print_json(&over_time) } else { print(&over_time.to_string()) }
 }
 
-/// A recording; a sweep has many.
+/// A recording; a sweep has many, and so has a duel for whose blocks the storage was built.
 fn single(dir: &Path) -> Result<Recording> {
-    if !is_sweep(dir) {
+    let is_duel = is_duel_of_builds(dir);
+    if !is_sweep(dir) && !is_duel {
         return Recording::open(dir);
     }
     let runs = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let first = runs.filter(|path| path.is_dir()).min();
     let such = first.map_or_else(String::new, |run| format!(", such as {}", printable::path(&run)));
-    let what = format!("{} holds a sweep", printable::path(dir));
-    Err(Error::input(what).hint(format!("give one of its runs{such}")))
+    let (dir, blocks) = (printable::path(dir), "give the recording of one of its blocks");
+    if is_duel {
+        let what = format!("{dir} holds a duel: duel.json has its verdict and all pairs");
+        return Err(Error::input(what).hint(format!("{blocks}{such}")));
+    }
+    Err(Error::input(format!("{dir} holds a sweep")).hint(format!("give one of its runs{such}")))
 }
 
 /// `stacktune compare`.
@@ -88,7 +94,7 @@ pub fn knobs(json: bool) -> Result<()> {
 
 /// `stacktune profiles`.
 pub fn profiles(json: bool) -> Result<()> {
-    let row = |entry: crate::settings::profile::Entry| Row {
+    let row = |entry: crate::settings::profile::Entry| ProfileRow {
         steps: entry.steps,
         about: entry.error.map_or(entry.about, |error| format!("broken: {error}")),
         name: entry.name,
@@ -123,18 +129,23 @@ pub fn calibrate(json: bool) -> Result<()> {
     }
     let mut text = String::from(
         "CPU time of this process per I/O, on a file of 64 MiB in the page cache\n\n\
-         interface  how                                 CPU ns  user ns  system ns      I/O/s\n",
+         interface  how                                 CPU ns  user ns  system ns      I/O/s  × unpaced\n",
     );
     let resolved =
         |ns: Option<f64>| ns.map_or_else(|| crate::ui::text::NONE.to_owned(), |ns| format!("{ns:.0}"));
     for cost in costs {
         let (cpu, user, system) = (cost.cpu_ns, resolved(cost.user_ns), resolved(cost.system_ns));
+        let over = cost.over_unpaced.map_or_else(String::new, |over| format!(" {over:>10.2}"));
         let _ = writeln!(
             text,
-            "{:<10} {:<33} {cpu:>7.0} {user:>8} {system:>10} {:>10.0}",
+            "{:<10} {:<33} {cpu:>7.0} {user:>8} {system:>10} {:>10.0}{over}",
             cost.interface, cost.how, cost.iops
         );
     }
+    text.push_str(
+        "\nA class with a rate adds a sleep to the intended starts that share one: 6 at 100,000 per second and\n\
+         run.pace = 50us. A longer run.pace costs less, and adds up to its length to the response latency.\n",
+    );
     print(&text)
 }
 
@@ -181,10 +192,13 @@ pub fn check(profile: &str, sets: &[String]) -> Result<()> {
     let Preflight { problems, notes, .. } = preflight(&settings, demo, &facts);
     if problems.is_empty() {
         let mut text = format!("{}: this host can run all of it\n", settings.name);
-        notes.iter().for_each(|note| _ = writeln!(text, "  note: {note}"));
+        notes.iter().for_each(|note| _ = writeln!(text, "  note: {}", note.replace('\n', "\n    ")));
         return print(&text);
     }
-    let problems: Vec<_> = problems.iter().map(|problem| problem.replace('\n', "\n  ")).collect();
+    // Whoever may not run them reads them here, too.
+    let layers = layers_noted(&settings).into_iter().map(|note| format!("note: {note}"));
+    let problems: Vec<_> =
+        problems.into_iter().chain(layers).map(|problem| problem.replace('\n', "\n  ")).collect();
     Err(Error::input(format!("{} can't run here:\n  {}", settings.name, problems.join("\n  "))))
 }
 

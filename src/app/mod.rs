@@ -15,7 +15,7 @@
 //! | [`verify`] | `verify`: reads back every page | inputs, output, signals |
 //! | [`watcher`] | the attendant at the command line | output, signals |
 //! | [`sweep`] | `record` of a profile with steps | inputs, output, outlook, signals, watcher |
-//! | [`duel`] | `record --duel`: two values of a knob in one run | output |
+//! | [`duel`] | `record --duel`: two values of a knob, in one run or on storage built for each block | inputs, output, signals, watcher |
 //! | [`record`] | `record`: a profile without a terminal | duel, inputs, output, signals, watcher, sweep |
 //! | [`attest`] | `attest`: figures beside those of other programs | inputs, output, signals, watcher |
 //! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, watcher, sweep |

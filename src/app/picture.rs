@@ -32,7 +32,7 @@ pub fn run(args: &PictureArgs) -> Result<()> {
     refuse_other_file(&args.out)?;
     let (profile, demo) = profile(args.profile.as_deref(), &args.run.sets.set)?;
     let turns: Vec<_> = args.turns.iter().map(|turn| parse_set(turn)).collect::<Result<_>>()?;
-    let options = options(&args.run, demo);
+    let options = options(&args.run, &profile.settings, demo);
     let (commands, asked) = channel();
     let (report, events) = channel();
     let run = move || live::run(profile.settings, options, &facts, &asked, &report);

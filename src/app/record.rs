@@ -42,9 +42,15 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let interrupts = Interrupts::watch()?;
     let facts = facts_with_versions();
     let mut settings = by_identity(&profile.settings, &facts);
-    let mut duel = duel::asked(&args.duel, &mut settings)?;
+    let mut duel = match duel::asked(&args.duel, &mut settings)? {
+        Some(duel::Asked::Builds(asked)) => {
+            return duel::build_and_fight(args, *asked, &facts, &interrupts);
+        }
+        Some(duel::Asked::InRun(duel)) => Some(duel),
+        None => None,
+    };
     let warmup = args.warmup.unwrap_or_default();
-    let options = Options { warmup, ..options(&args.run, demo) };
+    let options = Options { warmup, ..options(&args.run, &settings, demo) };
     let array = settings.run.clone();
     let measured = if args.until_steady { args.at_most.or(Some(AT_MOST)) } else { args.duration };
     let time = warmup + measured.unwrap_or(if duel.is_some() { AT_MOST } else { MEASURED });
@@ -52,7 +58,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let progress = Progress::new(stderr(), stderr().is_terminal(), Some(time));
     let mut watcher = Watcher { progress, interrupts: &interrupts };
     if args.dry_run {
-        return dry_run(&settings, &facts, args.output.json);
+        return dry_run(&settings, &facts, args.run.allow_commands, args.output.json);
     }
     let mut session = Session::open(settings, options, facts, &mut watcher)?;
     let mut watch = |session: &mut Session, event: &Event| {
@@ -73,7 +79,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
         report_unsteady(&summary);
     }
     if let Some(duel) = &duel {
-        duel::finish(duel, &out, args.output.json)?;
+        duel::finish(&duel.report(), &out, args.output.json)?;
     } else if args.output.json {
         print_json(&summary)?;
     } else {
@@ -158,7 +164,7 @@ fn report_unsteady(summary: &Summary) {
 }
 
 /// Prints what would be done, and does nothing.
-fn dry_run(settings: &Settings, facts: &Facts, json: bool) -> Result<()> {
+fn dry_run(settings: &Settings, facts: &Facts, allowed: bool, json: bool) -> Result<()> {
     let problems = check(settings, Conditions { facts, target: None });
     if let Some(problem) = problems.first() {
         return Err(Error::input(problem.to_string()));
@@ -166,6 +172,9 @@ fn dry_run(settings: &Settings, facts: &Facts, json: bool) -> Result<()> {
     let plan = crate::runs::session::plan_shown(settings, facts)?;
     if let Some(text) = crate::runs::session::others_in_folder(settings) {
         eprint_line(&format!("stacktune: {text}"));
+    }
+    if !settings.stack.by_commands.is_empty() && !allowed {
+        eprint_line("stacktune: the plan has commands of the profile, which only --allow-commands runs");
     }
     if json { print_json(&report::PlanFile::from(&plan)) } else { print(&report::plan(&plan)) }
 }

@@ -53,7 +53,7 @@ pub fn run(args: &RecordArgs, profile: &Profile) -> Result<()> {
     let interrupts = Interrupts::watch()?;
     let facts = facts_with_versions();
     let profile = timed(profile, args).by_identity(&facts);
-    let options = options(&args.run, false);
+    let options = options(&args.run, &profile.settings, false);
     if args.dry_run {
         return outlook::dry_run((&profile, &[]), &options, &facts, args.output.json);
     }

@@ -28,7 +28,7 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
         return Err(Error::input("the terminal UI needs a terminal")
             .hint("without one, use `stacktune record PROFILE --out DIR`"));
     }
-    let options = Options { unused_steps: profile.steps(), ..options(args, demo) };
+    let options = Options { unused_steps: profile.steps(), ..options(args, &profile.settings, demo) };
     let profiles = Profiles { store: Store::of_user(), steps: RefCell::default() };
     profiles.remember_steps(&profile);
     let settings = profile.settings;

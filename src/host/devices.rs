@@ -139,12 +139,12 @@ fn by_id_links(root: &Root) -> BTreeMap<String, Vec<PathBuf>> {
 /// Namespaces of one controller share the name without a namespace at its end, so the one with it is better.
 fn rank(link: &std::path::Path, serial: Option<&str>, namespace: Option<u64>) -> (u8, PathBuf) {
     let name = last_part(link).unwrap_or_default();
-    let tells_serial = serial.is_some_and(|serial| name.contains(&serial.replace(' ', "_")));
-    let tells_namespace = namespace.is_some_and(|id| name.ends_with(&format!("_{id}")));
+    let has_serial = serial.is_some_and(|serial| name.contains(&serial.replace(' ', "_")));
+    let has_namespace = namespace.is_some_and(|id| name.ends_with(&format!("_{id}")));
     let bare = ["wwn-", "nvme-eui.", "nvme-uuid.", "nvme-nvme.", "scsi-3", "dm-uuid-", "md-uuid-", "lvm-pv-"]
         .iter()
         .any(|prefix| name.starts_with(prefix));
-    let rank = match (tells_serial, tells_namespace, bare) {
+    let rank = match (has_serial, has_namespace, bare) {
         (true, true, false) => 0,
         (true, false, false) => 1,
         (false, _, false) => 2,

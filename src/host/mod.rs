@@ -105,8 +105,8 @@ pub(crate) use mounts::{mounted_at, paths_of};
 pub use namespace::{NvmeNamespace, nvme_namespace, polled_bytes_max, polling_of};
 pub(crate) use nodes::number_text;
 pub use own_folder::{
-    Trusting, make_own_folder, open_own_folder, refuse_exchangeable, refuse_others_entries,
-    refuse_others_folder,
+    NewFolders, Trusting, doubted, make_folders, make_own_folder, open_own_folder, refuse_exchangeable,
+    refuse_others_entries, refuse_others_folder,
 };
 pub use pcie::PcieLink;
 pub use platform::Platform;

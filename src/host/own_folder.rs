@@ -4,14 +4,12 @@
 //! stays so: nobody but those who are trusted can change it afterwards. Without root anything can be used that
 //! can be opened.
 
-use std::ffi::OsStr;
-use std::fs::DirBuilder;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, mkdirat, open, statat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, mkdirat, open, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -46,11 +44,7 @@ impl Trusting {
 /// # Errors
 /// Refused as root if anybody else could exchange it, or a folder above it.
 pub fn open_own_folder(dir: &Path, trusting: Trusting) -> Result<OwnedFd> {
-    if !geteuid().is_root() {
-        let opened = open(dir, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-        return opened.map_err(|error| Error::os("cannot open", dir, error));
-    }
-    open_trusted_with(dir, trusting.user()).map_err(|doubt| doubted(dir, &doubt))
+    open_place(dir, trusting).map_err(|doubt| doubted(dir, &doubt))
 }
 
 /// Checks the folder or, if it does not exist yet, its nearest existing parent.
@@ -71,22 +65,72 @@ pub fn refuse_exchangeable(dir: &Path, trusting: Trusting) -> Result<()> {
 /// # Errors
 /// As [`open_own_folder`], or if it can't be made.
 pub fn make_own_folder(dir: &Path, trusting: Trusting) -> Result<()> {
-    let cannot = |error| Error::os("cannot create the folder", dir, error);
-    if !geteuid().is_root() {
-        let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(dir);
-        return made.map_err(cannot);
+    make_folders(dir, trusting, FOLDER_MODE).map(drop).map_err(|doubt| match doubt {
+        Doubt::Os(_, error) => Error::os("cannot create the folder", dir, error),
+        doubt => doubted(dir, &doubt),
+    })
+}
+
+/// Folders that were made, outermost first: in which folder, and their names in it.
+#[derive(Debug, Default)]
+pub struct NewFolders(Vec<(OwnedFd, OsString)>);
+
+impl NewFolders {
+    /// Removes them as far as they are empty; whether any was.
+    pub fn remove(self) -> bool {
+        let remove = |(above, name): &(OwnedFd, OsString)| unlinkat(above, name, AtFlags::REMOVEDIR).is_ok();
+        self.0.iter().rev().take_while(|made| remove(made)).count() > 0
     }
-    let dir = std::path::absolute(dir).map_err(cannot)?;
-    let above = match (open_trusted_with(&dir, trusting.user()), dir.parent().zip(dir.file_name())) {
+}
+
+/// Makes the folder and its parents with that mode, less the umask. Each is made in one that is held open: no link
+/// that others put in its way meanwhile is followed.
+///
+/// # Errors
+/// The first doubt on the way, as root: others could exchange it. Or why it can't be made.
+pub fn make_folders(dir: &Path, trusting: Trusting, mode: u32) -> std::result::Result<NewFolders, Doubt> {
+    let absolute = std::path::absolute(dir);
+    let dir = absolute.map_err(|_| Doubt::Os(dir.to_owned(), Errno::NOENT))?;
+    let mut made = NewFolders::default();
+    match make_in_turn(&dir, trusting, Mode::from_raw_mode(mode), &mut made) {
+        Ok(_) => Ok(made),
+        Err(doubt) => {
+            made.remove();
+            Err(doubt)
+        }
+    }
+}
+
+fn make_in_turn(
+    dir: &Path,
+    trusting: Trusting,
+    mode: Mode,
+    made: &mut NewFolders,
+) -> std::result::Result<OwnedFd, Doubt> {
+    let above = match (open_place(dir, trusting), dir.parent()) {
         (Err(Doubt::Os(_, Errno::NOENT)), Some(above)) => above,
-        (opened, _) => return opened.map(drop).map_err(|doubt| doubted(&dir, &doubt)),
+        (opened, _) => return opened,
     };
-    make_own_folder(above.0, trusting)?;
-    match mkdirat(open_own_folder(above.0, trusting)?, above.1, Mode::from_raw_mode(FOLDER_MODE)) {
-        Err(error) if error != Errno::EXIST => Err(cannot(error.into())),
-        // If another made it meanwhile, it may be another's.
-        _ => open_own_folder(&dir, trusting).map(drop),
+    let above = make_in_turn(above, trusting, mode, made)?;
+    // None for `..`.
+    if let Some(name) = dir.file_name() {
+        match mkdirat(&above, name, mode) {
+            Ok(()) => made.0.push((above, name.to_owned())),
+            // If another made it meanwhile, it may be another's.
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(Doubt::Os(dir.to_owned(), error)),
+        }
     }
+    open_place(dir, trusting)
+}
+
+/// Opens a folder as a place, as root only if others can't exchange it.
+fn open_place(dir: &Path, trusting: Trusting) -> std::result::Result<OwnedFd, Doubt> {
+    if geteuid().is_root() {
+        return open_trusted_with(dir, trusting.user());
+    }
+    let place = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    open(dir, place, Mode::empty()).map_err(|error| Doubt::Os(dir.to_owned(), error))
 }
 
 /// Checks a folder in which a library opens files by their names, following links: only regular files of the
@@ -160,7 +204,8 @@ fn odd(path: &Path, what: &str) -> Error {
         .hint("nothing was changed: look at who put it there, and remove it, or choose a folder of your own")
 }
 
-fn doubted(dir: &Path, doubt: &Doubt) -> Error {
+/// The error of a doubt about a folder in which root works.
+pub fn doubted(dir: &Path, doubt: &Doubt) -> Error {
     if let Doubt::Os(at, error) = doubt {
         return Error::os("cannot open", at, *error);
     }
@@ -173,7 +218,8 @@ fn doubted(dir: &Path, doubt: &Doubt) -> Error {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use rustix::fs::{CWD, mknodat};
 
@@ -244,5 +290,52 @@ mod tests {
         make_own_folder(&dir, Trusting::Root).unwrap();
         refuse_exchangeable(&dir, Trusting::Root).unwrap();
         assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+    #[test]
+    fn folders_are_made_where_the_way_leads_and_removed_while_they_are_empty() {
+        let top = tempfile::tempdir().unwrap();
+        let dir = top.path().join("a/../b/c");
+        let made = make_folders(&dir, Trusting::Root, 0o755).unwrap();
+        assert_eq!(fs::metadata(top.path().join("b/c")).unwrap().permissions().mode() & 0o700, 0o700);
+        fs::write(top.path().join("b/file"), "").unwrap();
+        assert!(made.remove());
+        assert!(!top.path().join("b/c").exists() && top.path().join("b/file").exists());
+        assert!(!make_folders(top.path(), Trusting::Root, 0o755).unwrap().remove(), "it was there");
+        // Not half of it.
+        let cannot = make_folders(&top.path().join("d/e").join("x".repeat(300)), Trusting::Root, 0o755);
+        assert!(matches!(cannot.unwrap_err(), Doubt::Os(_, Errno::NAMETOOLONG)));
+        assert!(!top.path().join("d").exists());
+    }
+
+    /// Another user puts a link in the way, and takes it away, as fast as possible.
+    #[test]
+    fn no_folder_is_made_behind_a_link_that_others_put_in_the_way_meanwhile() {
+        let top = tempfile::tempdir().unwrap();
+        let (sticky, theirs) = (top.path().join("sticky"), top.path().join("theirs"));
+        fs::create_dir(&sticky).unwrap();
+        mode(&sticky, 0o1777);
+        fs::create_dir(&theirs).unwrap();
+        let (link, is_over) = (sticky.join("link"), AtomicBool::new(false));
+        symlink(&theirs, top.path().join("ready")).unwrap();
+        // Only root can give it away; without root every link is followed.
+        let is_given = lchown(top.path().join("ready"), Some(65_534), None).is_ok();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let _ = fs::rename(top.path().join("ready"), &link);
+                    let _ = fs::rename(&link, top.path().join("ready"));
+                }
+            });
+            for _ in 0..2000 {
+                if let Ok(made) = make_folders(&link.join("a/b"), Trusting::Root, 0o755) {
+                    made.remove();
+                }
+                if is_given {
+                    assert_eq!(fs::read_dir(&theirs).unwrap().count(), 0);
+                }
+                let _ = fs::remove_dir_all(theirs.join("a"));
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
     }
 }

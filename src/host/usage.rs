@@ -132,6 +132,7 @@ impl Graph {
         }
     }
 
+    /// By hand: procfs-core has no table of swap areas.
     fn read_swaps(&mut self, resolver: &Resolver) {
         let swaps = resolver.root.text("proc/swaps").unwrap_or_default();
         for line in swaps.lines().skip(1) {
@@ -170,15 +171,15 @@ impl Graph {
     pub(super) fn usage(&self, name: &str) -> Vec<Usage> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::new();
-        self.upwards(name, name, &mut seen, &mut found);
-        let mut below: Vec<&String> = self.members.get(name).into_iter().flatten().collect();
-        while let Some(member) = below.pop() {
-            if !seen.contains(member) {
+        // What lies between a device and its drives is a part of it, not a use by others.
+        let own = self.all_below(name);
+        self.upwards(name, (name, &own), &mut seen, &mut found);
+        for member in &own {
+            if !seen.contains(*member) {
                 // The device of a member partition may be used as a whole.
-                let whole = self.whole.get(member).and_then(|whole| self.direct.get(whole));
-                found.extend(whole.into_iter().flatten().map(|usage| through(usage, &self.whole[member])));
-                self.upwards(member, name, &mut seen, &mut found);
-                below.extend(self.members.get(member).into_iter().flatten());
+                let whole = self.whole.get(*member).and_then(|whole| self.direct.get(whole));
+                found.extend(whole.into_iter().flatten().map(|usage| through(usage, &self.whole[*member])));
+                self.upwards(member, (name, &own), &mut seen, &mut found);
             }
         }
         let mut unique = Vec::new();
@@ -190,21 +191,44 @@ impl Graph {
         unique
     }
 
-    fn upwards(&self, name: &str, start: &str, seen: &mut BTreeSet<String>, found: &mut Vec<Usage>) {
+    /// Everything that a device is built on, from the top down.
+    fn all_below(&self, name: &str) -> Vec<&str> {
+        let mut below: Vec<&str> = Vec::new();
+        let mut next: Vec<&str> =
+            self.members.get(name).into_iter().flatten().map(String::as_str).rev().collect();
+        while let Some(member) = next.pop() {
+            if !below.contains(&member) {
+                below.push(member);
+                next.extend(self.members.get(member).into_iter().flatten().map(String::as_str));
+            }
+        }
+        below
+    }
+
+    fn upwards(
+        &self,
+        name: &str,
+        (start, own): (&str, &[&str]),
+        seen: &mut BTreeSet<String>,
+        found: &mut Vec<Usage>,
+    ) {
         if !seen.insert(name.to_owned()) {
             return;
         }
         for usage in self.direct.get(name).into_iter().flatten() {
             found.push(if name == start { usage.clone() } else { through(usage, name) });
         }
-        for holder in self.holders.get(name).into_iter().flatten().filter(|holder| *holder != start) {
+        for holder in self.holders.get(name).into_iter().flatten() {
+            if holder == start || own.contains(&holder.as_str()) {
+                continue;
+            }
             let label = self.labels.get(holder).unwrap_or(holder);
             let usage = Usage::Holder(label.clone());
             found.push(if name == start { usage } else { through(&usage, name) });
-            self.upwards(holder, start, seen, found);
+            self.upwards(holder, (start, own), seen, found);
         }
         for partition in self.partitions.get(name).into_iter().flatten() {
-            self.upwards(partition, start, seen, found);
+            self.upwards(partition, (start, own), seen, found);
         }
     }
 }

@@ -65,7 +65,7 @@ impl WatchedDrive {
     }
 
     /// Whether it reports what it writes to flash.
-    pub fn tells_flash(&self) -> bool {
+    pub fn reports_flash(&self) -> bool {
         self.flash.is_some()
     }
 

@@ -24,6 +24,7 @@ use crate::settings::interface::Interface;
 use crate::settings::jobs::{self, Job};
 use crate::settings::named::Named;
 use crate::settings::{Buffering, Settings};
+use crate::threads;
 use crate::units::MIB;
 
 const PAGE_BYTES: u64 = 4096;
@@ -49,17 +50,38 @@ pub struct Cost {
     pub system_ns: Option<f64>,
     /// I/Os per second.
     pub iops: f64,
+    /// Of a paced class, `cpu_ns` over that without a rate.
+    pub over_unpaced: Option<f64>,
 }
 
-/// What is measured: closed-loop scan, paced scan, point.
-const SHAPES: [(&str, Class, Option<u64>); 3] = [
-    ("4 KiB reads, depth 128, batch 32", Class::Scan, None),
-    // A rate that a worker holds easily, so that the cost of pacing shows, not its limit.
-    ("the same at 100,000 per second", Class::Scan, Some(100_000 * PAGE_BYTES)),
-    ("4 KiB reads, depth 1", Class::Point, None),
-];
+/// What a class does.
+struct Shape {
+    how: &'static str,
+    class: Class,
+    /// Its rate in I/Os per second, and which intended starts are made together.
+    paced: Option<(u64, Duration)>,
+}
 
-/// Measures every interface that this host has, each for `time`, on a temporary file in `dir`.
+/// Closed-loop scan, paced scans, point.
+const SHAPES: [Shape; 4] = [
+    Shape { how: "4 KiB reads, depth 128, batch 32", class: Class::Scan, paced: None },
+    // A rate that a worker holds easily, so that the cost of pacing shows, not its limit.
+    Shape {
+        how: "the same at 100,000 per second",
+        class: Class::Scan,
+        paced: Some((100_000, Duration::from_micros(50))),
+    },
+    Shape {
+        how: "and with run.pace = 1ms",
+        class: Class::Scan,
+        paced: Some((100_000, Duration::from_millis(1))),
+    },
+    Shape { how: "4 KiB reads, depth 1", class: Class::Point, paced: None },
+];
+/// How long the sleeps are whose cost is measured, as by default those of a fast class with a rate.
+const SLEEP_NS: u64 = 50_000;
+
+/// Measures a sleep, and every interface that this host has, each for `time`, on a temporary file in `dir`.
 pub fn calibrate(dir: &Path, time: Duration, facts: &Facts) -> Result<Vec<Cost>> {
     let path = dir.join(format!("calibrate-{}", std::process::id()));
     let region = make_file(&path)?;
@@ -80,26 +102,51 @@ fn make_file(path: &Path) -> Result<Arc<Region>> {
 }
 
 fn measure_all(region: &Arc<Region>, time: Duration, facts: &Facts) -> Result<Vec<Cost>> {
-    let mut costs = Vec::new();
+    let mut costs = vec![sleeping(time)?];
     // From the cheapest to the most expensive.
     let interfaces = Interface::all().rev().filter(|interface| interface.runs_on_files());
     for interface in interfaces.filter(|interface| interface.missing_on(facts).is_none()) {
-        for (how, class, rate_bytes_per_s) in SHAPES {
-            let job = plan_of(interface, class, rate_bytes_per_s);
-            costs.push(Cost { interface: interface.name(), how, ..measure(region, &job, time)? });
+        let mut unpaced_ns = f64::NAN;
+        for shape in SHAPES {
+            let measured = measure(region, &plan_of(interface, &shape), time)?;
+            let over_unpaced = shape.paced.map(|_| measured.cpu_ns / unpaced_ns);
+            unpaced_ns = if shape.paced.is_some() { unpaced_ns } else { measured.cpu_ns };
+            costs.push(Cost { interface: interface.name(), how: shape.how, over_unpaced, ..measured });
         }
     }
     Ok(costs)
 }
 
-fn plan_of(interface: Interface, class: Class, rate_bytes_per_s: Option<u64>) -> Job {
+/// The cost of a sleep, which a class with a rate adds to its I/Os: timer, interrupt, two switches.
+fn sleeping(time: Duration) -> Result<Cost> {
+    let thread = threads::start("measure", move || {
+        clock::sleep_precisely();
+        let (cpu, start_ns) = (cpu_times_ns(), clock::now_ns());
+        let (mut now_ns, mut sleeps) = (start_ns, 0.0);
+        while now_ns < start_ns + time.as_nanos() as u64 {
+            clock::sleep_until(now_ns + SLEEP_NS);
+            now_ns = clock::now_ns();
+            sleeps += 1.0;
+        }
+        let elapsed_s = (now_ns - start_ns) as f64 / 1e9;
+        let (user, system) = cpu_times_ns();
+        cost((user - cpu.0, system - cpu.1), sleeps, elapsed_s)
+    })?;
+    let cost = thread.join().map_err(|_| Error::failed("the measuring thread ended in a panic"))?;
+    Ok(Cost { interface: "sleep", how: "a sleep of 50 µs", ..cost })
+}
+
+fn plan_of(interface: Interface, shape: &Shape) -> Job {
     let mut settings = Settings::default();
     settings.io.interface = interface;
     settings.io.buffering = Buffering::Cached;
     settings.io.page_size_bytes = PAGE_BYTES;
-    settings.classes[class.index()].rate_bytes_per_s = rate_bytes_per_s;
+    if let Some((rate, pace)) = shape.paced {
+        settings.classes[shape.class.index()].rate_bytes_per_s = Some(rate * PAGE_BYTES);
+        settings.run.pace = pace;
+    }
     let [scan, point, ..] = jobs::jobs(&settings);
-    if class == Class::Scan { scan } else { point }
+    if shape.class == Class::Scan { scan } else { point }
 }
 
 fn measure(region: &Arc<Region>, job: &Job, time: Duration) -> Result<Cost> {
@@ -120,16 +167,21 @@ fn measure(region: &Arc<Region>, job: &Job, time: Duration) -> Result<Cost> {
     while matches!(workers.activity(job.class), Activity::Running | Activity::Draining) {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let ios = delta.ios.max(1) as f64;
-    let (user_ns, system_ns) = (user - cpu.0, system - cpu.1);
-    Ok(Cost {
+    Ok(cost((user - cpu.0, system - cpu.1), delta.ios as f64, elapsed_s))
+}
+
+/// The cost of each of these I/Os.
+fn cost((user_ns, system_ns): (f64, f64), ios: f64, elapsed_s: f64) -> Cost {
+    let each = |ns: f64| ns / ios.max(1.0);
+    Cost {
         interface: "",
         how: "",
-        cpu_ns: (user_ns + system_ns) / ios,
-        user_ns: resolved(user_ns).map(|ns| ns / ios),
-        system_ns: resolved(system_ns).map(|ns| ns / ios),
-        iops: delta.ios as f64 / elapsed_s,
-    })
+        cpu_ns: each(user_ns + system_ns),
+        user_ns: resolved(user_ns).map(each),
+        system_ns: resolved(system_ns).map(each),
+        iops: ios / elapsed_s,
+        over_unpaced: None,
+    }
 }
 
 /// A part of the CPU time, if it is long enough for the kernel's clock.
@@ -174,7 +226,10 @@ mod tests {
             let own: Vec<_> = costs.iter().filter(|cost| cost.interface == name).collect();
             assert_eq!(own.len(), SHAPES.len());
             assert!(own.iter().all(|cost| cost.cpu_ns > 0.0), "{own:?}");
+            let over: Vec<_> = own.iter().map(|cost| cost.over_unpaced.map(|over| over > 0.0)).collect();
+            assert_eq!(over, [None, Some(true), Some(true), None]);
         }
+        assert!(costs.iter().any(|cost| cost.interface == "sleep" && cost.cpu_ns > 0.0), "{costs:?}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }

@@ -103,6 +103,16 @@ impl WindowContext<'_> {
         })
     }
 
+    /// Whether the block layer sees all of the load's I/O with storage.
+    pub fn all_through_block_layer(&self) -> bool {
+        let passes_by = |class: &ClassContext| {
+            class.state != State::Off
+                && class.interface.touches_storage()
+                && !class.interface.through_block_layer()
+        };
+        !self.classes.iter().any(passes_by)
+    }
+
     pub(super) fn quietly_buffered(&self) -> Option<&str> {
         self.target.and_then(|target| target.quietly_buffered.as_deref())
     }

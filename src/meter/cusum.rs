@@ -1,6 +1,8 @@
 //! Where a series leaves its level, by the cumulative sum (CUSUM; Page 1954) of its values' differences from
 //! their mean.
 //!
+//! By hand, as statrs has no change points.
+//!
 //! At a constant level the sum stays near zero. If the level changes, the sum moves away from zero until the
 //! change and back after it, so that it is furthest from zero at the change. That counts as a change
 //!

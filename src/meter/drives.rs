@@ -197,7 +197,7 @@ impl Drives {
     }
 
     fn look_at_flash(&self) {
-        for (at, drive) in self.watched.iter().enumerate().filter(|(_, drive)| drive.tells_flash()) {
+        for (at, drive) in self.watched.iter().enumerate().filter(|(_, drive)| drive.reports_flash()) {
             if let Some(flash) = drive.flash() {
                 self.readings.lock().unwrap_or_else(PoisonError::into_inner)[at].flash = Some(flash);
             }

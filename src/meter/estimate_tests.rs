@@ -70,7 +70,7 @@ fn recordings_of_equal_settings_differ_clearly_in_one_of_twenty_at_most() {
             (0..pairs).filter(|pair| differs(*pair)).count() as u64
         });
         println!("{:<17} {clear:?} of {pairs} pairs of recordings each", kind.name);
-        // A level that jumps between two recordings, or drifts from one to the next, is not to be told from a setting.
+        // A level that jumps between two recordings, or drifts from one to the next, looks like a setting.
         if kind.jumps == 0.0 && kind.walk < 0.003 {
             assert!(clear.iter().sum::<u64>() * 10 <= pairs, "{}: {clear:?}", kind.name);
         }

@@ -63,6 +63,8 @@ pub enum FlagKind {
     Steal,
     /// Others used the processor.
     Others,
+    /// Others used the drives.
+    OthersIo,
     /// The block layer's count differs from the workers'.
     BlockLayerDiffers,
     /// Others may use the target.
@@ -128,6 +130,8 @@ enum Adds {
     Share(&'static str),
     /// A name or a number.
     Words(&'static str),
+    /// A number of cores.
+    Cores(&'static str),
 }
 
 /// All about a kind of flag.
@@ -186,7 +190,9 @@ impl FlagSpec {
     pub fn example(&self) -> String {
         match self.adds {
             Adds::Nothing => self.text.to_owned(),
-            Adds::Share(example) | Adds::Words(example) => format!("{} {example}", self.text),
+            Adds::Share(example) | Adds::Words(example) | Adds::Cores(example) => {
+                format!("{} {example}", self.text)
+            }
         }
     }
 }
@@ -223,8 +229,10 @@ const SPECS: &[FlagSpec] = &{
         forbids(K::Steal, Window, "steal", "the hypervisor took that share of the CPU time away (from 2% on, over at least half a second)")
             .adds(Adds::Share("5%")),
         notes(K::Others, Window, "others", "other programs used that many cores (from a tenth of a core and a tenth of the busy time on), which the whole system's cycles include")
-            .adds(Adds::Words("1.8 cores"))
+            .adds(Adds::Cores("1.8 cores"))
             .forbids_cycles(),
+        forbids(K::OthersIo, Window, "others on", "other programs read and wrote that much on a drive below the target, at least (from 1 MB/s and a hundredth of what the drive moves on): the load may have waited for it")
+            .adds(Adds::Words("nvme0n1: 35 MB/s")),
         forbids(K::BlockLayerDiffers, Window, "block layer differs", "the kernel's count of bytes differs from stacktune's by that share")
             .adds(Adds::Share("7%")),
         forbids(K::Mounted, Window, "mounted", "read-only run on a drive that others may use at the same time"),
@@ -274,6 +282,7 @@ impl FlagKind {
             (Adds::Nothing, Some(rest)) => rest.is_empty(),
             (Adds::Share(_), Some(rest)) => rest.starts_with(' ') && rest.ends_with('%'),
             (Adds::Words(_), Some(rest)) => rest.starts_with(' '),
+            (Adds::Cores(_), Some(rest)) => rest.starts_with(' ') && rest.ends_with(CORES),
         };
         SPECS.iter().find(matches).map(|spec| spec.kind)
     }
@@ -308,6 +317,11 @@ impl FlagKind {
         self.flag_of(self.text_with(format_args!("{cores:.1}{CORES}")), why)
     }
 
+    /// A flag with a rate on the named drive, in MB/s, and why.
+    pub fn with_rate(self, drive: &str, mb_per_s: &str, why: impl Into<String>) -> Flag {
+        self.flag_of(self.text_with(format_args!("{drive}: {mb_per_s}{RATE}")), why)
+    }
+
     fn flag_of(self, text: String, why: impl Into<String>) -> Flag {
         Flag { text, why: why.into(), forbids_verdict: self.spec().forbids_verdict }
     }
@@ -330,17 +344,23 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.0}%", share * 100.0)
 }
 
-/// A flag's text without its share or its cores: two with the same stem mean the same.
+/// A flag's text without its share, cores or rate: two with the same stem mean the same.
 pub fn stem(text: &str) -> &str {
-    let parts = match text.strip_suffix(CORES) {
-        Some(text) => text.rsplit_once(' ').filter(|(_, cores)| cores.parse::<f64>().is_ok()),
-        None => text.rsplit_once(' ').filter(|(_, figure)| figure.ends_with('%')),
+    let number = |text: &&str| text.parse::<f64>().is_ok();
+    let parts = if let Some(text) = text.strip_suffix(CORES) {
+        text.rsplit_once(' ').filter(|(_, cores)| number(cores))
+    } else if let Some(text) = text.strip_suffix(RATE) {
+        text.rsplit_once(": ").filter(|(_, rate)| number(rate))
+    } else {
+        text.rsplit_once(' ').filter(|(_, figure)| figure.ends_with('%'))
     };
     parts.map_or(text, |(stem, _)| stem)
 }
 
 /// After a number of cores in a flag's text.
 const CORES: &str = " cores";
+/// After a rate in one.
+const RATE: &str = " MB/s";
 
 /// Why figures of cycles and cores are not judged, if one of these flags forbids just that: `others used 1.8 cores`.
 pub fn used_by_others<'a>(mut flags: impl Iterator<Item = &'a str>) -> Option<String> {
@@ -369,6 +389,7 @@ mod tests {
         assert_eq!(stem("scan block layer differs 3%"), "scan block layer differs");
         assert_eq!(stem("data fits memory"), "data fits memory");
         assert_eq!(stem("others 1.8 cores"), "others");
+        assert_eq!(stem("others on nvme0n1: 35.0 MB/s"), "others on nvme0n1");
         assert_eq!(stem("lost nvme1n1"), "lost nvme1n1", "each drive separately");
     }
 

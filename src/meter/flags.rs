@@ -6,11 +6,12 @@
 use super::context::WindowContext;
 use super::drives::DriveFigures;
 use super::flag::{Flag, FlagKind, percent};
+use super::others_io::OthersIo;
 use super::window::{ClassFigures, CpuFigures, State, Window};
 use crate::class::Class;
 use crate::host::{Lost, Throttling, Upkeep};
 use crate::settings::{ArrayState, Buffering};
-use crate::units::format_latency;
+use crate::units::{format_latency, mb_per_s, three_digits};
 
 /// From this share on, the page cache or the hypervisor affects the figures; below, it is lost in the
 /// windows' usual variation.
@@ -58,6 +59,24 @@ pub(super) fn others(cpu: &CpuFigures) -> Option<Flag> {
         cpu.cores_used()
     );
     Some(FlagKind::Others.with_cores(cores, why))
+}
+
+/// Flags what others did on the drives over that time, where that matters.
+pub(super) fn others_io(drives: &[OthersIo], seconds: f64) -> Option<Flag> {
+    let mut drives: Vec<_> = drives.iter().filter(|of| of.matters(seconds)).collect();
+    drives.sort_by_key(|of| std::cmp::Reverse(of.moved_bytes()));
+    let rate = |bytes: u64| three_digits(mb_per_s(bytes, (seconds * 1e9) as u64));
+    let each = drives.iter().map(|of| {
+        let [read, written] = of.rates(seconds).map(|rate| {
+            rate.map_or_else(|| "unknown".to_owned(), |rate| format!("{} MB/s", three_digits(rate)))
+        });
+        format!("{} (reads {read}, writes {written}, of {} MB/s in all)", of.drive, rate(of.bytes))
+    });
+    let why = format!(
+        "Other programs used the drives at least so much: {}. What was slow may have waited for that.",
+        each.collect::<Vec<_>>().join(", ")
+    );
+    drives.first().map(|of| FlagKind::OthersIo.with_rate(&of.drive, &rate(of.moved_bytes()), why))
 }
 
 /// The block layer's count differs from the workers' by that share of theirs.
@@ -239,6 +258,7 @@ pub fn implied_of_window(window: &Window) -> Vec<FlagKind> {
         (throttling(Throttling::Hot), FlagKind::Hot),
         (stopped, FlagKind::WritesStopped),
         (others(&window.cpu).is_some(), FlagKind::Others),
+        (others_io(&window.others_io, window.duration_ns as f64 / 1e9).is_some(), FlagKind::OthersIo),
     ];
     raised.into_iter().filter(|(is, _)| *is).map(|(_, kind)| kind).collect()
 }

@@ -1,7 +1,8 @@
 use super::super::context::ClassContext;
 use super::*;
-use crate::host::{Feature, TargetFacts};
+use crate::host::TargetFacts;
 use crate::settings::interface::Interface;
+use crate::settings::testing::capable_files;
 
 /// A context in which nothing should be flagged.
 pub fn context() -> WindowContext<'static> {
@@ -92,19 +93,7 @@ fn settings_under_which_no_storage_is_measured_are_flagged() {
 }
 
 fn target() -> TargetFacts {
-    TargetFacts {
-        devices: false,
-        medium: "btrfs".into(),
-        direct: Feature::Present,
-        direct_align_bytes: 4096,
-        uncached: Feature::Present,
-        polled: Feature::Present,
-        nvme_commands: Feature::Present,
-        quietly_buffered: None,
-        emulated: None,
-        read_only: false,
-        mounted: None,
-    }
+    capable_files("btrfs")
 }
 
 #[test]
@@ -182,4 +171,28 @@ fn others_are_flagged_where_they_matter() {
     assert!(others(&cpu(1.8, 0.6)).unwrap().why.contains("accounts for 0.6 of them"));
     let window = Window { cpu: cpu(0.3, 0.0), ..Window::default() };
     assert_eq!(implied_of_window(&window), [FlagKind::Others]);
+}
+
+#[test]
+fn others_on_the_drives_are_flagged_with_the_busiest_first() {
+    use crate::meter::window::OthersIo;
+    let io = |drive: &str, bytes: u64, read_bytes, written_bytes| OthersIo {
+        drive: drive.into(),
+        bytes,
+        read_bytes,
+        written_bytes,
+    };
+    let drives = [
+        io("sda", 2_000_000_000, Some(30_000_000), None),
+        io("nvme0n1", 400_000_000, Some(0), Some(70_000_000)),
+        io("sdb", 400_000_000, Some(1_000_000), Some(0)),
+    ];
+    let flag = others_io(&drives, 2.0).unwrap();
+    assert_eq!((flag.text.as_str(), flag.forbids_verdict), ("others on nvme0n1: 35.0 MB/s", true));
+    assert!(flag.is(FlagKind::OthersIo) && !flag.is(FlagKind::Others), "{flag:?}");
+    let expected = "nvme0n1 (reads 0.00 MB/s, writes 35.0 MB/s, of 200 MB/s in all), sda (reads 15.0 MB/s, writes unknown, of 1000 MB/s in all)";
+    assert!(flag.why.contains(expected) && !flag.why.contains("sdb"), "{}", flag.why);
+    let window = Window { duration_ns: 2_000_000_000, others_io: drives[1..2].to_vec(), ..Window::default() };
+    assert_eq!(implied_of_window(&window), [FlagKind::OthersIo]);
+    assert_eq!(others_io(&drives[2..], 2.0), None);
 }

@@ -1,4 +1,5 @@
-//! The clock frequency of each CPU, if the system reports it.
+//! The clock frequency of each CPU, if the system reports it. By hand, as sysinfo does not say where a frequency
+//! comes from, and takes 0 for one that is unknown.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -64,6 +64,11 @@ pub enum PowerCut {
 }
 
 impl Survival {
+    /// Whether less is survived in any respect.
+    pub fn is_less_than(self, before: Self) -> bool {
+        self.commits < before.commits || !self.less_than(before).is_empty()
+    }
+
     /// What is no longer survived, in words; except commits, which have their own mark.
     fn less_than(self, before: Self) -> Vec<String> {
         let word = |cut| match cut {

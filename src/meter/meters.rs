@@ -19,7 +19,7 @@ use super::slow::{KEPT_OF_WINDOWS, slow_of_window};
 use super::source::{Delta, Source};
 use super::totals::{Sums, Totals};
 use super::window::{
-    ClassFigures, CpuFigures, Drained, Latencies, MemberFigures, State, TotalFigures, Window,
+    ClassFigures, CpuFigures, Drained, Latencies, MemberFigures, OthersIo, State, TotalFigures, Window,
 };
 use super::written::Written;
 use crate::class::Class;
@@ -64,6 +64,7 @@ pub struct Reading {
     cpu: CpuFigures,
     busiest_workers: [Option<f64>; 4],
     members: Vec<MemberFigures>,
+    others_io: Vec<OthersIo>,
     engine: Option<EngineFigures>,
     written: Written,
     drives: DriveFigures,
@@ -161,6 +162,7 @@ impl Meters {
             self.sources.iter().filter_map(|source| Some((source.thread_id()?, source.class()))).collect();
         let below = self.collect();
         let (cpu, busiest_workers) = self.threads(&workers, duration_ns, context);
+        let others_io = self.probes.io_of_others(context.now_ns, context.all_through_block_layer());
         let drives = self.probes.drives.window();
         let mut members = self.members_and_block(context, &below.blocks);
         let of_drives = drives.members_c.iter().zip(&drives.throttling);
@@ -178,6 +180,7 @@ impl Meters {
             cpu,
             busiest_workers,
             members,
+            others_io,
             engine,
             written,
             drives,
@@ -225,10 +228,11 @@ impl Meters {
             figures.flags = flags::of_class(class, context, figures, drifting);
             figures.flags.extend(reading.unfinished[class.index()].map(flags::unfinished));
         }
-        let Reading { cpu, members, engine, written, drives, .. } = reading;
+        let Reading { cpu, members, others_io, engine, written, drives, .. } = reading;
         let stolen = self.steal.window(duration_ns, cpu.steal);
         let mut flags = flags::of_window(context, stolen, settling, self.compared.difference());
         flags.extend(flags::others(&cpu));
+        flags.extend(flags::others_io(&others_io, duration_ns as f64 / 1e9));
         flags.extend(flags::of_drives(&drives));
         self.lost = self.probes.arrays.window();
         flags.extend(self.lost.iter().map(|lost| flags::lost(lost, context.array)));
@@ -250,6 +254,7 @@ impl Meters {
             classes,
             cpu,
             members,
+            others_io,
             engine,
             written_bytes_total: context.written_bytes_total,
             written,

@@ -11,6 +11,7 @@
 //! | [`engine`] | what a storage engine under the classes did by itself | – |
 //! | [`flag`] | the flags: text, scope, meaning | – |
 //! | [`frequency`] | the clock frequency of each CPU, if the system reports it | – |
+//! | [`others_io`] | what others read and write on the drives, as data | – |
 //! | [`member`] | a member of the target, as the meters know it | – |
 //! | [`pmu`] | cycles of the whole system from the performance-monitoring unit | – |
 //! | [`price`] | the price of storage per capacity and per throughput | – |
@@ -27,8 +28,9 @@
 //! | [`layers`] | bytes and space on each level below the load | block, member |
 //! | [`tasks`] | what this process's own threads cost and read | sqpoll |
 //! | [`settling`] | settled after the last turn, and without a trend | spread |
-//! | [`others`] | what other programs use of the processor | processor |
-//! | [`window`] | each figure, defined once | counters, engine, flag, processor, slow, written |
+//! | [`others_io_probe`] | finds what others read and write on the drives | block, member, others_io |
+//! | [`others`] | what other programs use of the processor, and write | others_io_probe, processor |
+//! | [`window`] | each figure, defined once | counters, engine, flag, others_io, processor, slow, written |
 //! | [`bins`] | a run of any length in at most 600 bins | written, window |
 //! | [`context`] | what the meters must know about a window besides the counts | engine, window |
 //! | [`cpu`] | the processor over a window: the whole system's shares and cycles | frequency, pmu, window |
@@ -37,15 +39,15 @@
 //! | [`outcome`] | what a turn did, in a word | estimate, window |
 //! | [`source`] | where counts come from: cells here, deltas of another process | counters, tasks, under_way, cell, slow |
 //! | [`variability`] | how much the throughput varies (Didona et al. 2021, 4.7) | window |
-//! | [`flags`] | raises flags: what makes a figure untrustworthy | flag, drives, window, context |
+//! | [`flags`] | raises flags: what makes a figure untrustworthy | flag, drives, others_io, window, context |
 //! | [`latency`] | percentiles, reported only if enough samples support them | window, source |
 //! | [`samples`] | a latency's samples by value, to pool those of several windows | latency |
 //! | [`pooled`] | percentiles of the last windows together | latency, samples, window |
 //! | [`turn_figures`] | the figures of a ledger's line, from both sides of its turn | estimate, latency, samples, window |
 //! | [`ledger`] | each turn of a knob: windows before against windows after | estimate, flag, turn_figures, window |
-//! | [`probes`] | what the meters read besides the sources | block, member, tasks, arrays, drives, layers, cpu, others |
+//! | [`probes`] | what the meters read besides the sources | block, member, tasks, arrays, drives, layers, cpu, others, others_io, others_io_probe |
 //! | [`steady_state`] | whether a run has reached its steady state (Didona et al. 2021, 4.1) | rates, written, window, bins, cusum |
-//! | [`totals`] | sums over the windows after the warm-up | engine, flag, rates, written, window, cpu, source, variability, flags, latency, steady_state, slow |
+//! | [`totals`] | sums over the windows after the warm-up | engine, flag, others_io, rates, written, window, cpu, source, variability, flags, latency, steady_state, slow |
 //! | [`compared`] | the workers' count of bytes against the block layer's | window, context |
 //! | [`meters`] | closes a window: reads sources and probes, computes all figures | compared, counters, engine, member, rates, written, drives, layers, settling, window, context, cpu, source, flags, latency, probes, totals, slow |
 
@@ -70,6 +72,8 @@ pub mod ledger;
 pub mod member;
 pub mod meters;
 pub mod others;
+pub mod others_io;
+mod others_io_probe;
 pub mod outcome;
 pub mod pmu;
 pub mod pooled;

@@ -13,19 +13,26 @@
 //!
 //! Where `/proc` hides others, as in a container, user and system time of `/proc/stat` beyond all of these is
 //! *unattributed*, and others', too. Interrupts are nobody's.
+//!
+//! With its times, what each process has written to storage is read (`io`), where that is allowed: as root, else of the
+//! same user's processes. Unlike the times, these counts are not apart from those of the children.
+//!
+//! By hand: of what procfs parses in a process's `stat` four fields are needed, of each process, twice a second; and
+//! sysinfo counts no children.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use super::others_io_probe::IoCounts;
 use super::processor::{CpuFigures, matters_from};
 use crate::units::SECOND_NS;
 
-/// Readings are at least so far apart: the times have steps of 10 ms.
+/// The least time between two readings: the times have steps of 10 ms.
 const APART_NS: u64 = 450_000_000;
-/// A reading may take one in so many nanoseconds.
+/// Reading takes at most one nanosecond in this many.
 const COST_ONE_IN: u64 = 50;
-/// Ticks are compared with the processes' times over so long, as a tick counts for all of its 1 to 10 ms.
+/// Ticks are compared with the processes' times over this span, as a tick counts for all of its 1 to 10 ms.
 const TICKS_SPAN_NS: u64 = 5 * SECOND_NS;
 /// Before that, over this at least.
 const TICKS_SPAN_MIN_NS: u64 = 3 * SECOND_NS;
@@ -51,6 +58,8 @@ struct Others {
     at_ns: u64,
     next_ns: u64,
     last: Option<Used>,
+    /// Bytes that others have written since they were last taken; none if none of them could be read.
+    written: Option<u64>,
 }
 
 /// Cores that were used.
@@ -79,6 +88,8 @@ struct Process {
     /// Of its children that it has waited for.
     reaped: u64,
     whose: Whose,
+    /// Bytes that it and its children that it has waited for have written; none if that may not be read.
+    written: Option<i128>,
 }
 
 /// What processes of a kind did between two readings, in ticks.
@@ -126,8 +137,10 @@ impl OthersProbe {
             at_ns: now_ns,
             next_ns: 0,
             last: None,
+            written: None,
         };
         others.look();
+        others.written = None;
         others.ran().into_iter().for_each(|ran| others.ticks.push_back((now_ns, ran, 0)));
         Self(Some(others))
     }
@@ -147,9 +160,39 @@ impl OthersProbe {
             ..cpu
         }
     }
+
+    /// Bytes that others have written since the last call, by the last reading: to any drive, or made dirty in the page
+    /// cache. None if nobody else's counts can be read.
+    pub fn written(&mut self) -> Option<u64> {
+        let written = &mut self.0.as_mut()?.written;
+        let taken = *written;
+        *written = taken.map(|_| 0);
+        taken
+    }
 }
 
 impl Others {
+    /// Adds what others have written since the last reading.
+    fn add_written(&mut self, now: &HashMap<i32, Process>) {
+        let of = |process: &Process| process.written.filter(|_| process.whose == Whose::Others);
+        let is_same = |one: &Process, other: Option<&Process>| other.is_some_and(|of| of.begun == one.begun);
+        let mut sum = None;
+        for (id, process) in now {
+            let Some(written) = of(process) else { continue };
+            let known = self.processes.get(id).filter(|known| is_same(process, Some(known)));
+            // One that could not be read until now begins with this reading.
+            let before = known.map_or(Some(0), |known| known.written).unwrap_or(written);
+            *sum.get_or_insert(0) += written - before;
+        }
+        // What a process leaves when it ends is its parent's, and was counted before.
+        let ended = self.processes.iter().filter(|(id, process)| !is_same(process, now.get(id)));
+        let has_heir = |process: &Process| now.get(&process.parent).is_some_and(|of| of.written.is_some());
+        let left: i128 =
+            ended.filter(|(_, process)| has_heir(process)).filter_map(|(_, of_it)| of(of_it)).sum();
+        let more = sum.map(|sum: i128| u64::try_from((sum - left).max(0)).unwrap_or(u64::MAX));
+        self.written = more.map_or(self.written, |more| Some(self.written.unwrap_or(0).saturating_add(more)));
+    }
+
     fn window(&mut self, now_ns: u64) -> Option<Used> {
         if now_ns < self.next_ns || now_ns < self.at_ns + APART_NS {
             return self.last;
@@ -210,9 +253,11 @@ impl Others {
         let mut ended = Vec::new();
         let whose: Vec<_> = now.keys().map(|id| (*id, self.whose(*id, &now))).collect();
         for (id, whose) in whose {
-            let Some(process) = now.get_mut(&id) else { continue };
-            process.whose = whose;
-            let (known, another) = match self.processes.remove(&id) {
+            now.entry(id).and_modify(|process| process.whose = whose);
+        }
+        self.add_written(&now);
+        for (id, process) in &now {
+            let (known, another) = match self.processes.remove(id) {
                 Some(known) if known.begun == process.begun => (Some(known), None),
                 another => (None, another),
             };
@@ -223,7 +268,7 @@ impl Others {
                 None if first => (process.own, process.reaped),
                 None => (0, 0),
             };
-            let sum = &mut self.sums[whose as usize];
+            let sum = &mut self.sums[process.whose as usize];
             sum.own += process.own.saturating_sub(own);
             sum.reaped += process.reaped.saturating_sub(reaped);
         }
@@ -240,8 +285,11 @@ impl Others {
         let entries = std::fs::read_dir(&self.proc).into_iter().flatten().flatten();
         let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
         ids.filter_map(|id| {
-            let text = std::fs::read(self.proc.join(id.to_string()).join("stat")).ok()?;
-            Some((id, Process::parse(&String::from_utf8_lossy(&text))?))
+            let folder = self.proc.join(id.to_string());
+            let text = std::fs::read(folder.join("stat")).ok()?;
+            let process = Process::parse(&String::from_utf8_lossy(&text))?;
+            let io = (process.whose != Whose::ForUs).then(|| IoCounts::read(&folder.join("io"))).flatten();
+            Some((id, Process { written: io.map(|io| io.written()), ..process }))
         })
         .collect()
     }
@@ -278,6 +326,7 @@ impl Process {
             reaped: of_children(16) + of_children(17),
             begun: number(22)?,
             whose: if for_us { Whose::ForUs } else { Whose::Others },
+            written: None,
         })
     }
 }

@@ -44,6 +44,12 @@ impl Proc {
         fs::remove_dir_all(self.0.path().join(id.to_string())).unwrap();
     }
 
+    /// What a process and its children that it has waited for have written.
+    fn wrote(&self, id: i32, bytes: u64, dropped: u64) {
+        let text = format!("read_bytes: 5\nwrite_bytes: {bytes}\ncancelled_write_bytes: {dropped}\n");
+        fs::write(self.0.path().join(id.to_string()).join("io"), text).unwrap();
+    }
+
     /// Ticks of user, nice and system time together; others are not looked at.
     fn ran(&self, ticks: u64) {
         fs::write(self.0.path().join("stat"), format!("cpu  {ticks} 0 0 900 80 70 60 50 0 0\ncpu0 0\n"))
@@ -181,4 +187,32 @@ fn this_process_is_found_among_all() {
     let parent = rustix::process::getppid().unwrap().as_raw_nonzero().get();
     assert!(probe.processes.get(&parent).is_none_or(|parent| parent.whose == Whose::Others));
     assert!(probe.ran().unwrap() > 0);
+}
+
+#[test]
+fn what_others_write_counts_once_whoever_has_the_count() {
+    let proc = Proc::new();
+    proc.wrote(OWN, 10, 0);
+    proc.process(60, "make", 40, [0, 0]);
+    proc.wrote(60, 1000, 0);
+    proc.process(61, "cc1", 60, [0, 0]);
+    proc.wrote(61, 300, 0);
+    let mut probe = proc.probe();
+    assert_eq!(probe.written(), None, "nothing has been compared yet");
+    proc.wrote(OWN, 5000, 0);
+    proc.wrote(61, 350, 10);
+    assert!(at(&mut probe, 1).is_some());
+    assert_eq!((probe.written(), probe.written()), (Some(40), Some(0)));
+    // It wrote 60 more and ended, another one came and went, and a third one began.
+    proc.ends(61);
+    proc.wrote(60, 1000 + 400 + 70, 0);
+    proc.process(62, "ld", 60, [0, 0]);
+    proc.wrote(62, 7, 0);
+    assert!(at(&mut probe, 2).is_some());
+    assert_eq!(probe.written(), Some(60 + 70 + 7));
+    // Where nobody else's can be read, it is unknown.
+    let blind = Proc::new();
+    let mut probe = blind.probe();
+    assert!(at(&mut probe, 1).is_some());
+    assert_eq!((probe.written(), OthersProbe::none().written()), (None, None));
 }

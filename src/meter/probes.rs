@@ -9,6 +9,8 @@ use super::drives::DriveProbe;
 use super::layers::LayerProbe;
 use super::member::Member;
 use super::others::OthersProbe;
+use super::others_io::OthersIo;
+use super::others_io_probe::OthersIoProbe;
 use super::tasks::TaskProbe;
 use crate::host::Levels;
 
@@ -20,6 +22,8 @@ pub struct Probes {
     pub tasks: TaskProbe,
     /// All other processes.
     pub others: OthersProbe,
+    /// What they do on the drives.
+    pub others_io: OthersIoProbe,
     /// The members' devices.
     pub block: BlockProbe,
     /// The drives below the members.
@@ -39,6 +43,7 @@ impl Probes {
             cpu: CpuProbe::open(),
             tasks: TaskProbe::open(now_ns),
             others: OthersProbe::open(now_ns),
+            others_io: OthersIoProbe::open(Path::new("/"), levels, members, own),
             block: BlockProbe::open(Path::new("/"), &devices),
             drives: DriveProbe::open(Path::new("/"), members),
             layers: LayerProbe::open(levels, members, own),
@@ -52,10 +57,18 @@ impl Probes {
             cpu: CpuProbe::none(),
             tasks: TaskProbe::none(),
             others: OthersProbe::none(),
+            others_io: OthersIoProbe::default(),
             block: BlockProbe::default(),
             drives: DriveProbe::default(),
             layers: LayerProbe::default(),
             arrays: ArrayProbe::default(),
         }
+    }
+
+    /// What others did on the drives since the last call; after [`OthersProbe::window`], which reads what they have
+    /// written. `counted` says whether the block layer sees all of the load's I/O.
+    pub(super) fn io_of_others(&mut self, now_ns: u64, counted: bool) -> Vec<OthersIo> {
+        let written = self.others.written();
+        self.others_io.window(now_ns, counted, written)
     }
 }

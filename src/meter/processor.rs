@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 const OTHERS_SHARE: f64 = 0.1;
 const OTHERS_CORES: f64 = 0.1;
 
-/// The cores above which something matters where so many are busy.
+/// The cores from which on what others use matters, where `busy_cores` are busy.
 pub(super) fn matters_from(busy_cores: f64) -> f64 {
     OTHERS_CORES.max(OTHERS_SHARE * busy_cores)
 }

@@ -351,7 +351,8 @@ fn kind(folder: &Path, id: i32) -> Kind {
     polls.or_else(serves).unwrap_or(Kind::Other)
 }
 
-/// Time for which a thread could have run but waited for a CPU.
+/// Time for which a thread could have run but waited for a CPU. By hand, as this is read of each thread for each
+/// window: two numbers take no parser.
 fn waited_ns(folder: &Path, id: i32) -> Option<u64> {
     let text = std::fs::read_to_string(folder.join(id.to_string()).join("schedstat")).ok()?;
     text.split_ascii_whitespace().nth(1)?.parse().ok()

@@ -9,6 +9,7 @@ use super::engine::EngineFigures;
 use super::flag::{FlagKind, marks_run, stem};
 use super::flags;
 use super::latency::summarize;
+use super::others_io::{OthersIo, OthersIoSums};
 use super::rates::{cache_share, not_held, per_s};
 use super::slow::{KEPT_OF_RUN, SlowIo, keep_slowest};
 use super::source::LatencyDelta;
@@ -37,6 +38,9 @@ pub struct Totals {
     pub cpu: CpuFigures,
     /// The members, in the target's order; the WAL's own is last, if it has one.
     pub members: Vec<MemberFigures>,
+    /// What others did on the drives below the members.
+    #[serde(default)]
+    pub others_io: Vec<OthersIo>,
     /// What the storage engine under the classes did; none for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
@@ -70,6 +74,7 @@ pub struct Sums {
     classes: [ClassSums; 4],
     cpu: CpuSums,
     members: Vec<MemberFigures>,
+    others_io: OthersIoSums,
     engine: Option<EngineFigures>,
     written: Written,
     steady: SteadyWatch,
@@ -125,6 +130,7 @@ impl Sums {
         }
         self.cpu.add(window);
         add_members(&mut self.members, &window.members);
+        self.others_io.add(&window.others_io);
         if let Some(engine) = &window.engine {
             let before = self.engine.take().map(|sum| sum.counts).unwrap_or_default();
             self.engine = Some(EngineFigures { counts: before + engine.counts, ..engine.clone() });
@@ -159,6 +165,12 @@ impl Sums {
         let mut flags = self.flags.over(self.windows);
         flags.retain(|flag| !OF_A_WINDOW.iter().any(|kind| flag.is(*kind)));
         let cpu = self.cpu.figures(self.duration_ns);
+        let others_io = self.others_io.all();
+        // Bursts may matter to a tenth of the windows, and not to the sum: then the last one's flag stands.
+        if let Some(over_all) = flags::others_io(&others_io, self.duration_ns as f64 / 1e9) {
+            flags.retain(|flag| !flag.is(FlagKind::OthersIo));
+            flags.push(over_all);
+        }
         flags.extend(flags::steal(cpu.steal));
         flags.extend(flags::others(&cpu));
         flags.extend(block_differs);
@@ -170,6 +182,7 @@ impl Sums {
             total: TotalFigures::of(bytes, self.duration_ns, &cpu, (self.cpu.bytes, self.cpu.ios)),
             cpu,
             members: self.members.clone(),
+            others_io,
             engine: self.engine.clone(),
             written: self.written.clone(),
             steadiness: self.steady.steadiness(),

@@ -14,6 +14,7 @@ pub use super::counters::{Incidents, Polls};
 pub use super::engine::EngineFigures;
 pub use super::flag::Flag;
 use super::flag::used_by_others;
+pub use super::others_io::OthersIo;
 pub use super::processor::{CpuFigures, CyclesSource};
 use super::slow::SlowIo;
 use super::written::Written;
@@ -233,7 +234,7 @@ pub struct TotalFigures {
 }
 
 impl TotalFigures {
-    /// Of so many bytes, with the cycles over the bytes and I/Os of the time in which they are known.
+    /// Those of `bytes` in a time; the cycles are divided by the bytes and I/Os of the time in which they are known.
     pub(super) fn of(bytes: u64, duration_ns: u64, cpu: &CpuFigures, over: (u64, u64)) -> Self {
         let per = |count: u64| (count > 0 && cpu.cycles > 0.0).then(|| cpu.cycles / count as f64);
         let cycles_per_byte = per(over.0);
@@ -275,6 +276,9 @@ pub struct Window {
     pub cpu: CpuFigures,
     /// The members, in order; the WAL's own last, if it has one.
     pub members: Vec<MemberFigures>,
+    /// What others did on the drives below the members; absent where nobody else can use them, or it is unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others_io: Vec<OthersIo>,
     /// What the storage engine under the classes did in it; none for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
@@ -311,6 +315,7 @@ impl Window {
         u128::from(self.duration_ns)
             + u128::from(self.total.bytes)
             + self.written.counts_sum()
+            + self.others_io.iter().map(OthersIo::counts_sum).sum::<u128>()
             + classes.chain(members).chain(engine).sum::<u128>()
     }
 

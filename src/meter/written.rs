@@ -16,7 +16,7 @@
 //!
 //! - WA-A = drives / application, and it is engine × file system × RAID, with engine = engine /
 //!   application, file system = top / engine, and RAID = drives / top.
-//! - WA-D = flash / host, once the host has written so much that the counters' units are below 2% of it.
+//! - WA-D = flash / host, once the counters' units are below 2% of what the host has written.
 //! - End to end: WA-A × WA-D; none if others wrote more than a tenth of what the drives took (host
 //!   minus what the block layer wrote to the drives between the same readings), as WA-D includes them.
 //!   (Didona et al. 2021, 2.1.3, 2.2.3 and 4.1: cumulative from the measurement's start, without what the

@@ -9,10 +9,12 @@
 //! | [`duel`] | two values of a knob in randomised pairs of blocks, until it is clear which is better | – |
 //! | [`session`] | one run: open, start, turn, pause, record, duels | pitfalls, record, duel |
 //! | [`attest`] | stacktune's figures beside those of other programs, on this host | duel, record, session |
+//! | [`build_duel`] | a duel for whose blocks the storage is built: what it costs, and a session for each | duel, record, session |
 //! | [`sweep`] | a profile's steps, run one after the other and resumed | session, record |
 //! | [`paper`] | the papers' tables and figures: rows, numbers, claims and verdicts | record |
 
 pub mod attest;
+pub mod build_duel;
 pub mod duel;
 pub mod paper;
 pub mod pitfalls;

@@ -6,7 +6,7 @@
 use crate::class::Class;
 use crate::settings::jobs::jobs;
 use crate::settings::knobs::{self, Knob, Scope, Value};
-use crate::settings::values::Settings;
+use crate::settings::values::{Layer, Settings};
 
 /// What a change of settings requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,9 @@ pub struct Change {
 /// What the change from one to the other settings requires.
 pub fn between(old: &Settings, new: &Settings) -> Change {
     let differing = knobs::all().iter().filter(|knob| knob.get(old) != knob.get(new));
-    let scope = differing.map(|knob| knob.scope_between(old, new)).max();
+    // They are no knob's, and a list that is a part of the stack.
+    let layers = (old.stack.by_commands != new.stack.by_commands).then_some(Scope::Rebuild);
+    let scope = differing.map(|knob| knob.scope_between(old, new)).chain(layers).max();
     let (before, after) = (jobs(old), jobs(new));
     let restarts = Class::ALL.into_iter().filter(|class| before[class.index()] != after[class.index()]);
     Change { scope: scope.unwrap_or(Scope::Live), restarts: restarts.collect() }
@@ -29,7 +31,10 @@ pub fn between(old: &Settings, new: &Settings) -> Change {
 /// What makes a target itself: settings of the same identity open the same target on the same stack; with a
 /// key-value load, also the same data set in the same layout.
 #[derive(Debug, Clone)]
-pub struct TargetIdentity(Vec<Trait>);
+pub struct TargetIdentity {
+    knobs: Vec<Trait>,
+    layers: Vec<Layer>,
+}
 
 /// A knob's value, and whether it is one of the target.
 #[derive(Debug, Clone)]
@@ -42,14 +47,15 @@ impl TargetIdentity {
     /// That of the settings' target.
     pub fn of(settings: &Settings) -> Self {
         let of = |knob: &Knob| Trait { of_target: knob.is_of_target(settings), value: knob.get(settings) };
-        Self(knobs::all().iter().map(of).collect())
+        let layers = settings.stack.by_commands.clone();
+        Self { knobs: knobs::all().iter().map(of).collect(), layers }
     }
 
     /// Whether both are of one target.
     pub fn is_same(&self, other: &Self) -> bool {
         let parts =
             |(one, other): (&Trait, &Trait)| (one.of_target || other.of_target) && one.value != other.value;
-        !self.0.iter().zip(&other.0).any(parts)
+        self.layers == other.layers && !self.knobs.iter().zip(&other.knobs).any(parts)
     }
 }
 

@@ -223,3 +223,22 @@ fn targets_are_compared_by_what_is_there_not_by_how_it_is_used() {
     pairs.kv.rocksdb.single_level = true;
     assert!(same(&pairs, &[("rocksdb.fanout", "4")]), "it has no levels");
 }
+
+#[test]
+fn layers_by_commands_are_of_the_target_and_change_with_it() {
+    let layer = crate::settings::Layer {
+        name: "l".into(),
+        up: vec![vec!["up".into(), "{id}".into()]],
+        down: vec![vec!["down".into(), "{id}".into()]],
+        device: "/dev/l{id}".into(),
+    };
+    let plain = Settings::default();
+    let mut layered = plain.clone();
+    layered.stack.by_commands = vec![layer];
+    assert_eq!(between(&plain, &layered).scope, Scope::Rebuild);
+    assert!(!TargetIdentity::of(&plain).is_same(&TargetIdentity::of(&layered)));
+    let mut other = layered.clone();
+    other.stack.by_commands[0].down[0][0] = "away".into();
+    assert!(!TargetIdentity::of(&layered).is_same(&TargetIdentity::of(&other)));
+    assert!(TargetIdentity::of(&layered).is_same(&TargetIdentity::of(&layered.clone())));
+}

@@ -30,6 +30,6 @@ pub use named::Named;
 pub use profile::Profile;
 pub use values::{
     ArrayState, Arrival, Bitmap, Buffering, Compaction, Completion, Compression, Cpus, DriveState,
-    Filesystem, Io, Kv, LoadEngine, MdSettings, Offsets, Order, Pairs, Placement, Prio, QueueSettings, Raid,
-    RingSetup, Rocksdb, Run, Settings, Sim, SimDevice, Stack, Submission, Sync, Target, Wal,
+    Filesystem, Io, Kv, Layer, LoadEngine, MdSettings, Offsets, Order, Pairs, Placement, Prio, QueueSettings,
+    Raid, RingSetup, Rocksdb, Run, Settings, Sim, SimDevice, Stack, Submission, Sync, Target, Wal,
 };

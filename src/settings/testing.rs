@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::host::{CgroupMemory, CgroupVersion, Cpu, Device, Facts, Feature, Node};
+use crate::host::{CgroupMemory, CgroupVersion, Cpu, Device, Facts, Feature, Node, TargetFacts};
 
 /// A host that can do everything, with two drives.
 pub(crate) fn capable_host() -> Facts {
@@ -33,6 +33,23 @@ pub(crate) fn capable_host() -> Facts {
         },
         storage: crate::host::Storage::default(),
         devices: vec![drive(0, Some("S4EWNX0R")), drive(1, None)],
+    }
+}
+
+/// Files on such a file system, which can do everything.
+pub(crate) fn capable_files(filesystem: &str) -> TargetFacts {
+    TargetFacts {
+        devices: false,
+        medium: filesystem.into(),
+        direct: Feature::Present,
+        direct_align_bytes: 4096,
+        uncached: Feature::Present,
+        polled: Feature::Present,
+        nvme_commands: Feature::Present,
+        quietly_buffered: None,
+        emulated: None,
+        read_only: false,
+        mounted: None,
     }
 }
 

@@ -10,16 +10,17 @@
 //! | [`supervise`] | watches work that takes a while: progress, time left, stopping it | – |
 //! | [`id`] | a stack's id, and the ids of its layers | – |
 //! | [`devices`] | drives, loops, partitions, arrays: named before they exist, found again | runner |
+//! | [`layer`] | layers by commands of a profile: their commands, shown, kept and run | runner, id, devices |
 //! | [`guard`] | what may be written to: uses, content, consent, claims, wiping | runner, devices |
 //! | [`state`] | the folder of journals and notes, which others can't change | runner |
-//! | [`journal`] | what was done and how it is undone, durable before it is done | id, devices, state |
+//! | [`journal`] | what was done and how it is undone, durable before it is done | id, devices, layer, state |
 //! | [`paths`] | where journals and mount points are | – |
 //! | [`system_folder`] | folders that are refused to root: the system's, and stacktune's own | paths |
-//! | [`plan`] | settings to steps: layers, capacity, resilience, wear, durations | runner, id, devices, guard, state, journal, handover |
+//! | [`plan`] | settings to steps: layers, capacity, resilience, wear, durations | runner, id, devices, layer, guard, state, journal, handover |
 //! | [`tuning`] | queue settings and a memory budget, during a run | runner, id, devices, journal, plan |
 //! | [`handover`] | drives that leave the kernel for VFIO, and come back; how the IOMMU serves them | runner, supervise, id, devices, guard, journal |
-//! | [`undo`] | removes what a journal names; leftovers and cleanup | runner, supervise, id, devices, guard, journal, tuning, handover |
-//! | [`build`] | runs a confirmed plan: preconditioning, resync, tear-down | runner, supervise, devices, guard, state, journal, plan, handover, undo |
+//! | [`undo`] | removes what a journal names; leftovers and cleanup | runner, supervise, id, devices, layer, guard, journal, tuning, handover |
+//! | [`build`] | runs a confirmed plan: preconditioning, resync, tear-down | runner, supervise, devices, layer, guard, state, journal, plan, tuning, handover, undo |
 
 pub mod build;
 pub mod devices;
@@ -27,6 +28,7 @@ pub mod guard;
 pub mod handover;
 pub mod id;
 pub mod journal;
+pub mod layer;
 pub mod paths;
 pub mod plan;
 pub mod runner;

@@ -72,11 +72,24 @@ impl Runner {
 
     /// Where a tool is; refused with what to install if it is missing.
     pub fn find(&self, tool: Tool) -> Result<PathBuf> {
-        let candidates = self.folders.iter().map(|folder| folder.join(tool.program));
-        candidates.into_iter().find(|path| is_program(path)).ok_or_else(|| {
+        self.look_for(tool.program).ok_or_else(|| {
             Error::refused(format!("{} is not installed, and no device is touched without it", tool.program))
                 .hint(format!("install it: apt-get install {}", tool.package))
         })
+    }
+
+    /// Where a program is that a layer of the profile runs: in the same folders.
+    pub(crate) fn find_named(&self, program: &str) -> Result<PathBuf> {
+        self.look_for(program).ok_or_else(|| {
+            let folders: Vec<_> = self.folders.iter().map(|folder| folder.shown()).collect();
+            let program = crate::printable::line(program);
+            Error::refused(format!("{program}, which a layer of the profile runs, is not installed"))
+                .hint(format!("install it; programs are looked for in {}", folders.join(", ")))
+        })
+    }
+
+    fn look_for(&self, program: &str) -> Option<PathBuf> {
+        self.folders.iter().map(|folder| folder.join(program)).find(|path| is_program(path))
     }
 
     /// Runs a tool to its end, in the C locale, without this process's environment, with empty standard input.
@@ -86,14 +99,22 @@ impl Runner {
 
     /// Runs a tool that reads `input`, of a few lines at most.
     pub fn run_fed(&self, tool: Tool, arguments: &[&OsStr], input: &str) -> Result<Answer> {
-        let program = self.find(tool)?;
+        Self::start(&self.find(tool)?, arguments, input)
+    }
+
+    /// The same for a program that a layer of the profile runs.
+    pub(crate) fn run_named(&self, program: &str, arguments: &[&OsStr]) -> Result<Answer> {
+        Self::start(&self.find_named(program)?, arguments, "")
+    }
+
+    fn start(program: &Path, arguments: &[&OsStr], input: &str) -> Result<Answer> {
         let cannot = |error: std::io::Error| {
             let failed = Error::failed(format!("cannot run {}: {}", program.shown(), describe(&error)));
             // As many processes and threads as may be.
             if error.kind() == std::io::ErrorKind::WouldBlock { failed.hint(RAISE) } else { failed }
         };
         // What a tool takes for the name of a file leads nowhere. On a full disk, cleanup still works.
-        let mut command = tool_command(&program);
+        let mut command = tool_command(program);
         command.current_dir(empty_folder().unwrap_or_else(|| PathBuf::from("/")));
         command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C and a hangup of the terminal are meant for stacktune, which lets a tool finish: one killed
@@ -165,8 +186,13 @@ pub(crate) fn private_folder(name: &str) -> Option<PathBuf> {
 
 /// How a tool failed: its command, its status, and its message.
 pub(crate) fn failure(tool: Tool, arguments: &[&OsStr], answer: &Answer) -> Error {
+    failure_of(tool.program, arguments, answer)
+}
+
+/// The same of a program that a layer of the profile runs.
+pub(crate) fn failure_of(program: &str, arguments: &[&OsStr], answer: &Answer) -> Error {
     let words = arguments.iter().map(|argument| quoted(argument));
-    let command = std::iter::once(tool.program.to_owned()).chain(words).collect::<Vec<_>>().join(" ");
+    let command = std::iter::once(program.to_owned()).chain(words).collect::<Vec<_>>().join(" ");
     let said = [answer.stderr.as_str(), answer.stdout.trim()].into_iter().find(|text| !text.is_empty());
     let ended = match answer.status {
         -1 => "was killed by a signal".to_owned(),

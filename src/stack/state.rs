@@ -131,6 +131,18 @@ impl StateFolder {
     /// # Errors
     /// Refused if it is a link, no regular file, or others may have written it.
     pub fn file(&self, name: &str) -> Result<Option<File>> {
+        self.opened(name, OFlags::RDWR)
+    }
+
+    /// Opens a file in it for reading alone, where nothing may be writable; none if it does not exist.
+    ///
+    /// # Errors
+    /// As [`StateFolder::file`].
+    pub fn file_to_read(&self, name: &str) -> Result<Option<File>> {
+        self.opened(name, OFlags::RDONLY)
+    }
+
+    fn opened(&self, name: &str, access: OFlags) -> Result<Option<File>> {
         let path = self.join(name);
         let failed = |error: Errno| Error::os("cannot open", &path, error);
         // Opening anything but a file could wait, or do something: that is found out first.
@@ -138,7 +150,7 @@ impl StateFolder {
             Err(Errno::NOENT) => return Ok(None),
             found => refuse_odd(&path, &found.map_err(failed)?, None)?,
         }
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match openat(&self.0, name, flags, Mode::empty()) {
             Err(Errno::NOENT) => return Ok(None),
             file => file.map_err(failed)?,

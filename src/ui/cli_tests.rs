@@ -197,7 +197,7 @@ fn the_man_page_has_every_command_once() {
 
 #[test]
 fn help_explains_topics_and_commands() {
-    let place = help::Place { columns: 80, styled: false };
+    let place = help::TextOutput { columns: 80, styled: false };
     let text = |word: &str| explain(Some(word), place).unwrap();
     assert!(text("flags").starts_with("Flags\n"));
     assert!(text("compare").contains("Usage: stacktune compare"));

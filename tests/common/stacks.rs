@@ -132,10 +132,19 @@ pub fn of_steps(id: &str, steps: Vec<Step>, exposed: Exposed) -> Plan {
     let properties = Properties {
         resilience: Resilience { power_cut: PowerCutReason::LoopDevices, drives_lost: 0, fewer: None },
         usable_bytes: 0,
+        at_most: false,
         price: None,
         price_missing: None,
     };
-    Plan { id: StackId(id.into()), steps, destroys: Vec::new(), exposed, properties, writes_bytes: 0 }
+    Plan {
+        id: StackId(id.into()),
+        steps,
+        destroys: Vec::new(),
+        exposed,
+        properties,
+        writes_bytes: 0,
+        fit: None,
+    }
 }
 
 /// A plan that nobody has to consent to.

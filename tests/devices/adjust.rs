@@ -222,7 +222,7 @@ fn a_recording_sets_the_queues_and_puts_them_back_and_cleanup_does_after_a_kill(
     assert_eq!(program(&["status"]).stdout, "no stacks, and nothing left behind\n");
 }
 
-struct Nobody;
+pub struct Nobody;
 
 impl Attendant for Nobody {
     fn progress(&mut self, _: Progress) -> bool {

@@ -2,13 +2,34 @@
 
 use serde_json::Value;
 
-use crate::common::devices::{Loops, has};
-use crate::common::is_soak;
+use crate::common::devices::{Loops, Mount, has, run};
 use crate::common::recorded::{Home, json};
+use crate::common::{LEFT_TO_SOAK, is_soak, skip};
 
 /// The checks that must not fail in the long form; a duel of equal settings may, by chance.
 const NEVER_FAIL: [&str; 7] =
     ["latency_p50", "latency_p99", "bytes_read", "bytes_written", "own_cpu", "busy_cores", "cycles"];
+
+/// The long form on files: latencies beside fio's are those of the same calls on the same file system.
+#[test]
+fn files_are_attested_in_the_long_form() {
+    let test = "files_are_attested_in_the_long_form";
+    if !is_soak() {
+        return skip(test, LEFT_TO_SOAK);
+    }
+    let Some(loops) = Loops::alone(test) else { return };
+    let device = loops.blank(1024);
+    run("mkfs.ext4", &["-q", "-F", &device.path]);
+    let mount = Mount::of(&device, "noatime");
+    let (home, at) = (Home::new(), mount.at.path().join("checks"));
+    let out = home.path("attest.json");
+    home.run(&["attest", "--files", at.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let bundle = json(&out);
+    for check in bundle["checks"].as_array().unwrap() {
+        let name = check["check"].as_str().unwrap();
+        assert!(!NEVER_FAIL.contains(&name) || check["verdict"] != "fail", "{check:#}");
+    }
+}
 
 #[test]
 fn a_device_is_attested_only_with_consent_and_nothing_is_planted_on_it() {

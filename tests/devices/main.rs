@@ -7,6 +7,7 @@ mod adjust;
 mod amplification;
 mod attest;
 mod consent;
+mod duel;
 mod fallbacks;
 mod fio;
 #[cfg(feature = "rocksdb")]
@@ -14,7 +15,9 @@ mod folders;
 mod guard;
 #[cfg(feature = "rocksdb")]
 mod kv;
+mod layers;
 mod lost_writes;
+mod others_io;
 mod real_io;
 mod safety;
 mod stack_build;
@@ -27,4 +30,5 @@ mod stack_undo;
 mod state;
 mod strangers;
 mod threads;
+mod turns;
 mod volume_devices;

@@ -47,8 +47,9 @@ fn a_duel_that_can_not_be_is_refused_before_anything_is_made() {
         ("scan.depht=4,8", "did you mean `scan.depth`?"),
         ("scan.depth=4,many", "scan.depth"),
         ("run.drives=4,8", "it changes nothing that is measured"),
-        ("stack.filesystem=ext4,xfs", "each turn would build the storage anew"),
-        ("io.buffering=direct,cached", "the page cache remembers longer than a block lasts"),
+        ("stack.filesystem=ext4,no", "stack.filesystem"),
+        ("scan.zipf_theta=0.5,0.9", "scan.zipf_theta has no effect with these settings"),
+        ("stack.endurance_tb=1,2", "it changes nothing that is measured"),
     ] {
         let refused = duel(&home, "none", asked, &[]).expect(2);
         assert!(refused.stderr.contains(said), "{asked}: {}", refused.stderr);
@@ -56,6 +57,72 @@ fn a_duel_that_can_not_be_is_refused_before_anything_is_made() {
     }
     let both = duel(&home, "none", "scan.depth=4,8", &["--for", "5s"]).expect(2);
     assert!(both.stderr.contains("--for"), "{}", both.stderr);
+}
+
+/// On files, so that the load is real; short blocks, and a margin to which any two values keep.
+fn on_files(home: &Home, out: &str, duel: &str, more: &[&str]) -> Outcome {
+    let mut command = home.command(["record", "demo", "--duel", duel, "--duel-margin", "90", "--out"]);
+    let sets = [&MODEST[..], &["run.window=100ms"]].concat();
+    Outcome::of(&command.arg(home.path(out)).args(home.sets(&sets)).args(more).output().unwrap())
+}
+
+/// How many pairs decided a duel: seven at least, unless the machine was too busy for a verdict.
+#[track_caller]
+fn decided(report: &serde_json::Value) -> usize {
+    let pairs = report["pairs"].as_array().unwrap().len();
+    let late = report["dropped"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|why| **why == "late" || **why == "worker-bound")
+        .count();
+    assert!(pairs >= 7 || report["verdict"] == "not_judged" && late >= 2, "{report:#}");
+    pairs
+}
+
+#[test]
+fn a_target_is_opened_anew_for_each_block_where_its_values_need_that() {
+    let home = Home::new();
+    let folders = ["one", "other"].map(|name| home.path(name).display().to_string());
+    let asked = format!("target.files.dir={},{}", folders[0], folders[1]);
+    let plan = on_files(&home, "none", &asked, &["--dry-run", "--json"]).expect(0).json();
+    assert_eq!((&plan["builds_min"], &plan["builds_max"]), (&14.into(), &80.into()));
+    assert!(folders.iter().all(|folder| !std::path::Path::new(folder).exists()), "nothing is made");
+
+    let found = on_files(&home, "out", &asked, &[]).expect(0);
+    assert!(found.stdout.contains("on what was built for it"), "{}", found.stdout);
+    let report = json_file(&home.path("out/duel.json"));
+    assert_eq!(report["begins"], "built");
+    let pairs = decided(&report);
+    // Each block is a recording, in the order of the coin.
+    let mut blocks: Vec<_> = std::fs::read_dir(home.path("out")).unwrap().flatten().collect();
+    blocks.retain(|entry| entry.path().is_dir());
+    blocks.sort_by_key(std::fs::DirEntry::file_name);
+    assert!(blocks.len() >= 2 * pairs, "{}", found.stdout);
+    let shown = home.show(&blocks[0].path()).expect(0).json();
+    assert!(shown["summary"]["total"]["bytes"].as_u64() > Some(0), "{shown}");
+
+    let whole = Outcome::of(&home.command(["show"]).arg(home.path("out")).output().unwrap()).expect(2);
+    assert!(whole.stderr.contains("holds a duel: duel.json has its verdict"), "{}", whole.stderr);
+
+    let keeps = on_files(&home, "kept", &asked, &["--keep"]).expect(2);
+    assert!(keeps.stderr.contains("no stack stays"), "{}", keeps.stderr);
+}
+
+#[test]
+fn between_cached_and_direct_the_page_cache_is_emptied_before_each_block() {
+    let home = Home::new();
+    let found = on_files(&home, "out", "io.buffering=cached,direct", &[]).expect(0);
+    let report = json_file(&home.path("out/duel.json"));
+    assert_eq!(report["begins"], "uncached", "{}", found.stdout);
+    // A window of each block is marked, also where the block before had the same value.
+    let windows = crate::common::program::json_lines(&home.path("out/windows.jsonl"));
+    let turned = windows.iter().filter(|window| window["turned"] == true).count();
+    let pairs =
+        ["pairs", "dropped"].map(|pairs| report[pairs].as_array().unwrap().len()).iter().sum::<usize>();
+    assert!(pairs >= 6 && turned >= 2 * pairs, "{turned} windows of {pairs} pairs: {}", found.stdout);
+    // So little data is read from memory anyway, which forbids a verdict.
+    assert_eq!(report["verdict"], "not_judged", "{}", found.stdout);
 }
 
 #[test]

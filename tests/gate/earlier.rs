@@ -25,6 +25,29 @@ fn an_earlier_recording_is_shown_and_compared() {
     assert!(compared.stdout.contains("scan.depth: A 128 | B 4"), "{compared:?}");
 }
 
+/// Lines of a ledger as the first version to write any did: with five figures, and without intervals.
+#[test]
+fn earlier_turns_are_shown() {
+    let home = Home::new();
+    let dir = home.path("turned");
+    fs::create_dir(&dir).unwrap();
+    for name in ["host.json", "latency.hlog", "profile.toml", "summary.json", "windows.jsonl"] {
+        fs::copy(format!("{}/{name}", earlier("run")), dir.join(name)).unwrap();
+    }
+    fs::copy(earlier("turns.jsonl"), dir.join("ledger.jsonl")).unwrap();
+    let folder = dir.to_str().unwrap();
+    let shown = home.run(["show", folder]).expect(0);
+    for expected in ["scan.depth 128 → 4", "wal.sync fdatasync → none", "less durable", "too short"] {
+        assert!(shown.stdout.contains(expected), "{expected}: {shown:?}");
+    }
+    assert!(!shown.stdout.contains("Inconsistent"), "{shown:?}");
+    let ledger = home.run(["show", "--json", folder]).expect(0).json()["ledger"].take();
+    let scan = &ledger[0]["scan_mb_per_s"];
+    assert_eq!((&scan["verdict"], &scan["interval"]), (&"lower".into(), &Value::Null), "{scan}");
+    assert_eq!(ledger[0]["wal_mb_per_s"]["before"], Value::Null);
+    home.run(["compare", folder, &earlier("other")]).expect(0);
+}
+
 /// Adds the paths of all keys in a JSON text of one value a line, or of one in all.
 fn key_paths(text: &str, paths: &mut BTreeSet<String>) {
     fn of(value: &Value, at: &str, paths: &mut BTreeSet<String>) {
@@ -82,10 +105,11 @@ fn a_recording_without_some_of_the_later_keys_is_shown() {
         for kept in ["run", "other"] {
             key_paths(&read(&earlier(kept), name), &mut before);
         }
-        // They have no turns.
-        if before.is_empty() {
-            continue;
+        // Those two have no turns.
+        if *name == "ledger.jsonl" {
+            key_paths(&fs::read_to_string(earlier("turns.jsonl")).unwrap(), &mut before);
         }
+        assert!(!now.is_empty() && !before.is_empty(), "{name}");
         // What is below a key that is new goes with it.
         let is_new = |path: &&String| {
             !before.contains(*path)
@@ -96,7 +120,13 @@ fn a_recording_without_some_of_the_later_keys_is_shown() {
         later.extend(now.iter().filter(is_new).map(|path| (at, path.clone())));
     }
     assert!(later.len() > 5, "{later:?}");
-    // Each alone, all together, and the first so many of them in two orders.
+    for key in ["/scan_mb_per_s/interval", "/point_p50_ns", "/missed_share"] {
+        assert!(later.contains(&(1, key.to_owned())), "{key}: {later:?}");
+    }
+    let whole = home.run(["show", "--json", dir.to_str().unwrap()]).expect(0).json();
+    let turns = whole["ledger"].as_array().unwrap().len();
+    assert!(turns > 3, "{turns}");
+    // Each alone, all together, and one to four quarters of them from either end.
     let mut sets: Vec<Vec<_>> = later.iter().map(|one| vec![one.clone()]).collect();
     for share in 1..=4 {
         let count = later.len() * share / 4;
@@ -109,6 +139,9 @@ fn a_recording_without_some_of_the_later_keys_is_shown() {
         }
         let shown = home.run(["show", dir.to_str().unwrap()]);
         assert_eq!(shown.status, Some(0), "without {gone:?}: {shown:?}");
+        assert_eq!(shown.stdout.matches(" scan.depth ").count(), turns, "without {gone:?}: {shown:?}");
+        let compared = home.run(["compare", dir.to_str().unwrap(), &earlier("run")]);
+        assert_eq!(compared.status, Some(0), "without {gone:?}: {compared:?}");
     }
 }
 

@@ -97,6 +97,19 @@ fn an_idle_array_is_no_drive() {
     refused(&facts, "nvme0n1", "part of md0");
 }
 
+/// What lies between a device and its drives is no use of it; another device on the same drives is.
+#[test]
+fn a_device_on_layers_is_not_in_use_by_them() {
+    let host = Host::new();
+    host.nvme(0).block("dm-0", "252:0", 100).block("dm-1", "252:1", 100);
+    host.built("dm-0", "nvme0n1", "nvme0n1").built("dm-1", "dm-0", "dm-0");
+    assert_eq!(device(&host.facts(), "dm-1").usage, []);
+    refused(&host.facts(), "dm-0", "dm-1");
+    refused(&host.facts(), "nvme0n1", "part of dm-0");
+    host.block("dm-2", "252:2", 100).built("dm-2", "nvme0n1", "nvme0n1");
+    refused(&host.facts(), "dm-1", "dm-2");
+}
+
 #[test]
 fn a_signature_that_udev_knows_makes_a_member() {
     let host = Host::new();

@@ -3,7 +3,7 @@
 //!
 //! Allocations are counted by an allocator that knows whose they are. A lock in contention sleeps and
 //! wakes by the `futex` system call, which is counted of the workers' threads; one without contention
-//! shows nowhere but in the source (see `house.rs`).
+//! shows nowhere but in the source (see `tests/house`).
 #![allow(unsafe_code)] // an allocator is unsafe by its nature: it only counts, and calls the system's
 
 use std::alloc::{GlobalAlloc, Layout, System};

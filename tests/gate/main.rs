@@ -25,3 +25,4 @@ mod sweep;
 mod terminal;
 mod terminal_end;
 mod volume;
+mod write_maps;

@@ -22,7 +22,8 @@ fn root() -> &'static Path {
 /// The documents with their texts, by their paths from the root.
 fn documents() -> Vec<(PathBuf, String)> {
     let help = fs::read_dir(root().join("assets/help")).unwrap().map(|entry| entry.unwrap().path());
-    let files = ["README.md", "CONTRIBUTING.md"].map(|name| root().join(name)).into_iter().chain(help);
+    let files = ["README.md", "CONTRIBUTING.md", "tests/README.md"].map(|name| root().join(name));
+    let files = files.into_iter().chain(help);
     files.map(|path| (path.clone(), fs::read_to_string(&path).unwrap())).collect()
 }
 

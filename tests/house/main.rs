@@ -107,6 +107,22 @@ fn each_room_has_a_table_of_all_its_modules() {
 }
 
 #[test]
+fn each_folder_says_what_it_is_about_and_what_enters_and_leaves() {
+    let mut silent = Vec::new();
+    for source in sources().into_iter().filter(|source| source.path.ends_with("mod.rs")) {
+        let head: Vec<_> = source.text.lines().take_while(|line| line.starts_with("//!")).collect();
+        let head = head.join(" ").replace(" //! ", " ");
+        // Below a room's folders the first sentence is enough.
+        let is_deep = source.module.len() > 2 || source.module.iter().any(|part| part == "fixture");
+        let says_flow = head.contains("Enters: ") && head.contains("Leaves: ");
+        if head.is_empty() || !(is_deep || says_flow) {
+            silent.push(source.shown());
+        }
+    }
+    assert!(silent.is_empty(), "not said at the head of {silent:?}");
+}
+
+#[test]
 fn data_flows_one_way() {
     let rooms = table(&root().join("lib.rs"));
     assert!(rooms.len() >= 8, "the map in src/lib.rs can't be read: {rooms:?}");

@@ -7,7 +7,7 @@ use crate::common::machine::{RIG, Turn, missing, output_of};
 use crate::common::program::Home;
 use crate::common::recorded::json;
 use crate::common::terminal::Terminal;
-use crate::common::{self, is_soak};
+use crate::common::{self, LEFT_TO_SOAK, is_soak};
 use crate::machines::{ROOT, rig};
 use tempfile::TempDir;
 
@@ -95,7 +95,7 @@ fn a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials() {
         profile.display()
     );
     let _turn = Turn::take("");
-    let mut terminal = screen(&home, &begin);
+    let mut terminal = screen(&home, &begin, (80, 24));
     terminal.wait_for("Open this profile");
     terminal.wait_for("scroll to the end");
     terminal.press("\x1b[F");
@@ -120,7 +120,7 @@ fn a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials() {
 }
 
 /// A machine with two drives, and this command on its terminal.
-fn screen(home: &Home, begin: &str) -> Terminal {
+fn screen(home: &Home, begin: &str, size: (u16, u16)) -> Terminal {
     let options = ["--drives", "2", "--size", "128M", "--timeout", "120", "--terminal", "--dir"];
     let arguments: Vec<String> =
         options.into_iter().chain([env!("CARGO_TARGET_TMPDIR"), "--", begin]).map(str::to_owned).collect();
@@ -132,7 +132,7 @@ fn screen(home: &Home, begin: &str) -> Terminal {
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| (*name, value.as_str()))
         .collect();
-    Terminal::start_program(Path::new(RIG), home, &arguments, (80, 24), &environment)
+    Terminal::start_program(Path::new(RIG), home, &arguments, size, &environment)
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn drives_change_hands_from_the_screen_there_and_back() {
         .unwrap();
     let begin = format!("exec {} {}", env!("CARGO_BIN_EXE_stacktune"), profile.display());
     let _turn = Turn::take("");
-    let mut terminal = screen(&home, &begin);
+    let mut terminal = screen(&home, &begin, (80, 24));
     let runs = |terminal: &Terminal, interface: &str| {
         terminal.wait("the load", |screen| {
             let first = screen.lines().next().unwrap_or_default();
@@ -171,5 +171,90 @@ fn drives_change_hands_from_the_screen_there_and_back() {
         runs(&terminal, interface);
     }
     terminal.press("q");
+    terminal.left().expect(0);
+}
+
+/// Waits until the knob of the array has that value.
+fn array_is(terminal: &Terminal, value: &str) {
+    terminal.wait(value, |screen| {
+        let mut knobs = screen.lines().filter(|line| line.contains("array ") && line.contains(value));
+        knobs.any(|line| !line.contains("turning"))
+    });
+}
+
+/// Types a value of the knob at that path.
+fn set(terminal: &mut Terminal, path: &str, value: &str) {
+    terminal.choose(path);
+    terminal.press("e");
+    terminal.press(&format!("\x15{value}\r"));
+}
+
+#[test]
+fn a_member_fails_and_is_rebuilt_by_turns_at_the_screen() {
+    const NAME: &str = "a_member_fails_and_is_rebuilt_by_turns_at_the_screen";
+    if let Some(reason) = missing().or_else(|| (!is_soak()).then(|| LEFT_TO_SOAK.to_owned())) {
+        return common::skip(NAME, &reason);
+    }
+    let home = Home::new();
+    let rates = ["scan", "point", "wal", "background"].map(|class| format!("[{class}]\nrate = \"1MB/s\"\n"));
+    let devices = ["0", "1"].map(|number| format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG{number}_1"));
+    let profile = home.path("turned.toml");
+    let text = format!(
+        "name = \"turned\"\n[target]\ndevices = {devices:?}\n[stack]\nraid = \"md1\"\nassume_clean = false\n\
+         [md]\nsync_speed_max = 1000\n[run]\nwindow = \"500ms\"\n{}",
+        rates.concat()
+    );
+    fs::write(&profile, text).unwrap();
+    let program = env!("CARGO_BIN_EXE_stacktune");
+    let begin = format!(
+        "modprobe -a md_mod raid1; exec {program} {} --destroy {} --destroy {}",
+        profile.display(),
+        devices[0],
+        devices[1]
+    );
+    let _turn = Turn::take("");
+    let mut terminal = screen(&home, &begin, (160, 50));
+    terminal.wait_until_running();
+
+    // Without the member's own serial nothing happens to it.
+    set(&mut terminal, "md.array", "degraded");
+    terminal.wait_for("--fail /dev/nvme");
+    terminal.press("\x1b[F");
+    terminal.wait_for("Type its serial, RIG1, in full");
+    terminal.press("RIG0\r");
+    terminal.wait_for("That does not match exactly.");
+    terminal.press("\x1b");
+    terminal.wait_for("nothing is destroyed, and the load goes on");
+    array_is(&terminal, "healthy");
+
+    set(&mut terminal, "md.array", "degraded");
+    terminal.wait_for("--fail /dev/nvme");
+    terminal.press("\x1b[F");
+    terminal.wait_for("Type its serial, RIG1, in full");
+    terminal.press("RIG1\r");
+    array_is(&terminal, "degraded");
+    terminal.wait_for("degraded as set");
+    terminal.wait("the turn in the ledger", |screen| screen.contains("healthy → degraded"));
+
+    // What the member held is lost already: it is replaced without a question, as slowly as it was set.
+    set(&mut terminal, "md.array", "rebuilding");
+    array_is(&terminal, "rebuilding");
+    terminal.wait_for("rebuilding as set");
+    set(&mut terminal, "md.array", "healthy");
+    terminal.wait_for("is still being rebuilt");
+    terminal.press("\x1b");
+    // Faster, it ends soon.
+    set(&mut terminal, "md.sync_speed_max", "1000000");
+    terminal.wait("the turns in the ledger", |screen| {
+        screen.contains("degraded → rebuilding") && screen.contains("1000 → 1000000")
+    });
+    terminal.wait_until_gone("rebuilding as set");
+    set(&mut terminal, "md.array", "healthy");
+    array_is(&terminal, "healthy");
+    terminal.press("u");
+    terminal.wait_for("would fail a member again");
+    terminal.press("q");
+    terminal.wait_for("tear down and quit");
+    terminal.press("t");
     terminal.left().expect(0);
 }

@@ -94,9 +94,113 @@ a_run_on_a_rebuilding_array_that_is_killed_leaves_nothing() {
     nothing_left
 }
 
+# A sweep changes the state between its runs, and a duel under the load; back to healthy it takes a rebuild.
+an_arrays_states_are_steps_of_a_sweep_and_values_of_a_duel() {
+    local state consent sweep
+    mapfile -t consent < <(consent)
+    blank_drives
+    sweep=$(profile states "$(drives)")
+    cat >>"$sweep" <<TOML
+[stack]
+raid = "md5"
+assume_clean = false
+[md]
+sync_speed_max = 1000
+[sweep]
+for = "3s"
+repeat = 2
+seed = 1
+TOML
+    for state in healthy degraded rebuilding; do
+        printf '[[step]]\nlabel = "%s"\nmd.array = "%s"\n' $state $state >>"$sweep"
+    done
+    "$STACKTUNE" record "$sweep" --out /share/states "${consent[@]}"
+    nothing_left
+    for state in healthy degraded rebuilding; do
+        compgen -G "/share/states/*-$state-r2/summary.json" >/dev/null
+    done
+    for state in degraded rebuilding; do
+        [[ $(grep -l "\"$state as set\"" /share/states/*/summary.json) == /share/states/*-$state-r1/*$'\n'/share/states/*-$state-r2/* ]]
+    done
+    # What was set is no loss of its own.
+    if grep -l '"degraded"\|"resync"' /share/states/*/summary.json; then return 1; fi
+    "$STACKTUNE" show /share/states | grep -q rebuilding
+    "$STACKTUNE" record "$array" --for 15s --out /share/duel --set stack.raid=md5 --set stack.filesystem=none \
+        --set stack.assume_clean=off --set md.array=degraded --set md.sync_speed_max=1000 \
+        --duel md.array=degraded,rebuilding "${consent[@]}" || [[ $? -eq 1 ]]
+    grep -q 'degraded as set' /share/duel/windows.jsonl
+    grep -q 'rebuilding as set' /share/duel/windows.jsonl
+    nothing_left
+    expect 2 'healthy again only once it is rebuilt' "$STACKTUNE" record "$array" --for 1s --out /share/none \
+        --set stack.raid=md5 --set stack.assume_clean=off --duel md.array=healthy,degraded "${consent[@]}"
+    nothing_left
+}
+
+a_degraded_array_that_is_kept_is_rebuilt() {
+    begins kept-degraded --for 2s --keep --set stack.assume_clean=off --set md.array=degraded
+    is degraded 1
+    "$STACKTUNE" status | grep -q 'degraded: 1 of its members missing'
+    "$STACKTUNE" status | grep -q 'RIG3).*failed on purpose (md.array)'
+    wait "$pid"
+    if "$STACKTUNE" status | grep 'failed on purpose'; then return 1; fi
+    wait_for 120 is degraded 0 >/dev/null
+    if "$STACKTUNE" status | grep degraded; then return 1; fi
+    "$STACKTUNE" cleanup --all
+    nothing_left
+}
+
+# An mdadm that stops at one act, before or after it, for so long that the program is killed meanwhile.
+#   stops_at ACT WHEN
+stops_at() {
+    local tools=$LAB_WORK/tools
+    mkdir -p "$tools"
+    rm -f "$LAB_WORK/stopped"
+    cat >"$tools/mdadm" <<SHIM
+#!/bin/bash
+case " \$* " in
+    *" $1 "*)
+        [[ $2 == before ]] || /sbin/mdadm "\$@" || exit
+        echo \$\$ >$LAB_WORK/stopped
+        sleep 2
+        [[ $2 == before ]] || exit 0
+        ;;
+esac
+exec /sbin/mdadm "\$@"
+SHIM
+    chmod +x "$tools/mdadm"
+    export STACKTUNE_TEST_TOOLS=$tools
+}
+
+killed_while_a_member_is_failed_or_replaced_cleanup_leaves_nothing() {
+    local act when consent
+    mapfile -t consent < <(consent)
+    for act in --fail --remove --zero-superblock --add; do
+        # The tool goes with the program, has not acted yet, or has.
+        for when in never before after; do
+            stops_at "$act" "${when/never/before}"
+            "$STACKTUNE" record "$array" --for 1m --out "/share/killed$act-$when" --set stack.raid=md5 \
+                --set stack.filesystem=none --set stack.assume_clean=off --set md.array=rebuilding \
+                --set md.sync_speed_max=1000 "${consent[@]}" >"$LAB_WORK/said" 2>&1 &
+            pid=$!
+            wait_for 120 test -s "$LAB_WORK/stopped" || { cat "$LAB_WORK/said"; return 1; }
+            kill -9 "$pid"
+            [[ $when != never ]] || kill -9 "$(<"$LAB_WORK/stopped")"
+            wait "$pid" || true
+            unset STACKTUNE_TEST_TOOLS
+            "$STACKTUNE" status >"$LAB_WORK/status"
+            grep -q 'failed on purpose' "$LAB_WORK/status" || { cat "$LAB_WORK/status"; return 1; }
+            "$STACKTUNE" cleanup || { echo "$act, $when"; return 1; }
+            nothing_left || { echo "$act, $when"; return 1; }
+        done
+    done
+}
+
 [[ -n ${SOAK:-} ]] || exit 0
 run_tests an_arrays_settings_are_in_force_and_a_kill_leaves_nothing \
     an_arrays_settings_are_put_back_on_one_that_is_kept \
     a_lockless_bitmap_is_refused_where_kernel_or_mdadm_lack_it \
     an_array_is_measured_healthy_degraded_and_rebuilding \
-    a_run_on_a_rebuilding_array_that_is_killed_leaves_nothing
+    a_run_on_a_rebuilding_array_that_is_killed_leaves_nothing \
+    an_arrays_states_are_steps_of_a_sweep_and_values_of_a_duel \
+    a_degraded_array_that_is_kept_is_rebuilt \
+    killed_while_a_member_is_failed_or_replaced_cleanup_leaves_nothing

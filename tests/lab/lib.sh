@@ -26,7 +26,8 @@ drives() {
 blank_drives() {
     local at device
     swapoff -a
-    while read -r at; do umount "$at"; done < <(awk '$1 ~ "^/dev/(nvme|md|loop)" { print $2 }' /proc/mounts | tac)
+    while read -r at; do umount "$at"; done < <(awk '$1 ~ "^/dev/(nvme|md|loop|mapper|dm-)" { print $2 }' /proc/mounts | tac)
+    [[ ! -e /sys/module/dm_mod ]] || ! command -v dmsetup >/dev/null || dmsetup remove_all
     for device in /dev/md[0-9]*; do
         [[ ! -b $device ]] || mdadm --quiet --stop "$device"
     done
@@ -141,7 +142,7 @@ nothing_left() {
         done </proc/mdstat
     fi
     while read -r device at _; do
-        [[ ! $device =~ ^/dev/(nvme|md|loop) || $at == "$mount" ]] || { echo "left: $device at $at"; return 1; }
+        [[ ! $device =~ ^/dev/(nvme|md|loop|mapper|dm-) || $at == "$mount" ]] || { echo "left: $device at $at"; return 1; }
     done </proc/mounts
     for number in 0 1 2 3; do
         [[ " $* " == *" $number "* ]] || drives+=("$(drive "$number")")

@@ -59,7 +59,7 @@ static BARE: Machine = Machine {
 
 /// Four drives that hold the smallest XFS, for RAID and file systems on them.
 static STACKS: Machine = Machine {
-    scripts: &["stack", "arrays", "iommu", "reproduce", "kv"],
+    scripts: &["stack", "arrays", "layers", "iommu", "reproduce", "kv"],
     options: &["--drives", "4", "--size", "384M"],
     ran: OnceLock::new(),
 };
@@ -155,8 +155,17 @@ in_guest! {
         a_lockless_bitmap_is_refused_where_kernel_or_mdadm_lack_it
         the_iommus_mode_is_in_force_and_the_hosts_afterwards
         a_run_that_is_killed_leaves_the_iommus_mode_to_cleanup
+        stripes_of_lvm_are_verified_and_leave_nothing
+        dm_crypt_on_lvm_and_on_md_is_verified_and_leaves_nothing
+        a_layer_on_a_drive_of_others_is_refused_and_taken_away
+        without_leave_no_command_runs
+        killed_under_load_and_within_up_cleanup_leaves_nothing
+        a_kept_layer_is_reported_and_cleaned_up
         an_array_is_measured_healthy_degraded_and_rebuilding
         a_run_on_a_rebuilding_array_that_is_killed_leaves_nothing
+        an_arrays_states_are_steps_of_a_sweep_and_values_of_a_duel
+        a_degraded_array_that_is_kept_is_rebuilt
+        killed_while_a_member_is_failed_or_replaced_cleanup_leaves_nothing
         pairs_on_md0_and_f2fs_are_verified
         pairs_on_md1_and_ext4_are_verified;
     FAULTS faults:
@@ -197,8 +206,16 @@ const IN_SOAK: &[&str] = &[
     "a_lockless_bitmap_is_refused_where_kernel_or_mdadm_lack_it",
     "the_iommus_mode_is_in_force_and_the_hosts_afterwards",
     "a_run_that_is_killed_leaves_the_iommus_mode_to_cleanup",
+    "dm_crypt_on_lvm_and_on_md_is_verified_and_leaves_nothing",
+    "a_layer_on_a_drive_of_others_is_refused_and_taken_away",
+    "without_leave_no_command_runs",
+    "killed_under_load_and_within_up_cleanup_leaves_nothing",
+    "a_kept_layer_is_reported_and_cleaned_up",
     "an_array_is_measured_healthy_degraded_and_rebuilding",
     "a_run_on_a_rebuilding_array_that_is_killed_leaves_nothing",
+    "an_arrays_states_are_steps_of_a_sweep_and_values_of_a_duel",
+    "a_degraded_array_that_is_kept_is_rebuilt",
+    "killed_while_a_member_is_failed_or_replaced_cleanup_leaves_nothing",
     "pairs_on_md1_and_ext4_are_verified",
     "a_mounted_drive_is_refused",
     "a_drive_with_a_mounted_partition_is_refused",

@@ -4,6 +4,7 @@
 mod common;
 
 mod array;
+mod dropped;
 #[cfg(feature = "rocksdb")]
 mod kv;
 mod machines;

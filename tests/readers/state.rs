@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use stacktune::testing::load::kv::{Acks, Place};
+use stacktune::testing::load::kv::{Acks, DatabaseFolder};
 use stacktune::testing::load::nvme::{ControllerFacts, Namespace, active_namespaces};
 use stacktune::testing::load::volume::header::{COPIES_AT, COPY_BYTES, Found, Header};
 
@@ -57,7 +57,7 @@ fn marker(dir: &Path, bytes: &[u8]) {
             fs::write(database.join("CURRENT"), "").unwrap();
             fs::write(database.join("IDENTITY"), "one").unwrap();
         }
-        let place = Place::new(dir);
+        let place = DatabaseFolder::new(dir);
         match place.marker() {
             Ok(marker) => {
                 let marker = marker.unwrap();

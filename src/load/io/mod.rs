@@ -2,13 +2,14 @@
 //!
 //! An interface opens its members (a path here; a character device or a PCI address elsewhere), owns
 //! the buffers, knows how to flush and counts its polls. The load knows only [`Queue`] and
-//! [`Backend`]. A new interface is one file here, one line in [`dispatch`](dispatch()), and one row in
-//! [`crate::settings::interface`].
+//! [`Backend`]. A new interface is one file here, its lines in the launch table below ([`dispatch`]), and one
+//! row in [`crate::settings::interface`].
+//!
+//! Enters: operations on the pages of members. Leaves: their completions, and counts of polls.
 
 mod backend;
 pub mod buffers;
 pub mod clock;
-mod dispatch;
 pub mod files;
 pub mod libaio;
 pub mod null;
@@ -24,4 +25,40 @@ pub mod uring;
 pub mod vfio;
 
 pub use backend::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
-pub use dispatch::{Use, dispatch};
+use libaio::Libaio;
+use null::Null;
+use passthrough::Passthrough;
+#[cfg(feature = "spdk")]
+use spdk::Spdk;
+use sync::SyncIo;
+use uring::Uring;
+use vfio::Vfio;
+
+use crate::settings::interface::Interface;
+
+/// Something to do with the code of an interface, whichever it is.
+pub trait Use {
+    /// The result.
+    type Output;
+
+    /// Does it with the code of that interface.
+    fn backend<B: Backend>(self) -> Self::Output;
+}
+
+/// The launch table: which code runs an interface, one line each. None for simulated devices, whose workers
+/// run on the simulation's clock ([`super::sim`]), and for code that is not in this build.
+pub fn dispatch<U: Use>(interface: Interface, with: U) -> Option<U::Output> {
+    Some(match interface {
+        Interface::Sync => with.backend::<SyncIo>(),
+        Interface::Libaio => with.backend::<Libaio>(),
+        Interface::IoUring => with.backend::<Uring>(),
+        Interface::NvmePassthrough => with.backend::<Passthrough>(),
+        Interface::Null => with.backend::<Null>(),
+        Interface::Sim => return None,
+        Interface::Vfio => with.backend::<Vfio>(),
+        #[cfg(feature = "spdk")]
+        Interface::Spdk => with.backend::<Spdk>(),
+        #[cfg(not(feature = "spdk"))]
+        Interface::Spdk => return None,
+    })
+}

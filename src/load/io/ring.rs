@@ -10,8 +10,8 @@
 
 use std::os::fd::RawFd;
 
-use io_uring::types::{SubmitArgs, Timespec};
-use io_uring::{Builder, IoUring, cqueue, squeue};
+use io_uring::types::{SubmitArgs, TimeoutFlags, Timespec};
+use io_uring::{Builder, IoUring, cqueue, opcode, squeue};
 
 use super::backend::{Done, Setup, Wait};
 use super::buffers::Buffers;
@@ -22,6 +22,11 @@ use crate::error::{Error, Result, describe};
 use crate::meter::counters::Polls;
 use crate::settings::RingSetup;
 use crate::units::SECOND_NS;
+
+/// What the completion of a ring's timer carries; slots are smaller.
+const TIMER: u64 = u64::MAX;
+/// The kernel's name for it: completions are made visible.
+const IORING_ENTER_GETEVENTS: u32 = 1;
 
 /// One ring.
 struct Ring<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
@@ -34,6 +39,18 @@ struct Ring<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
     sqpoll: bool,
     sleep_ns: u64,
     polls: Polls,
+    timer: Timer,
+}
+
+/// A timer of the ring itself. It stays set while completions come and go, where a time limit of each wait is
+/// set and taken back each time: wherever a hypervisor keeps the time, that costs more than an I/O.
+struct Timer {
+    /// When it ends, if it is set.
+    at_ns: Option<u64>,
+    /// The same, where the kernel reads it.
+    at: Box<Timespec>,
+    /// Whether the kernel has it.
+    works: bool,
 }
 
 impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
@@ -54,6 +71,8 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
             sqpoll: setup.sqpoll.is_some(),
             sleep_ns: setup.poll_sleep_ns,
             polls: Polls::default(),
+            // The kernel's threads take it late, and polled rings not at all.
+            timer: Timer { at_ns: None, at: Box::default(), works: !setup.iopoll && setup.sqpoll.is_none() },
         })
     }
 
@@ -91,7 +110,9 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     /// # Errors
     /// The errno of a failure of the ring itself.
     fn advance(&mut self, wait: Wait, each: impl FnMut(u64, i32)) -> std::result::Result<(), i32> {
-        if self.outstanding == 0 {
+        let until_ns = wait.until_ns.unwrap_or(u64::MAX);
+        let wakes = self.timer.at_ns.is_some_and(|at_ns| at_ns <= until_ns);
+        if self.outstanding == 0 && !wakes {
             clock::sleep_until(wait.until_ns.unwrap_or(0));
             return Ok(());
         }
@@ -114,15 +135,53 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         match until_ns {
             _ if is_there => settled(self.io_uring.submit())?,
             None => settled(self.io_uring.submit_and_wait(want as usize))?,
-            Some(until_ns) => {
-                let left_ns = until_ns.saturating_sub(clock::now_ns());
-                let left = Timespec::new().sec(left_ns / SECOND_NS).nsec((left_ns % SECOND_NS) as u32);
-                let arguments = SubmitArgs::new().timespec(&left);
-                settled(self.io_uring.submitter().submit_with_args(want as usize, &arguments))?;
-            }
+            Some(until_ns) => self.sleep_until(want, until_ns)?,
         }
         self.take(each);
         Ok(())
+    }
+
+    /// Hands over and waits, but not beyond that time.
+    fn sleep_until(&mut self, want: u32, until_ns: u64) -> std::result::Result<(), i32> {
+        let left_ns = until_ns.saturating_sub(clock::now_ns());
+        let is_set = self.timer.at_ns.is_some_and(|at_ns| at_ns <= until_ns);
+        if !self.sqpoll && (left_ns == 0 || !is_set) {
+            // To set a timer may take longer than an I/O. What completes at once neither needs nor waits for one.
+            self.hand_over()?;
+            if left_ns == 0 || self.io_uring.completion().len() >= want.max(1) as usize {
+                return Ok(());
+            }
+        }
+        if self.set_timer(until_ns) {
+            return settled(self.io_uring.submit_and_wait(want.max(1) as usize));
+        }
+        let left = timespec(left_ns);
+        let arguments = SubmitArgs::new().timespec(&left);
+        settled(self.io_uring.submitter().submit_with_args(want as usize, &arguments))
+    }
+
+    /// Hands over, if there is anything, and has completions made visible without waiting for them.
+    fn hand_over(&mut self) -> std::result::Result<(), i32> {
+        let pushed = self.io_uring.submission().len() as u32;
+        let submitter = self.io_uring.submitter();
+        // SAFETY: no argument is passed.
+        let entered = unsafe { submitter.enter::<libc::sigset_t>(pushed, 0, IORING_ENTER_GETEVENTS, None) };
+        settled(entered)
+    }
+
+    /// Whether the timer ends by then, once what is pushed has been handed over. One that is set to end earlier is
+    /// left: the worker wakes once for nothing, which is cheaper than to change it with each I/O.
+    fn set_timer(&mut self, at_ns: u64) -> bool {
+        let timer = &mut self.timer;
+        if timer.at_ns.is_some() || !timer.works {
+            return timer.at_ns.is_some_and(|set_ns| set_ns <= at_ns);
+        }
+        *timer.at = timespec(at_ns);
+        let entry = opcode::Timeout::new(&raw const *timer.at).flags(TimeoutFlags::ABS).build();
+        // SAFETY: the time stays where it is as long as the ring, and is changed only with no timer set.
+        let pushed = unsafe { self.io_uring.submission().push(&entry.user_data(TIMER).into()) };
+        timer.at_ns = pushed.is_ok().then_some(at_ns);
+        pushed.is_ok()
     }
 
     /// Polls the device's queue until enough is complete.
@@ -153,6 +212,11 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         let mut taken = 0;
         for entry in self.io_uring.completion() {
             let entry: cqueue::Entry = entry.into();
+            if entry.user_data() == TIMER {
+                self.timer.at_ns = None;
+                self.timer.works &= entry.result() == -libc::ETIME;
+                continue;
+            }
             each(entry.user_data(), entry.result());
             taken += 1;
         }
@@ -262,6 +326,10 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
     pub fn polls(&self) -> Polls {
         self.ring.polls
     }
+}
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec::new().sec(ns / SECOND_NS).nsec((ns % SECOND_NS) as u32)
 }
 
 /// Timed out, interrupted, or no room for now: completions are taken, and the worker comes again.

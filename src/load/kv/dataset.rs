@@ -153,9 +153,9 @@ impl Marker {
 
 /// The folder of a data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place(PathBuf);
+pub struct DatabaseFolder(PathBuf);
 
-impl Place {
+impl DatabaseFolder {
     /// That folder.
     pub fn new(dir: &Path) -> Self {
         Self(dir.to_owned())
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn foreign_data_is_refused_and_the_marker_is_read_back() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place::new(dir.path());
+        let place = DatabaseFolder::new(dir.path());
         assert_eq!(place.marker().unwrap(), None);
         std::fs::create_dir(place.database()).unwrap();
         assert!(place.marker().unwrap_err().to_string().contains("no marker"));

@@ -1,5 +1,8 @@
 //! Pairs of keys and values in `RocksDB`, on a file system: the load's other engine.
 //!
+//! Enters: a folder, options of RocksDB and operations on pairs. Leaves: their results, and the engine's own
+//! counts.
+//!
 //! A data set ([`dataset`]) is a number of pairs whose keys ([`keys`]) and values ([`values`]) can be
 //! recomputed from their numbers, so that whatever is read back can be checked. A [`Store`] opens the
 //! database of a folder, loads the pairs unless the folder's marker says that they are there, turns

@@ -32,7 +32,7 @@ impl Store {
         let mut options = ReadOptions::default();
         options.fill_cache(false);
         let mut iterator = db.raw_iterator_opt(options);
-        let (mut expected, mut done_bytes, mut told_bytes, began) = (0, 0, 0, Instant::now());
+        let (mut expected, mut done_bytes, mut reported_bytes, began) = (0, 0, 0, Instant::now());
         iterator.seek_to_first();
         while let Some((key, value)) = iterator.item() {
             if stop.load(Ordering::Relaxed) {
@@ -54,8 +54,8 @@ impl Store {
             }
             done_bytes += (key.len() + value.len()) as u64;
             iterator.next();
-            if done_bytes - told_bytes > 16 * MIB {
-                told_bytes = done_bytes;
+            if done_bytes - reported_bytes > 16 * MIB {
+                reported_bytes = done_bytes;
                 progress(Progress {
                     what: "reading pairs back".into(),
                     done_bytes: done_bytes.min(data.bytes()),

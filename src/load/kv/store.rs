@@ -9,7 +9,7 @@ use rocksdb::{BlockBasedOptions, Cache, DB, Options};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::acks::Acks;
-use super::dataset::{DataSet, Marker, Place, put_before};
+use super::dataset::{DataSet, DatabaseFolder, Marker, put_before};
 use super::handle::{Handle, unreadable};
 use super::keys::Key;
 use super::options::{Setting, changed, fixed, of_database, of_files, of_pairs, text};
@@ -30,7 +30,7 @@ const OTHER_THREADS: usize = 4 + 16;
 
 /// An open data set, locked against other runs.
 pub struct Store {
-    pub(super) place: Place,
+    pub(super) place: DatabaseFolder,
     pub(super) marker: Mutex<Marker>,
     /// None while it is being reopened.
     db: RwLock<Option<Arc<DB>>>,
@@ -58,7 +58,7 @@ impl Store {
     /// # Errors
     /// Refused if something is there that stacktune did not make.
     pub fn bytes_to_begin(dir: &Path, kv: &Kv, anew: bool) -> Result<u64> {
-        let place = Place::new(dir);
+        let place = DatabaseFolder::new(dir);
         let data = DataSet::of(kv, place.room()?.0)?;
         let keeps = |marker: Marker| marker.pairs == data && !anew;
         Ok(if place.marker()?.is_some_and(keeps) { 0 } else { data.bytes() })
@@ -71,7 +71,7 @@ impl Store {
     /// Refused where something is there that stacktune did not make, where another run uses it, or where
     /// the disk has no room; failed in `RocksDB`'s words.
     pub fn open(dir: &Path, kv: &Kv, anew: bool) -> Result<(Self, Vec<String>)> {
-        let place = Place::new(dir);
+        let place = DatabaseFolder::new(dir);
         files::refuse_foreign_lock(dir)?;
         let found = place.marker()?;
         let (whole_bytes, free_bytes) = place.room()?;
@@ -313,7 +313,7 @@ fn base() -> Options {
     base
 }
 
-fn open(place: &Place, base: &Options, cache: &Cache, rocksdb: &Rocksdb) -> Result<DB> {
+fn open(place: &DatabaseFolder, base: &Options, cache: &Cache, rocksdb: &Rocksdb) -> Result<DB> {
     let path = place.database();
     let failed = |words: String| {
         Error::failed(format!("RocksDB can't open {}: {words}", path.shown())).hint(
@@ -350,7 +350,7 @@ fn logged_in(db: &DB, data: &DataSet) -> Result<u64> {
 }
 
 /// Removes a database of ours.
-fn remove(place: &Place) -> Result<()> {
+fn remove(place: &DatabaseFolder) -> Result<()> {
     let path = place.database();
     if !path.exists() {
         return Ok(());

@@ -15,7 +15,7 @@ use super::queue::QueuePair;
 use super::spec::{self, Capabilities, Command};
 use crate::error::{Error, Result};
 
-/// A shutdown may take so long where the controller does not say (RTD3E), as Linux has it.
+/// How long a shutdown may take where the controller does not say (RTD3E); Linux waits as long.
 const SHUTDOWN_LEAST: Duration = Duration::from_secs(5);
 
 /// A controller that was started. It is shut down when this is dropped.

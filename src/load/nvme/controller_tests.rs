@@ -20,7 +20,7 @@ fn error_of<T>(outcome: Result<T>) -> Error {
 }
 
 #[test]
-fn a_controller_is_started_and_tells_what_it_has() {
+fn a_controller_is_started_and_reports_what_it_has() {
     let (model, controller) = started();
     assert_eq!(controller.facts().serial, "MODEL");
     assert_eq!(controller.transfer_bytes_max(), 16384);

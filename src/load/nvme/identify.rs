@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_tells_its_limits() {
+    fn a_controller_reports_its_limits() {
         let mut data = [0; IDENTIFY_BYTES];
         data[4..8].copy_from_slice(b"RIG0");
         data[77] = 7;

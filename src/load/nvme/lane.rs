@@ -15,7 +15,7 @@ use super::spec::{Command, Completion};
 use crate::error::{Error, Result};
 use crate::meter::counters::Incidents;
 
-/// The controller is looked at so often.
+/// How often the controller is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A queue pair of one thread, on a controller that others use too.

@@ -1,5 +1,8 @@
 //! stacktune's own `NVMe` driver: a controller that userspace drives by itself, without interrupts.
 //!
+//! Enters: a PCI function that the kernel has given up, and commands. Leaves: completions, and counts of time-outs
+//! and resets.
+//!
 //! It is written to be read beside the specification. *Base* is the NVM Express Base Specification
 //! 2.0, *NVM* the NVM Command Set Specification 1.0 and *PCIe* the `NVMe` over PCIe Transport
 //! Specification 1.0, which were published with it.

@@ -104,7 +104,7 @@ fn no_more_is_taken_than_was_asked_for() {
 }
 
 #[test]
-fn malformed_completions_are_told_apart_and_stay_where_they_are() {
+fn malformed_completions_are_distinguished_and_stay_where_they_are() {
     let foreign = Malformed::Queue { found: 2, expected: 1 };
     let head = Malformed::Head { found: ENTRIES as u16, entries: ENTRIES };
     let beyond = Malformed::Command { cid: 4000 };
@@ -135,7 +135,7 @@ fn one_command_does_not_complete_twice() {
 }
 
 #[test]
-fn the_oldest_command_is_found_and_a_new_beginning_tells_who_lost_theirs() {
+fn the_oldest_command_is_found_and_a_new_beginning_reports_who_lost_theirs() {
     let mut pair = Pair::new();
     for (owner, since_ns) in [(5, 30), (6, 10), (7, 20)] {
         pair.queue.push(&Command::flush(1), owner, since_ns).unwrap();

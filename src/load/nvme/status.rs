@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_told_in_the_specifications_words() {
+    fn a_status_is_shown_in_the_specifications_words() {
         assert_eq!(Status(0x281).to_string(), "Unrecovered Read Error (SCT 2h, SC 81h)");
         assert_eq!(Status(0x4002).to_string(), "Invalid Field in Command (SCT 0h, SC 02h)");
         assert_eq!(Status(0x7c1).to_string(), "a status of the vendor's own (SCT 7h, SC c1h)");

@@ -1,5 +1,7 @@
 //! A load in a separate process.
 //!
+//! Enters: jobs and commands. Leaves: samples with their histograms, as if the workers were in this process.
+//!
 //! DPDK, below SPDK, aborts on errors that it cannot handle, and takes memory, signals and the CPU of its
 //! first thread as if it were alone. So SPDK runs in a helper: the same program with a hidden command, with
 //! the very same [`Workers`](crate::load::workers::Workers), pacing and histograms. Only what an operator

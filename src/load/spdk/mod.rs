@@ -1,5 +1,7 @@
 //! The operator's own SPDK (22.09 or later), if stacktune was built with the feature `spdk`.
 //!
+//! Enters: PCI addresses of drives bound to VFIO. Leaves: queues for the workers of the separate process.
+//!
 //! SPDK is in no package registry, its structures change from release to release, and it works only with the
 //! DPDK that it was built with: its users have built it by hand. So a shim of one C file (`shim/spdk.c`) is
 //! compiled against the headers that are there, and contains everything that depends on them. DPDK ends its

@@ -1,13 +1,11 @@
 //! What was read of an extent beside what should be there: sector by sector for its stamps, page by page for
 //! the writes that were acknowledged.
 
-use std::collections::HashMap;
-
 use super::opened::EPOCH_SHIFT;
 use super::region::Region;
-use super::report::{Faults, Place, VerifyReport};
+use super::report::{FaultPlace, Faults, VerifyReport};
 use super::stamp::{Fault, SECTOR_BYTES, check};
-use super::write_map::{Expected, Table};
+use super::write_map::{DAMAGED, Expected, OLDER, Table, UnderWay};
 
 /// Without a map, faults are counted by pages of that size.
 const PAGE_BYTES: u64 = 4096;
@@ -25,14 +23,14 @@ pub(super) struct Extent<'a> {
 /// A region's table, and what was under way.
 pub(super) struct RegionMap {
     pub table: Table,
-    pub under_way: HashMap<usize, Vec<u64>>,
+    pub under_way: UnderWay,
 }
 
 impl Extent<'_> {
     /// Where something is.
-    pub fn place(&self, offset_bytes: u64, detail: Option<String>) -> Place {
+    pub fn place(&self, offset_bytes: u64, detail: Option<String>) -> FaultPlace {
         let region = if self.region.id == Region::WAL { "wal" } else { "data" };
-        Place { member: self.member.to_owned(), offset_bytes, region, detail }
+        FaultPlace { member: self.member.to_owned(), offset_bytes, region, detail }
     }
 
     /// Bytes of a page, as faults are counted.
@@ -114,7 +112,7 @@ impl<'a> Written<'a> {
         let acknowledged = match self.expected {
             Expected::Exact(last) => sequence == last,
             Expected::Floor(first) => sequence >= first,
-            Expected::Unknown | Expected::Unsure => true,
+            Expected::Unknown | Expected::Unsure | Expected::Damaged => true,
         };
         if acknowledged {
             self.acknowledged += 1;
@@ -130,8 +128,15 @@ impl<'a> Written<'a> {
     fn report(&self, extent: &Extent, report: &mut VerifyReport) {
         let (Expected::Exact(last) | Expected::Floor(last)) = self.expected else {
             report.sectors_unchecked += self.acknowledged;
+            if self.expected == Expected::Damaged {
+                report.doubt.get_or_insert(DAMAGED);
+            }
             return;
         };
+        // No storage holds what was not yet written when the map was kept.
+        if self.newest > last {
+            report.doubt.get_or_insert(OLDER);
+        }
         let valid = self.acknowledged + self.unacknowledged;
         // A write alone arrives as a whole or not at all.
         let half = self.under_way.len() == 1

@@ -89,6 +89,7 @@ fn holder_of(file: &File, kinds: &[&str]) -> Option<u32> {
 }
 
 /// Finds the holder of one of these kinds of locks in a listing such as `1: FLOCK  ADVISORY  WRITE 812 fd:00:94 0 EOF`.
+/// By hand, as procfs-core refuses the whole listing for one line that it does not know.
 fn holder_in(locks: &str, place: &str, kinds: &[&str]) -> Option<u32> {
     locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).find_map(
         |fields| match fields[..] {

@@ -42,8 +42,8 @@ impl Volume {
         self.map.as_ref().ok().cloned()
     }
 
-    /// The write that all sectors of a stretch are of.
-    fn held(&self, region: &Region, extent: u32, offset_bytes: u64, bytes: u64) -> Option<u64> {
+    /// The writes that the valid sectors of a stretch are of; none where it can't be read.
+    fn held(&self, region: &Region, extent: u32, offset_bytes: u64, bytes: u64) -> Option<Vec<u64>> {
         let file = &self.members[region.extents[extent as usize].member as usize].file;
         let direct =
             (self.facts.direct == Feature::Present).then(|| reopen(file, false, true).ok()).flatten();
@@ -52,15 +52,13 @@ impl Volume {
         let from = offset_bytes / read_bytes * read_bytes;
         let mut buffer = AlignedBuffer::new(read_bytes as usize);
         direct.as_ref().unwrap_or(file).read_exact_at(buffer.bytes_mut(), from).ok()?;
-        let mut held = None;
         let sectors = (from..).step_by(SECTOR_BYTES).zip(buffer.bytes().chunks_exact(SECTOR_BYTES));
-        for (at, sector) in sectors.filter(|(at, _)| (offset_bytes..offset_bytes + bytes).contains(at)) {
-            let stamp = check(sector, region.set, region.id, extent, at).ok()?;
-            if *held.get_or_insert(stamp.sequence) != stamp.sequence {
-                return None;
-            }
-        }
-        held
+        let within = sectors.filter(|(at, _)| (offset_bytes..offset_bytes + bytes).contains(at));
+        let stamps = within.filter_map(|(at, sector)| check(sector, region.set, region.id, extent, at).ok());
+        let mut held: Vec<u64> = stamps.map(|stamp| stamp.sequence).collect();
+        held.sort_unstable();
+        held.dedup();
+        Some(held)
     }
 }
 

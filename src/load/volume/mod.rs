@@ -1,4 +1,7 @@
 //! The volume that a run works on: members with their header, WAL and data, filled and verified.
+//!
+//! Enters: files, devices or a stack's device, and the sizes to use. Leaves: regions for the workers, and reports
+//! of what was filled and verified.
 
 mod affordable;
 mod compared;

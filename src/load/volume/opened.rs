@@ -14,6 +14,8 @@ use crate::host::TargetFacts;
 
 // 262,144 runs of 2.7e11 writes each before sequence numbers wrap around.
 pub(super) const EPOCH_SHIFT: u32 = 38;
+/// Where the numbers of a run begin that keeps no map.
+const UNKEPT_BASE: u64 = 1 << (EPOCH_SHIFT - 1);
 /// Why nothing is known of what the pages should hold.
 pub(super) const NO_MAP: &str = "it has no write map";
 const _: () = assert!(HEADER_BYTES.is_multiple_of(4096) && EPOCH_SHIFT < SEQUENCE_BITS);
@@ -110,7 +112,10 @@ impl Volume {
             let written = header.write(&member.file);
             written.map_err(|error| Error::os("cannot write the header of", &member.path, error))?;
         }
-        Ok((epoch << EPOCH_SHIFT) & ((1 << SEQUENCE_BITS) - 1))
+        // What a run writes without the map is newer than all that a map of that epoch knows of: one that was kept of
+        // a copy of the data set, say.
+        let apart = if self.map.is_err() { UNKEPT_BASE } else { 0 };
+        Ok(((epoch << EPOCH_SHIFT) & ((1 << SEQUENCE_BITS) - 1)) + apart)
     }
 
     /// Of the newest run that wrote to the set.

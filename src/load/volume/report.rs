@@ -12,7 +12,7 @@ const NAMED_MAX: usize = 5;
 
 /// Where a fault is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct FaultPlace {
     /// The member's name.
     pub member: String,
     /// Offset on the member.
@@ -33,7 +33,7 @@ pub struct Faults {
     /// The number of sectors.
     pub sectors: u64,
     /// The first few.
-    pub first: Vec<Place>,
+    pub first: Vec<FaultPlace>,
 }
 
 /// What the pages were compared with.
@@ -46,11 +46,20 @@ pub struct Comparison {
     pub why: Option<String>,
     /// The share of the data's pages that it holds.
     pub share: f64,
+    /// The share of the WAL's pages that it holds.
+    pub wal_share: f64,
+}
+
+impl Comparison {
+    /// There was no map, or none that can be believed, for this reason.
+    pub(super) fn none(why: String) -> Self {
+        Self { compared: false, why: Some(why), share: 0.0, wal_share: 0.0 }
+    }
 }
 
 impl Default for Comparison {
     fn default() -> Self {
-        Self { compared: true, why: None, share: 1.0 }
+        Self { compared: true, why: None, share: 1.0, wal_share: 1.0 }
     }
 }
 
@@ -81,6 +90,9 @@ pub struct VerifyReport {
     pub unreadable: Faults,
     /// Whether everything was checked; otherwise it was stopped.
     pub complete: bool,
+    /// Why the map can't be believed, as seen beside the pages.
+    #[serde(skip)]
+    pub doubt: Option<&'static str>,
 }
 
 impl VerifyReport {
@@ -116,6 +128,7 @@ impl VerifyReport {
         self.sectors_ok += other.sectors_ok;
         self.sectors_unchecked += other.sectors_unchecked;
         self.complete &= other.complete;
+        self.doubt = self.doubt.or(other.doubt);
         self.never_written.add(other.never_written);
         self.foreign.add(other.foreign);
         self.misplaced.add(other.misplaced);
@@ -129,7 +142,7 @@ impl VerifyReport {
     /// What was checked, and what was not.
     fn checked(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = |sectors: u64| approx_size(sectors * SECTOR_BYTES as u64);
-        let Comparison { compared, why, share } = &self.write_map;
+        let Comparison { compared, why, share, wal_share } = &self.write_map;
         if !compared {
             let why = why.as_deref().unwrap_or_default();
             let unchecked = size(self.sectors_unchecked);
@@ -139,8 +152,10 @@ impl VerifyReport {
             );
         }
         write!(f, "{} verified as written", size(self.sectors_ok))?;
-        if *share < 1.0 {
-            write!(f, "\nthe write map holds a sample: one of {} pages of the data", (1.0 / share).round())?;
+        for (share, of) in
+            [(share, "data"), (wal_share, "WAL")].into_iter().filter(|(share, _)| **share < 1.0)
+        {
+            write!(f, "\nthe write map holds a sample: one of {} pages of the {of}", (1.0 / share).round())?;
         }
         if self.sectors_unchecked > 0 {
             let why = "not checked for lost writes: no run wrote there since the write map began, a write \
@@ -160,7 +175,7 @@ impl Faults {
     }
 
     /// Counts pages and sectors; a place is named for each page.
-    pub(super) fn note(&mut self, (pages, sectors): (u64, u64), place: impl FnOnce() -> Place) {
+    pub(super) fn note(&mut self, (pages, sectors): (u64, u64), place: impl FnOnce() -> FaultPlace) {
         self.pages += pages;
         self.sectors += sectors;
         if pages > 0 && self.first.len() < NAMED_MAX {

@@ -44,16 +44,29 @@ impl Volume {
             return Err(Error::failed(format!("there is no stacktune set on {}{why}", names.join(", ")))
                 .hint("fill the target first: run a profile on it"));
         }
+        let maps = self.region_maps()?;
+        let report = self.read_back(&maps, self.comparison(&maps), progress, stop)?;
+        match report.doubt {
+            Some(doubt) => self.read_back(&[None, None], Comparison::none(doubt.to_owned()), progress, stop),
+            None => Ok(report),
+        }
+    }
+
+    /// Reads everything, and compares it with what the regions' pages should hold.
+    fn read_back(
+        &self,
+        maps: &[Option<RegionMap>; 2],
+        write_map: Comparison,
+        progress: &mut dyn FnMut(Progress),
+        stop: &AtomicBool,
+    ) -> Result<VerifyReport> {
         let direct = self.facts.direct == Feature::Present;
         let all_bytes = self.data.bytes() + self.wal.bytes();
         let done_bytes = AtomicU64::new(0);
         let (sender, reports) = channel();
         let began = Instant::now();
-        let maps = self.region_maps()?;
-        let write_map = self.comparison(maps[0].as_ref());
         let mut report = VerifyReport { complete: true, write_map, ..VerifyReport::default() };
         let jobs = self.members.iter().enumerate().map(|(n, member)| {
-            let maps = &maps;
             let jobs = self.extents_of(n).map(move |(region, index)| {
                 let map = maps[usize::from(region.id)].as_ref();
                 let extent = Extent { region, index, member: &member.name, map };
@@ -104,12 +117,13 @@ impl Volume {
         Ok([of(&self.data)?, wal])
     }
 
-    fn comparison(&self, data: Option<&RegionMap>) -> Comparison {
-        if let Some(data) = data {
-            return Comparison { compared: true, why: None, share: data.table.share() };
+    fn comparison(&self, maps: &[Option<RegionMap>; 2]) -> Comparison {
+        let share = |map: &Option<RegionMap>| map.as_ref().map_or(1.0, |map| map.table.share());
+        let [data, wal] = maps;
+        if data.is_some() {
+            return Comparison { share: share(data), wal_share: share(wal), ..Comparison::default() };
         }
-        let why = self.map.as_ref().map_or_else(Clone::clone, |_| UNKEPT.to_owned());
-        Comparison { compared: false, why: Some(why), share: 0.0 }
+        Comparison::none(self.map.as_ref().map_or_else(Clone::clone, |_| UNKEPT.to_owned()))
     }
 }
 

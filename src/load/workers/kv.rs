@@ -165,8 +165,8 @@ impl<'a> Worker<'a> {
             }
             let intended_ns = match self.due(now_ns) {
                 Ok(intended_ns) => intended_ns,
-                Err(next_ns) => {
-                    clock::sleep_until(next_ns.min(now_ns + IDLE_NS_MAX));
+                Err(wake_ns) => {
+                    clock::sleep_until(wake_ns.min(now_ns + IDLE_NS_MAX));
                     now_ns = clock::now_ns();
                     continue;
                 }
@@ -187,22 +187,21 @@ impl<'a> Worker<'a> {
         self.sync_rest(now_ns);
     }
 
-    /// The intended start of the next operation if it is due (none without a rate), else when it is due.
+    /// The intended start of the next operation if it is due (none without a rate), else when to wake for it.
     #[inline]
     fn due(&mut self, now_ns: u64) -> std::result::Result<Option<u64>, u64> {
         let Some(pacer) = &mut self.pacer else { return Ok(None) };
         let missed = pacer.drop_late(now_ns);
         let cell = &self.orders.cell;
         cell.missed.add(missed);
-        let next_ns = pacer.next_ns();
-        let due = next_ns <= now_ns;
-        cell.intended.add(missed + u64::from(due));
-        if due {
-            pacer.advance();
-            cell.under_way.intend(pacer.next_ns(), pacer.spacing_ns());
-            return Ok(Some(next_ns));
+        let due = pacer.due(now_ns);
+        cell.intended.add(missed + u64::from(due.is_some()));
+        if due.is_none() {
+            return Err(pacer.wake_ns());
         }
-        Err(next_ns)
+        pacer.advance();
+        cell.under_way.intend(pacer.next_ns(), pacer.spacing_ns());
+        Ok(due)
     }
 
     fn drop_pending(&mut self, stopped_ns: u64) {

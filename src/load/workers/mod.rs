@@ -1,5 +1,7 @@
 //! The workers of the four classes: pacing, offsets, commits, and the loop itself.
 //!
+//! Enters: each class's job and an open target. Leaves: I/O, and counts of it in cells.
+//!
 //! A worker's orders never change: a turn of a knob stops a class's workers, which drain, and starts new
 //! ones. What must outlive them (the WAL's position, sequence numbers, how much may still be written) is in
 //! [`control::Shared`]. Once started, a worker allocates nothing and takes no lock.

@@ -20,6 +20,8 @@ pub struct Pacer {
     spacing: u128,
     /// How long a start waits for those that share its sleep, in 2⁻³² ns.
     together: u128,
+    /// Starts up to this time are made: they share the sleep that ended then.
+    open_ns: u64,
     poisson: Option<SmallRng>,
 }
 
@@ -30,12 +32,12 @@ impl Pacer {
         let ns = u128::from(job.page_bytes) * u128::from(SECOND_NS) * workers;
         let spacing = ((ns << FRACTION_BITS) / u128::from(rate.max(1))).max(1);
         let phase = spacing * u128::from(worker) / workers;
-        // More than a batch are not handed over together.
-        let others = ((u128::from(job.pace_ns) << FRACTION_BITS) / spacing).min(u128::from(job.batch - 1));
+        let others = (u128::from(job.pace_ns) << FRACTION_BITS) / spacing;
         Some(Self {
             next: (u128::from(start_ns) << FRACTION_BITS) + phase,
             spacing,
             together: others * spacing,
+            open_ns: 0,
             poisson: (job.arrival == Arrival::Poisson).then(|| SmallRng::seed_from_u64(seed)),
         })
     }
@@ -46,10 +48,24 @@ impl Pacer {
         (self.next >> FRACTION_BITS) as u64
     }
 
+    /// The next intended start, if it is to be made now. Whoever is awake earlier, as an I/O has ended, does not
+    /// break up those that are made together.
+    #[inline]
+    pub fn due(&mut self, now_ns: u64) -> Option<u64> {
+        if self.wake_ns() <= now_ns {
+            self.open_ns = now_ns;
+        }
+        Some(self.next_ns()).filter(|next_ns| *next_ns <= self.open_ns)
+    }
+
     /// When to wake for the next intended start: once those that follow within the bound are due, too (of random
     /// arrivals, as many as do on average). A sleep costs more than an I/O, so they share one.
     #[inline]
     pub fn wake_ns(&self) -> u64 {
+        let next_ns = self.next_ns();
+        if next_ns <= self.open_ns {
+            return next_ns;
+        }
         ((self.next + self.together) >> FRACTION_BITS) as u64
     }
 
@@ -128,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_within_the_bound_share_a_sleep_up_to_a_batch() {
+    fn starts_within_the_bound_share_a_sleep_however_they_are_handed_over() {
         let waits_ns = |rate_bytes_per_s, batch, pace_ns| {
             let job = Job {
                 rate_bytes_per_s: Some(rate_bytes_per_s),
@@ -147,8 +163,26 @@ mod tests {
         assert_eq!(waits_ns(250_000_000, 32, 55_000), 0);
         assert_eq!(
             [(1, 55_000), (3, 55_000), (32, 0)].map(|(batch, pace)| waits_ns(1_638_400_000, batch, pace)),
-            [0, 20_000, 0]
+            [50_000, 50_000, 0]
         );
+    }
+
+    #[test]
+    fn those_made_together_are_made_when_the_last_is_due_and_not_before() {
+        let job = Job { pace_ns: 300_000, ..job(Arrival::Constant) };
+        let mut pacer = Pacer::of(&job, SECOND_NS, 0, 7).unwrap();
+        let spacing_ns = pacer.spacing_ns(); // 131 µs, so three share a sleep
+        assert_eq!(pacer.due(SECOND_NS + 2 * spacing_ns - 1), None);
+        let woken_ns = SECOND_NS + 2 * spacing_ns + 7;
+        let mut made = Vec::new();
+        while let Some(intended_ns) = pacer.due(woken_ns) {
+            assert!(pacer.wake_ns() <= woken_ns, "no sleep between them");
+            made.push((intended_ns - SECOND_NS).div_ceil(spacing_ns));
+            pacer.advance();
+        }
+        assert_eq!(made, [0, 1, 2]);
+        assert_eq!(pacer.due(SECOND_NS + 3 * spacing_ns + 7), None, "the next ones are a group of their own");
+        assert!(pacer.wake_ns().abs_diff(SECOND_NS + 5 * spacing_ns) <= 5);
     }
 
     #[test]

@@ -235,36 +235,33 @@ impl Worker {
             self.orders.cell.missed.add(missed);
             intended = missed;
         }
-        let mut next_ns = now_ns;
         for _ in 0..self.batch {
             let room = self.commits.as_ref().map_or(u32::MAX, Commits::room);
-            let Some(pacer) = &mut self.pacer else { break };
-            next_ns = pacer.next_ns();
-            if next_ns > now_ns || self.free.is_empty() || room == 0 {
+            if self.free.is_empty() || room == 0 {
                 break;
             }
+            let Some(pacer) = &mut self.pacer else { break };
+            let Some(intended_ns) = pacer.due(now_ns) else { break };
             pacer.advance();
             intended += 1;
-            if !self.issue(now_ns, Some(next_ns), queue) {
+            if !self.issue(now_ns, Some(intended_ns), queue) {
                 // It was intended, but no I/O reports it.
                 self.orders.cell.missed.add(1);
                 self.orders.cell.intended.add(intended);
                 return None;
             }
-            next_ns = self.pacer.as_ref().map_or(now_ns, Pacer::next_ns);
         }
         self.orders.cell.intended.add(intended);
+        let mut wake_ns = now_ns;
         if let Some(pacer) = &self.pacer {
             self.orders.cell.under_way.intend(pacer.next_ns(), pacer.spacing_ns());
-        }
-        if let Some(pacer) = self.pacer.as_ref().filter(|_| next_ns > now_ns) {
-            next_ns = pacer.wake_ns();
+            wake_ns = pacer.wake_ns();
         }
         let full = self.free.is_empty() || self.commits.as_ref().is_some_and(|commits| commits.room() == 0);
         Some(if self.outstanding == 0 {
-            Wait { completions: 0, until_ns: Some(next_ns.min(now_ns + IDLE_NS_MAX)) }
+            Wait { completions: 0, until_ns: Some(wake_ns.min(now_ns + IDLE_NS_MAX)) }
         } else {
-            Wait { completions: 1, until_ns: (!full).then_some(next_ns) }
+            Wait { completions: 1, until_ns: (!full).then_some(wake_ns) }
         })
     }
 

@@ -26,14 +26,14 @@ use crate::units::MIB;
 
 /// What the checks run on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ground {
+pub enum CheckedOn {
     /// Files in a folder of their own below this one.
     Files(PathBuf),
     /// Block devices, which are filled; what the checks need besides lies in a folder below the second.
     Devices(Vec<String>, PathBuf),
 }
 
-impl Ground {
+impl CheckedOn {
     /// The folder below which one is made for the checks.
     fn above(&self) -> &Path {
         match self {
@@ -156,25 +156,25 @@ pub(super) struct Ran {
 impl<'a> Bed<'a> {
     /// Makes the folder; the target is opened by the first run.
     pub fn new(
-        ground: &Ground,
+        on: &CheckedOn,
         extent: Extent,
         options: Options,
         facts: Arc<Facts>,
         attester: &'a mut dyn Attester,
         interrupts: &'a dyn Fn() -> usize,
     ) -> Result<Self> {
-        let above = ground.above();
+        let above = on.above();
         refuse_system_folder("--files", above)?;
         make_own_folder(above, Trusting::Caller)?;
         let above = above.canonicalize().map_err(|e| Error::os("cannot find", above, e))?;
         let folder = tempfile::Builder::new().prefix("attest-").tempdir_in(&above);
         let folder = folder.map_err(|e| Error::os("cannot create a folder in", &above, e))?;
         let amounts = extent.amounts();
-        let target = match ground {
-            Ground::Files(_) => Some(volume::examine_folder(folder.path())?),
-            Ground::Devices(..) => None,
+        let target = match on {
+            CheckedOn::Files(_) => Some(volume::examine_folder(folder.path())?),
+            CheckedOn::Devices(..) => None,
         };
-        let settings = settings_of(ground, folder.path(), extent, &facts)?;
+        let settings = settings_of(on, folder.path(), extent, &facts)?;
         let (runs, sets, said) = (0, HashSet::new(), HashSet::new());
         Ok(Self { settings, amounts, facts, target, interrupts, options, folder, runs, sets, said, attester })
     }
@@ -216,7 +216,7 @@ impl<'a> Bed<'a> {
         Ok(levels)
     }
 
-    /// Runs settings for so long, into a recording.
+    /// Runs settings for that time, into a recording.
     ///
     /// # Errors
     /// Interrupted by a signal; else why the run can't be done, or failed.
@@ -276,10 +276,10 @@ const NAME: &str = "attest";
 ///
 /// # Errors
 /// If a profile can't name the folder.
-pub fn settings_of(ground: &Ground, folder: &Path, extent: Extent, facts: &Facts) -> Result<Settings> {
-    let settings = match ground {
-        Ground::Files(_) => of_files(&folder.join("data"), extent.amounts().file_bytes)?,
-        Ground::Devices(devices, _) => {
+pub fn settings_of(on: &CheckedOn, folder: &Path, extent: Extent, facts: &Facts) -> Result<Settings> {
+    let settings = match on {
+        CheckedOn::Files(_) => of_files(&folder.join("data"), extent.amounts().file_bytes)?,
+        CheckedOn::Devices(devices, _) => {
             let mut settings = Settings { name: NAME.into(), ..Settings::default() };
             settings.target.devices.clone_from(devices);
             settings

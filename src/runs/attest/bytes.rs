@@ -191,7 +191,7 @@ impl Onlooker for Around<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Feature;
+    use crate::settings::testing::capable_files;
 
     const VMSTAT: &str = "\
 disk- ------------reads------------ ------------writes----------- -----IO------
@@ -211,20 +211,7 @@ vda    12      1    96      4     7      2    40       9      0      1
     }
 
     fn outcome(check: Check, ours: f64, theirs: f64, others: f64, medium: &str) -> Verdict {
-        let feature = Feature::Present;
-        let target = TargetFacts {
-            devices: false,
-            medium: medium.into(),
-            direct: feature.clone(),
-            direct_align_bytes: 512,
-            uncached: feature.clone(),
-            polled: feature.clone(),
-            nvme_commands: feature,
-            quietly_buffered: None,
-            emulated: None,
-            read_only: false,
-            mounted: None,
-        };
+        let target = capable_files(medium);
         judged(Outcome::of(check, "vmstat -d", ours, theirs), Some(others), Some(&target)).verdict
     }
 

@@ -56,7 +56,7 @@ pub enum Unit {
 /// What a check is about, and how far its two figures may be apart: by the larger of a share of the other program's
 /// figure and an amount.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Row {
+pub struct CheckRow {
     /// What is compared, in words.
     pub title: &'static str,
     /// The figures' unit.
@@ -95,8 +95,8 @@ impl Check {
     ];
 
     /// What it is about, and what is tolerated: the one definition.
-    pub fn row(self) -> Row {
-        let row = |title, unit, share, amount, reason| Row { title, unit, share, amount, reason };
+    pub fn row(self) -> CheckRow {
+        let row = |title, unit, share, amount, reason| CheckRow { title, unit, share, amount, reason };
         match self {
             Self::LatencyP50 => row("read latency p50", Unit::Nanoseconds, 0.05, 0.0, FIO),
             Self::LatencyP99 => row("read latency p99", Unit::Nanoseconds, 0.10, 0.0, FIO),
@@ -258,7 +258,15 @@ impl Outcome {
         let far = |outcome: &Self| outcome.difference.map_or(f64::INFINITY, f64::abs);
         let closer = |(one, other): (Self, Self)| {
             let best = if far(&other) < far(&one) { other } else { one };
-            if best.why.is_some() { best } else { best.because("the closest of several runs") }
+            let note = "the closest of several runs";
+            match &best.why {
+                None => best.because(note),
+                Some(why) if best.verdict != Verdict::NotCheckable && !why.ends_with(note) => {
+                    let why = format!("{why}; {note}");
+                    best.because(why)
+                }
+                Some(_) => best,
+            }
         };
         known.into_iter().zip(again).map(closer).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::bed::{Attester, Bed, Extent, Ground};
+use super::bed::{Attester, Bed, CheckedOn, Extent};
 use super::bundle::Bundle;
 use super::checks::{Check, Outcome};
 use super::{bytes, cpu, equal, latency, log, planted};
@@ -15,18 +15,18 @@ use crate::runs::session::Options;
 /// # Errors
 /// Interrupted by a signal; why the target can't be used; or what could not be removed.
 pub fn attest(
-    ground: &Ground,
+    on: &CheckedOn,
     extent: Extent,
     options: Options,
     facts: Arc<Facts>,
     attester: &mut dyn Attester,
     interrupts: &dyn Fn() -> usize,
 ) -> Result<Bundle> {
-    let mut bed = Bed::new(ground, extent, options, facts, attester, interrupts)?;
+    let mut bed = Bed::new(on, extent, options, facts, attester, interrupts)?;
     let bundle = all(&mut bed).and_then(|outcomes| {
         let levels = bed.levels()?;
         let below = (bed.target.as_ref(), &levels);
-        let names = [ground.names(), vec![bed.folder().display().to_string()]].concat();
+        let names = [on.names(), vec![bed.folder().display().to_string()]].concat();
         Ok(Bundle::of(outcomes, extent == Extent::Quick, &bed.facts, below, &names))
     });
     let removed = bed.remove();

@@ -21,6 +21,8 @@ const RUNS: usize = 3;
 const WINDOW: Duration = Duration::from_millis(500);
 /// What other programs may take to begin and to end.
 const BEGIN_AND_END: Duration = Duration::from_secs(10);
+/// Of the times in `stat`, on every Linux that Rust runs on.
+const TICKS_PER_S: f64 = 100.0;
 const TASK_CLOCK: &str = "task-clock";
 const CYCLES: &str = "cycles";
 
@@ -76,6 +78,8 @@ struct Reading {
     at: SystemTime,
     /// `/proc/stat`.
     stat: Option<Ticks>,
+    /// Ticks that the kernel has charged to this process, in `/proc/PID/stat`.
+    own_ticks: Option<u64>,
     /// Microseconds of CPU time that this process's own cgroup has used.
     cgroup_us: Option<u64>,
 }
@@ -88,16 +92,20 @@ impl<'a> Beside<'a> {
     }
 
     fn read(&self) -> Reading {
-        let cat =
-            |cat: &PathBuf| programs::run(cat, &words(["/proc/stat"]), Duration::ZERO, self.interrupts).ok();
+        let own = format!("/proc/{}/stat", std::process::id());
+        let cat = |cat: &PathBuf| {
+            programs::run(cat, &words(["/proc/stat", &own]), Duration::ZERO, self.interrupts).ok()
+        };
         let began = SystemTime::now();
-        let stat = self.cat.as_ref().and_then(cat).and_then(|ended| Ticks::parse(&ended.out));
+        let read = self.cat.as_ref().and_then(cat);
         // It was read at some time during that.
         let at = began + began.elapsed().unwrap_or_default() / 2;
-        Reading { at, stat, cgroup_us: own_cgroup_us(Path::new("/"), std::process::id()) }
+        let stat = read.as_ref().and_then(|ended| Ticks::parse(&ended.out));
+        let own_ticks = read.as_ref().and_then(|ended| own_ticks(&ended.out, std::process::id()));
+        Reading { at, stat, own_ticks, cgroup_us: own_cgroup_us(Path::new("/"), std::process::id()) }
     }
 
-    /// Starts `perf stat` of an event, for so long as a shell takes that prints when it begins and ends.
+    /// Starts `perf stat` of an event, while a shell runs that prints when it begins and ends.
     fn count(&self, event: &str, of: &[String]) -> Option<Running> {
         let counted = [words(["stat", "-x,", "-e", event]), of.to_vec()].concat();
         let script = format!("date +%s.%N; sleep {}; date +%s.%N", self.time.as_secs_f64());
@@ -115,14 +123,16 @@ impl<'a> Beside<'a> {
         let line = &self.timeline;
         let span = (begins.at, ends.at);
         let seconds = ends.at.duration_since(begins.at).unwrap_or_default().as_secs_f64();
-        let cgroup = begins.cgroup_us.zip(ends.cgroup_us).map(|(begin, end)| {
-            let cores = end.saturating_sub(begin) as f64 / 1e6 / seconds;
-            (line.mean(span, |cpu| cpu.own_cores), cores)
-        });
+        let ours = line.mean(span, |cpu| cpu.own_cores);
+        let charged = begins.own_ticks.zip(ends.own_ticks).and_then(|(begin, end)| end.checked_sub(begin));
+        let charged = charged.map(|ticks| ("/proc/PID/stat, read by cat", ticks as f64 / TICKS_PER_S));
+        let used = begins.cgroup_us.zip(ends.cgroup_us);
+        let used = used.map(|(begin, end)| ("its cgroup", end.saturating_sub(begin) as f64 / 1e6));
+        let theirs = charged.or(used).map(|(beside, cpu_s)| (beside, cpu_s / seconds));
         let ticks = begins.stat.zip(ends.stat).and_then(|(begin, end)| end.busy_since(begin));
         let is_counted = line.0.iter().all(|(cpu, ..)| cpu.cycles_source == CyclesSource::Pmu);
         Ok(vec![
-            own_cpu(line, own.as_ref(), cgroup),
+            own_cpu(ours, theirs, line, own.as_ref()),
             busy_cores(line.mean(span, CpuFigures::cores_used), ticks),
             counted_cycles(is_counted.then_some(line), all.as_ref()),
         ])
@@ -194,20 +204,29 @@ impl Counted {
     }
 }
 
-fn own_cpu(ours: &Timeline, perf: Option<&Ended>, cgroup: Option<(f64, f64)>) -> Outcome {
+/// Judged by what the kernel has charged to the process. `perf`'s clock stands beside: it counts a thread from the
+/// moment at which it is attached to it, and in some virtual machines a few percent less.
+fn own_cpu(ours: f64, theirs: Option<(&'static str, f64)>, line: &Timeline, perf: Option<&Ended>) -> Outcome {
     let check = Check::OwnCpu;
-    match (perf.and_then(|ended| Counted::of(ended, TASK_CLOCK)), cgroup) {
-        (Some(clock), _) => {
-            let ours = ours.mean(clock.span, |cpu| cpu.own_cores);
-            Outcome::of(check, "perf stat", ours, clock.count / 1e3 / clock.seconds)
-        }
-        (None, Some((ours, theirs))) => Outcome::of(check, "its cgroup", ours, theirs),
-        (None, None) => {
-            let perf = if perf.is_none() { "perf is not installed" } else { "perf may not count here" };
-            let why = format!("{perf}, and this process has no cgroup of its own (systemd-run --scope)");
-            Outcome::not_checkable(check, why)
-        }
-    }
+    let Some((beside, theirs)) = theirs else {
+        let why = "no other program can read /proc/PID/stat, and this process has no cgroup of its own (systemd-run --scope)";
+        return Outcome::not_checkable(check, why);
+    };
+    let outcome = Outcome::of(check, beside, ours, theirs);
+    let clock = perf.and_then(|ended| Counted::of(ended, TASK_CLOCK));
+    let Some(clock) = clock.filter(|_| outcome.ours.is_some()) else { return outcome };
+    let (counted, then) = (clock.count / 1e3 / clock.seconds, line.mean(clock.span, |cpu| cpu.own_cores));
+    outcome.because(format!("perf stat counted {counted:.3} cores within that time, beside {then:.3}"))
+}
+
+/// User and system time of a process in its `stat`, in what was read: `77 (name) S 1 …`, where the name may contain
+/// anything.
+fn own_ticks(text: &str, pid: u32) -> Option<u64> {
+    let stat = &text[text.rfind(&format!("\n{pid} ("))?..];
+    let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    // The state is the third field; they are the fourteenth and fifteenth.
+    let ticks = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    Some(ticks(14)? + ticks(15)?)
 }
 
 fn busy_cores(ours: f64, ticks: Option<f64>) -> Outcome {
@@ -322,22 +341,43 @@ mod tests {
     }
 
     #[test]
-    fn own_cpu_is_judged_by_perf_else_by_the_cgroup() {
-        let clock = perf("3012.50,msec,task-clock,3012501020,100.00,1.5,CPUs utilized");
-        let own = |ours: f64, perf: Option<&Ended>, cgroup| own_cpu(&line(ours), perf, cgroup);
-        let outcome = own(1.5, Some(&clock), None);
-        assert_eq!((outcome.verdict, outcome.theirs), (Verdict::Pass, Some(1.506_25)));
-        assert_eq!(own(1.3, Some(&clock), None).verdict, Verdict::Fail);
-        assert_eq!(own(1.3, None, Some((1.3, 1.31))).verdict, Verdict::Pass);
-        assert_eq!(own(1.3, None, Some((1.3, 1.6))).verdict, Verdict::Fail);
-        let of_user = perf("3012.50,msec,task-clock:u,3012501020,100.00,,");
-        assert_eq!(own(1.5, Some(&of_user), None).verdict, Verdict::Pass);
-        for refused in ["<not counted>,msec,task-clock,0,100.00,,", "1,msec,cpu-clock,1,1,,", ""] {
-            assert_eq!(own(1.3, Some(&perf(refused)), None).verdict, Verdict::NotCheckable, "{refused}");
-        }
+    fn own_cpu_is_judged_by_what_the_kernel_charges_and_perf_stands_beside() {
+        const STAT: &str = "/proc/PID/stat, read by cat";
+        let own = |ours: f64, theirs: f64, perf: Option<&Ended>| {
+            own_cpu(ours, Some((STAT, theirs)), &line(ours), perf)
+        };
+        let clock = perf("2474.50,msec,task-clock,2474501020,100.00,1.2,CPUs utilized");
+        let outcome = own(1.28, 1.287, Some(&clock));
+        assert_eq!((outcome.verdict, outcome.theirs), (Verdict::Pass, Some(1.287)));
+        let why = outcome.why.unwrap();
+        assert_eq!(why, "perf stat counted 1.237 cores within that time, beside 1.280");
+        assert_eq!(own(1.237, 1.32, Some(&clock)).verdict, Verdict::Fail, "however close to perf's");
+        let of_user = perf("2474.50,msec,task-clock:u,2474501020,100.00,,");
+        assert!(own(1.28, 1.287, Some(&of_user)).why.is_some());
         let undated = Ended { out: "1000.0\n%N\n".into(), ..clock };
-        assert_eq!(own(1.5, Some(&undated), None).verdict, Verdict::NotCheckable);
-        assert!(own(1.3, None, None).why.unwrap().contains("not installed"));
+        for refused in
+            [&undated, &perf("<not counted>,msec,task-clock,0,100.00,,"), &perf("1,msec,cpu-clock,1,1,,")]
+        {
+            let outcome = own(1.28, 1.287, Some(refused));
+            assert_eq!((outcome.verdict, outcome.why), (Verdict::Pass, None), "{refused:?}");
+        }
+        assert_eq!(own(1.28, 1.287, None).verdict, Verdict::Pass);
+        let none = own_cpu(1.28, None, &line(1.28), Some(&undated));
+        assert_eq!(none.verdict, Verdict::NotCheckable);
+    }
+
+    #[test]
+    fn what_the_kernel_charges_is_found_behind_any_name() {
+        let stat = |pid: u32, name: &str| {
+            format!("{pid} ({name}) S 1 7 7 0 -1 4194560 9 9 9 9 120 34 5 6 20 0 3 0 777 1 1\n")
+        };
+        let read = |own: &str| format!("cpu  1 2 3 4 5 6 7 8 0 0\nintr 77 (1) 2\n{own}");
+        assert_eq!(own_ticks(&read(&stat(77, "stacktune")), 77), Some(154));
+        assert_eq!(own_ticks(&read(&stat(77, "a) S (b")), 77), Some(154));
+        assert_eq!(own_ticks(&read(&stat(78, "stacktune")), 77), None);
+        assert_eq!(own_ticks(&read("77 (stacktune) S 1\n"), 77), None);
+        let of_this = fs::read_to_string(format!("/proc/{}/stat", std::process::id())).unwrap();
+        assert!(own_ticks(&read(&of_this), std::process::id()).is_some(), "{of_this}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::bed::{Bed, Onlooker, with};
 use super::checks::{Check, Outcome, Verdict};
 use crate::error::Result;
 use crate::runs::duel::report::{ENOUGH, Verdict as Decided};
-use crate::runs::duel::{Figure, Report, Spec};
+use crate::runs::duel::{Figure, PAIRS_MIN, Report, Spec};
 use crate::runs::session::{Duel, Event, Session};
 use crate::units::format_duration;
 
@@ -12,8 +12,6 @@ use crate::units::format_duration;
 /// are kept.
 const KNOB: &str = "run.slow_log";
 const VALUES: [&str; 2] = ["59s", "60s"];
-/// With fewer pairs no evidence is enough, whatever they are.
-const PAIRS_MIN: usize = 7;
 const MARGIN: f64 = 0.05;
 
 /// The check.
@@ -74,10 +72,11 @@ fn judged(report: &Report) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::duel::report::{Pair, Row};
+    use crate::runs::duel::Begins;
+    use crate::runs::duel::report::{DuelRow, Pair};
 
     fn report(verdict: Decided, pairs: usize) -> Report {
-        let row = Row {
+        let row = DuelRow {
             figure: Figure::Total,
             pairs,
             evidence: 3.0,
@@ -92,7 +91,9 @@ mod tests {
             margin: MARGIN,
             seed: 1,
             block_windows: (0, 3),
+            begins: Begins::Turned,
             less_durable: None,
+            unsettled: Vec::new(),
             pairs: vec![Pair::default(); pairs],
             dropped: Vec::new(),
             figures: vec![row],

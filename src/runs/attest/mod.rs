@@ -32,7 +32,7 @@ mod log;
 mod planted;
 mod programs;
 
-pub use bed::{Attester, Extent, Ground, default_folder, settings_of};
+pub use bed::{Attester, CheckedOn, Extent, default_folder, settings_of};
 pub use bundle::Bundle;
 pub use checks::{Check, Outcome, Unit, Verdict};
 pub use course::attest;

@@ -42,7 +42,7 @@ pub(super) struct Running {
     until: Instant,
 }
 
-/// Starts a program that takes about so long.
+/// Starts a program that takes about `time`.
 pub(super) fn start(program: &Path, arguments: &[String], time: Duration) -> Result<Running> {
     let cannot = |error: std::io::Error| {
         let name = program.file_name().unwrap_or_default().to_string_lossy();
@@ -59,7 +59,7 @@ pub(super) fn start(program: &Path, arguments: &[String], time: Duration) -> Res
     Ok(Running { child, out, err, until: Instant::now() + time + GRACE })
 }
 
-/// Runs a program that takes about so long to its end.
+/// Runs a program that takes about `time` to its end.
 ///
 /// # Errors
 /// Interrupted once `interrupts` counts a signal; failed if it can't be run or goes on for too long.

@@ -5,7 +5,7 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use super::evidence::{evidence, is_within, median};
 use super::figures::Figure;
-use super::report::{ENOUGH, Pair, Report, Verdict, order_matters, row};
+use super::report::{Begins, ENOUGH, Pair, Report, Verdict, differences, order_matters, row, stakes};
 use crate::class::Class;
 use crate::meter::flag::{FlagKind, used_by_others};
 use crate::meter::window::Window;
@@ -15,8 +15,14 @@ const MEASURED: usize = 3;
 /// Windows that settle before, besides that of the turn; more where that is too short.
 const SETTLING: usize = 0;
 const DOUBLED_MAX: u32 = 2;
+/// The same of a block for which the storage is built: that takes long, so that more is made of it, and what was just
+/// built settles for longer.
+const BUILT_MEASURED: usize = 10;
+const BUILT_SETTLING: usize = 5;
 /// The most pairs.
 pub const PAIRS_MAX: usize = 40;
+/// With fewer pairs no evidence is enough, whatever they are.
+pub const PAIRS_MIN: usize = 7;
 /// Pairs after which it is looked at whether blocks settle, and the evidence that they don't.
 const SETTLED_PAIRS: usize = 4;
 const UNSETTLED: f64 = 10.0;
@@ -50,18 +56,20 @@ pub enum Step {
 }
 
 /// A duel that goes on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Course {
     spec: Spec,
+    begins: Begins,
     coin: SmallRng,
-    /// The value that the knob has.
-    value: usize,
+    /// The value that the knob has, where the block that has it goes on.
+    value: Option<usize>,
     /// The order of the pair that is measured, and which of its blocks: 0 or 1.
     first: usize,
     block: usize,
     /// Windows to go until the block is settled; all of a turn's count for nothing.
     settling: usize,
     settling_windows: usize,
+    measured_windows: usize,
     windows: Vec<Window>,
     /// The blocks of the pair so far, by value, and what forbids that it counts.
     blocks: [Vec<Window>; 2],
@@ -70,39 +78,64 @@ pub struct Course {
     /// By value and pair: the last window's figure over the first's, as a logarithm.
     trends: [Vec<f64>; 2],
     dropped: Vec<String>,
-    doubled: u32,
-    less_durable: Option<usize>,
+    /// The pairs before blocks settled for longer, once for each time; and how many those that were left out make them.
+    unsettled: Vec<Vec<Pair>>,
+    earlier: usize,
+    /// Whether each value survives less than the other in some respect.
+    less_durable: [bool; 2],
     verdict: Option<(Verdict, Option<String>)>,
 }
 
 impl Course {
-    /// A duel of a run that has the first value.
-    pub fn new(spec: Spec) -> Self {
+    /// A duel of a run that has the first value; where blocks are [`Begins::Built`], of none yet.
+    pub fn new(spec: Spec, begins: Begins) -> Self {
         let mut coin = SmallRng::seed_from_u64(spec.seed);
         let first = usize::from(coin.random_bool(0.5));
+        let (settling, measured) =
+            if begins == Begins::Built { (BUILT_SETTLING, BUILT_MEASURED) } else { (SETTLING, MEASURED) };
         Self {
             spec,
+            begins,
             coin,
-            value: 0,
+            value: (begins == Begins::Turned).then_some(0),
             first,
             block: 0,
-            settling: SETTLING,
-            settling_windows: SETTLING,
+            settling,
+            settling_windows: settling,
+            measured_windows: measured,
             windows: Vec::new(),
             blocks: [Vec::new(), Vec::new()],
             forbidden: None,
             pairs: Vec::new(),
             trends: [Vec::new(), Vec::new()],
             dropped: Vec::new(),
-            doubled: 0,
-            less_durable: None,
+            unsettled: Vec::new(),
+            earlier: 0,
+            less_durable: [false; 2],
             verdict: None,
         }
     }
 
     /// Notes that this value survives less than the other.
     pub fn survives_less(&mut self, value: usize) {
-        self.less_durable = Some(value);
+        self.less_durable[value] = true;
+    }
+
+    /// How its blocks begin.
+    pub fn begins(&self) -> Begins {
+        self.begins
+    }
+
+    /// The value of the block that is measured or comes next.
+    fn wanted(&self) -> usize {
+        if self.block == 0 { self.first } else { 1 - self.first }
+    }
+
+    /// Begins the next block on storage that was built for it; returns its value.
+    pub fn begin_block(&mut self) -> usize {
+        let wanted = self.wanted();
+        self.value = Some(wanted);
+        wanted
     }
 
     /// Takes the next window.
@@ -110,10 +143,9 @@ impl Course {
         if self.verdict.is_some() {
             return Step::Over;
         }
-        let wanted = if self.block == 0 { self.first } else { 1 - self.first };
-        if self.value != wanted {
-            self.value = wanted;
-            return Step::Turn(wanted);
+        let wanted = self.wanted();
+        if self.value != Some(wanted) {
+            return Step::Turn(self.begin_block());
         }
         if !window.is_clean() {
             return Step::Stay;
@@ -126,43 +158,75 @@ impl Course {
             self.forbidden = forbidding(window, self.spec.figure);
         }
         self.windows.push(window.clone());
-        if self.windows.len() < MEASURED {
+        if self.windows.len() < self.measured_windows {
             return Step::Stay;
         }
         self.blocks[wanted] = std::mem::take(&mut self.windows);
-        self.settling = self.settling_windows;
-        self.block += 1;
-        if self.block == 2 {
-            self.pair();
+        self.block_ends();
+        match self.begins {
+            _ if self.verdict.is_some() => Step::Over,
+            // Nothing more comes of what was built for this block.
+            Begins::Built => Step::Turn(self.wanted()),
+            Begins::Turned | Begins::Uncached => Step::Stay,
         }
-        if self.verdict.is_some() { Step::Over } else { Step::Stay }
     }
 
-    /// Both blocks were measured.
+    fn block_ends(&mut self) {
+        self.settling = self.settling_windows;
+        self.block += 1;
+        if self.begins != Begins::Turned {
+            self.value = None;
+        }
+        // The other half would only cost another build.
+        let in_vain = self.begins == Begins::Built && self.forbidden.is_some();
+        if self.block == 2 || in_vain {
+            self.pair();
+        }
+    }
+
+    /// Leaves out the pair that is measured, whichever half this is about.
+    pub fn forbid(&mut self, why: String) {
+        self.forbidden.get_or_insert(why);
+    }
+
+    /// Leaves out the pair that is measured, as the block that goes on can't be.
+    pub fn lose_block(&mut self, why: String) {
+        self.windows.clear();
+        self.forbid(why);
+        self.block_ends();
+    }
+
+    /// Ends it where nothing more can be measured, without a verdict.
+    pub fn stop(&mut self, why: String) {
+        self.verdict.get_or_insert((Verdict::Unclear, Some(why)));
+    }
+
+    /// Both blocks were measured, or one of them in vain.
     fn pair(&mut self) {
-        let pair = Pair {
-            first: self.first,
-            figures: [0, 1].map(|value| Figure::ALL.map(|figure| figure.of(&self.blocks[value]))),
-        };
-        self.block = 0;
-        self.first = usize::from(self.coin.random_bool(0.5));
+        let figures = || [0, 1].map(|value| Figure::ALL.map(|figure| figure.of(&self.blocks[value])));
+        let first = self.first;
         match self.forbidden.take() {
             Some(why) => self.dropped.push(why),
-            None if pair.difference(self.spec.figure).is_none() => {
-                self.dropped.push(format!("no {} in a block", self.spec.figure.name()));
-            }
-            None => {
-                for (trends, block) in self.trends.iter_mut().zip(&self.blocks) {
-                    let at = |window: Option<&Window>| {
-                        self.spec.figure.of(std::slice::from_ref(window?)).map(f64::ln)
-                    };
-                    let ends = at(block.last()).zip(at(block.first()));
-                    trends.extend(ends.map(|(last, first)| last - first));
-                }
-                self.pairs.push(pair);
-            }
+            None => self.count(Pair { first, figures: figures() }),
         }
+        self.block = 0;
+        self.first = usize::from(self.coin.random_bool(0.5));
+        self.blocks = [Vec::new(), Vec::new()];
         self.verdict = self.judged();
+    }
+
+    fn count(&mut self, pair: Pair) {
+        if pair.difference(self.spec.figure).is_none() {
+            self.dropped.push(format!("no {} in a block", self.spec.figure.name()));
+            return;
+        }
+        for (trends, block) in self.trends.iter_mut().zip(&self.blocks) {
+            let third = (block.len() / 3).max(1);
+            let of = |windows: &[Window]| self.spec.figure.of(windows).map(f64::ln);
+            let ends = of(&block[block.len() - third..]).zip(of(&block[..third]));
+            trends.extend(ends.map(|(last, first)| last - first));
+        }
+        self.pairs.push(pair);
     }
 
     /// Whether there is a verdict.
@@ -172,47 +236,54 @@ impl Course {
 
     /// The pairs so far, those that were left out included.
     pub fn pairs(&self) -> usize {
-        self.pairs.len() + self.dropped.len()
+        self.earlier + self.pairs.len() + self.dropped.len()
     }
 
     /// The most windows that a pair takes: each block may begin with that of a turn.
     pub fn pair_windows(&self) -> usize {
-        2 * (1 + self.settling_windows + MEASURED)
-    }
-
-    fn differences(&self) -> Vec<f64> {
-        self.pairs.iter().filter_map(|pair| pair.difference(self.spec.figure)).collect()
+        2 * (1 + self.settling_windows + self.measured_windows)
     }
 
     /// The verdict, once there is one.
     fn judged(&mut self) -> Option<(Verdict, Option<String>)> {
-        let all = self.pairs();
-        if all >= DROPPED_FROM && self.dropped.len() * 3 > all {
-            let dropped = self.dropped.len();
+        let dropped = self.dropped.len();
+        let these = self.pairs.len() + dropped;
+        if these >= DROPPED_FROM && dropped * 3 > these {
             let why = self.dropped.last().map_or("", String::as_str);
-            return Some((Verdict::NotJudged, Some(format!("{dropped} of {all} pairs do not count: {why}"))));
+            return Some((
+                Verdict::NotJudged,
+                Some(format!("{dropped} of {these} pairs do not count: {why}")),
+            ));
         }
         let unsettled = self.trends.iter().any(|trends| evidence(trends) >= UNSETTLED);
-        if self.pairs.len() >= SETTLED_PAIRS && unsettled && self.doubled < DOUBLED_MAX {
-            self.doubled += 1;
-            self.settling_windows = (self.settling_windows * 2).max(1);
-            self.settling = self.settling_windows;
-            self.pairs.clear();
-            self.dropped.clear();
-            self.trends = [Vec::new(), Vec::new()];
+        let may_double = self.unsettled.len() < DOUBLED_MAX as usize && self.pairs() < PAIRS_MAX;
+        if self.pairs.len() >= SETTLED_PAIRS && unsettled && may_double {
+            self.settle_for_longer();
             return None;
         }
-        let differences = self.differences();
-        if evidence(&differences) >= ENOUGH {
-            return Some(self.winner(median(&differences)));
+        let (differences, figure) = (differences(&self.pairs, self.spec.figure), self.spec.figure);
+        let stakes = stakes(&self.unsettled, &self.pairs, figure);
+        let change = median(&differences);
+        // What was bet on blocks that had not settled may have been for the other value.
+        if stakes.evidence() >= ENOUGH && stakes.are_for_more() == (change > 0.0) {
+            return Some(self.winner(change));
         }
         if is_within(&differences, self.spec.margin, ENOUGH) {
             return Some((Verdict::NoDifference, None));
         }
-        (all >= PAIRS_MAX).then(|| {
-            let what = format!("{all} pairs do not decide it");
+        (self.pairs() >= PAIRS_MAX).then(|| {
+            let what = format!("{} pairs do not decide it", self.pairs());
             (Verdict::Unclear, Some(what))
         })
+    }
+
+    fn settle_for_longer(&mut self) {
+        self.earlier = self.pairs();
+        self.settling_windows = (self.settling_windows * 2).max(1);
+        self.settling = self.settling_windows;
+        self.unsettled.push(std::mem::take(&mut self.pairs));
+        self.dropped.clear();
+        self.trends = [Vec::new(), Vec::new()];
     }
 
     fn winner(&mut self, change: f64) -> (Verdict, Option<String>) {
@@ -221,9 +292,9 @@ impl Course {
             return (Verdict::NotJudged, Some(why.into()));
         }
         let winner = usize::from((change > 0.0) == self.spec.figure.more_is_better());
-        let verdict = match (winner, self.less_durable) {
-            (winner, Some(less)) if winner == less => Verdict::LessDurable,
-            (0, _) => Verdict::First,
+        let verdict = match winner {
+            _ if self.less_durable[winner] => Verdict::LessDurable,
+            0 => Verdict::First,
             _ => Verdict::Second,
         };
         (verdict, None)
@@ -241,14 +312,26 @@ impl Course {
             figure: self.spec.figure,
             margin: self.spec.margin,
             seed: self.spec.seed,
-            block_windows: (self.settling_windows, MEASURED),
-            less_durable: self.less_durable,
+            block_windows: (self.settling_windows, self.measured_windows),
+            begins: self.begins,
+            less_durable: self.less_durable(verdict),
             pairs: self.pairs.clone(),
+            unsettled: self.unsettled.clone(),
             dropped: self.dropped.clone(),
-            figures: figures.map(|figure| row(&self.pairs, figure, self.spec.figure)).collect(),
+            figures: figures
+                .map(|figure| row(&self.unsettled, &self.pairs, figure, self.spec.figure))
+                .collect(),
             verdict,
             why,
         }
+    }
+
+    /// Which value survives less; if each does in some respect, the better one by the figure.
+    fn less_durable(&self, verdict: Verdict) -> Option<usize> {
+        let change = median(&differences(&self.pairs, self.spec.figure));
+        let better = usize::from((change > 0.0) == self.spec.figure.more_is_better());
+        let of_better = (verdict == Verdict::LessDurable).then_some(better);
+        of_better.or_else(|| self.less_durable.iter().position(|less| *less))
     }
 }
 

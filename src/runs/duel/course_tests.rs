@@ -12,7 +12,7 @@ fn spec(seed: u64) -> Spec {
 
 /// A duel whose second value is better by `factor`; its report, and the seconds that it took.
 fn fought(kind: Kind, seed: u64, factor: f64, change: impl Fn(&mut Window, usize)) -> (Report, u64) {
-    let mut course = Course::new(spec(seed));
+    let mut course = Course::new(spec(seed), Begins::Turned);
     let mut series = Series::new(kind, seed);
     let (mut value, mut turned) = (0, false);
     for second in 0.. {
@@ -77,8 +77,8 @@ fn a_flag_leaves_out_the_pair_and_too_many_end_the_duel() {
 
 #[test]
 fn hardly_any_difference_is_a_verdict_and_less_durable_never_wins() {
-    assert_eq!(fought(KINDS[0], 3, 1.01, |_, _| {}).0.verdict, Verdict::NoDifference);
-    let mut course = Course::new(spec(1));
+    assert_eq!(fought(KINDS[0], 3, 1.001, |_, _| {}).0.verdict, Verdict::NoDifference);
+    let mut course = Course::new(spec(1), Begins::Turned);
     course.survives_less(1);
     assert_eq!(course.winner(0.2).0, Verdict::LessDurable);
     assert_eq!(course.winner(-0.2).0, Verdict::First);
@@ -122,7 +122,7 @@ fn cycles_are_not_fought_over_beside_other_programs() {
     let row = report.figures.iter().find(|row| row.figure == Figure::CyclesPerByte).unwrap();
     assert_eq!(row.pairs, 0);
 
-    let mut course = Course::new(Spec { figure: Figure::CyclesPerByte, ..spec(1) });
+    let mut course = Course::new(Spec { figure: Figure::CyclesPerByte, ..spec(1) }, Begins::Turned);
     let mut turned = false;
     loop {
         let mut window = Window { duration_ns: SECOND_NS, turned, ..Window::default() };
@@ -138,4 +138,117 @@ fn cycles_are_not_fought_over_beside_other_programs() {
     assert_eq!(report.verdict, Verdict::NotJudged);
     let why = report.why.unwrap();
     assert!(why.ends_with("do not count: others used 1.8 cores"), "{why}");
+}
+
+/// A window of that many MB.
+fn window(mb: u64) -> Window {
+    let mut window = Window { duration_ns: SECOND_NS, ..Window::default() };
+    window.total.bytes = mb * 1_000_000;
+    window
+}
+
+/// Fights on storage that is built for each block: `block` returns its windows' MB, or why it is lost.
+fn built(
+    seed: u64,
+    block: impl Fn(usize, usize) -> std::result::Result<u64, &'static str>,
+) -> (Report, usize) {
+    let mut course = Course::new(spec(seed), Begins::Built);
+    for number in 0.. {
+        if course.is_over() {
+            return (course.report(), number);
+        }
+        let value = course.begin_block();
+        match block(number, value) {
+            Err(why) => course.lose_block(why.to_owned()),
+            Ok(mb) => {
+                // The first window on what was built is not clean.
+                assert_eq!(course.window(&Window { warmup: true, ..window(mb) }), Step::Stay);
+                let windows = (1..100).find(|_| course.window(&window(mb)) != Step::Stay).unwrap();
+                assert_eq!(windows, BUILT_SETTLING + BUILT_MEASURED);
+            }
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn seven_pairs_of_builds_may_be_enough_and_fewer_never_are() {
+    let (report, blocks) = built(3, |_, value| Ok(if value == 1 { 130 } else { 100 }));
+    // One more, where all differ by as much.
+    assert_eq!(
+        (report.verdict, report.pairs.len(), blocks),
+        (Verdict::Second, PAIRS_MIN + 1, 2 * PAIRS_MIN + 2)
+    );
+    assert_eq!(report.begins, Begins::Built);
+    let growing: [u64; PAIRS_MIN] = [10_100, 10_300, 10_600, 11_700, 14_800, 26_600, 114_800];
+    let (report, _) = built(3, |number, value| Ok(if value == 1 { growing[number / 2] } else { 10_000 }));
+    assert_eq!((report.verdict, report.pairs.len()), (Verdict::Second, PAIRS_MIN));
+    // Nothing is bet more on than the boldest gambler bets on what is four times the median.
+    let boldest = |pairs: i32| 5.0 / 10.0 * 2.0_f64.powi(pairs);
+    assert!(boldest(PAIRS_MIN as i32) >= ENOUGH && boldest(PAIRS_MIN as i32 - 1) < ENOUGH);
+}
+
+#[test]
+fn a_lost_block_takes_its_whole_pair_along() {
+    // The second block of the second pair, and the first of the third, which then has no other.
+    let lost = |number: usize, value: usize| match number {
+        3 | 4 => Err("the drive is gone"),
+        _ => Ok(if value == 1 { 130 } else { 100 }),
+    };
+    let (report, blocks) = built(3, lost);
+    assert_eq!((report.verdict, report.pairs.len()), (Verdict::Second, PAIRS_MIN + 1));
+    assert_eq!(report.dropped, ["the drive is gone"; 2]);
+    assert_eq!(blocks, 2 * report.pairs.len() + 3);
+    let (report, blocks) = built(3, |_, _| Err("no"));
+    assert_eq!((report.verdict, blocks), (Verdict::NotJudged, DROPPED_FROM));
+    assert_eq!(report.why.as_deref(), Some("6 of 6 pairs do not count: no"));
+}
+
+#[test]
+fn the_page_cache_is_emptied_before_each_block_whichever_value_was_before() {
+    let mut course = Course::new(spec(2), Begins::Uncached);
+    let mut turns = Vec::new();
+    while !course.is_over() {
+        if let Step::Turn(value) = course.window(&window(100 + 30 * *turns.last().unwrap_or(&0) as u64)) {
+            turns.push(value);
+        }
+    }
+    let report = course.report();
+    assert_eq!(turns.len(), 2 * report.pairs.len());
+    assert!(turns.windows(2).any(|two| two[0] == two[1]), "{turns:?}");
+    assert!(turns.chunks(2).all(|pair| pair[0] != pair[1]), "{turns:?}");
+}
+
+#[test]
+fn forty_pairs_end_it_however_often_blocks_settled_for_longer() {
+    // Never settles: each block rises from its first window to its last.
+    let mut course = Course::new(Spec { margin: 0.01, ..spec(6) }, Begins::Turned);
+    let mut random = SmallRng::seed_from_u64(1);
+    let (mut windows, mut turned) = (0, false);
+    while !course.is_over() {
+        windows += 1;
+        let noise = random.random_range(0..40);
+        let since = if turned { 0 } else { 20 * (windows % 3) };
+        let step = course.window(&Window { turned, ..window(100 + since + noise) });
+        turned = matches!(step, Step::Turn(_));
+    }
+    let report = course.report();
+    assert!(course.pairs() <= PAIRS_MAX, "{}", course.pairs());
+    assert!(report.unsettled.len() <= DOUBLED_MAX as usize);
+    let stopped = {
+        let mut course = Course::new(spec(1), Begins::Built);
+        course.stop("run.max_writes is 1GiB".into());
+        course.report()
+    };
+    assert_eq!((stopped.verdict, stopped.pairs.len()), (Verdict::Unclear, 0));
+}
+
+#[test]
+fn where_each_value_survives_less_in_some_respect_neither_wins() {
+    let mut course = Course::new(spec(1), Begins::Turned);
+    course.survives_less(0);
+    course.survives_less(1);
+    for change in [0.2, -0.2] {
+        assert_eq!(course.winner(change).0, Verdict::LessDurable);
+    }
 }

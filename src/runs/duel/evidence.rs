@@ -16,8 +16,52 @@ const MEDIANS_MAX: f64 = 4.0;
 /// Steps in which an interval's ends are looked for, and how far (a factor of four), as logarithms.
 const STEP: f64 = 0.002;
 const FAR: f64 = 1.4;
+/// The smallest factor that a margin allows for.
+const LEAST: f64 = 0.01;
 
-/// The evidence that differences are not around zero: 1 is none; 40 or more come about by chance in one of 40 cases.
+/// What the gamblers own, as logarithms: those who bet on higher values, and those who bet on lower ones.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Stakes([[f64; 2]; BOLDNESS.len()]);
+
+impl Stakes {
+    /// After they have bet on the signs of these differences too. What sizes are compared with begins anew, so that
+    /// blocks of another length may follow; their stakes don't, or they could begin with nothing lost each time.
+    pub fn bet(&mut self, differences: &[f64]) {
+        self.bet_around(differences, 0.0);
+    }
+
+    /// The evidence that differences are not around zero: 1 is none; 40 or more come about by chance in one of 40 cases.
+    pub fn evidence(&self) -> f64 {
+        self.0.iter().flatten().map(|stake| stake.exp()).sum::<f64>() / (2 * BOLDNESS.len()) as f64
+    }
+
+    /// Whether those who bet on higher values have more.
+    pub fn are_for_more(&self) -> bool {
+        let all = |direction: usize| self.0.iter().map(|stakes| stakes[direction].exp()).sum::<f64>();
+        all(0) > all(1)
+    }
+
+    fn bet_around(&mut self, differences: &[f64], shift: f64) {
+        let mut sizes: Vec<f64> = Vec::with_capacity(differences.len());
+        for difference in differences.iter().map(|difference| difference - shift) {
+            let size = difference.abs();
+            let at = sizes.partition_point(|other| *other < size);
+            sizes.insert(at, size);
+            if size == 0.0 {
+                continue;
+            }
+            let median = sizes[sizes.len() / 2];
+            let bet = difference.signum() * (size / median).min(MEDIANS_MAX);
+            for (stake, boldness) in self.0.iter_mut().zip(BOLDNESS) {
+                let even = ln_cosh(boldness * bet);
+                stake[0] += boldness * bet - even;
+                stake[1] -= boldness * bet + even;
+            }
+        }
+    }
+}
+
+/// The evidence of these differences alone; see [`Stakes::evidence`].
 pub fn evidence(differences: &[f64]) -> f64 {
     around(differences, 0.0)
 }
@@ -41,31 +85,15 @@ pub fn median(differences: &[f64]) -> f64 {
 
 /// Whether the differences speak against every shift of `margin` or more, in both directions.
 pub fn is_within(differences: &[f64], margin: f64, threshold: f64) -> bool {
-    let (low, high) = ((1.0 - margin).ln(), (1.0 + margin).ln());
+    let (low, high) = ((1.0 - margin).max(LEAST).ln(), (1.0 + margin).ln());
     let is_inside = !differences.is_empty() && (low..high).contains(&median(differences));
     is_inside && [low, high].into_iter().all(|shift| around(differences, shift) >= threshold)
 }
 
 fn around(differences: &[f64], shift: f64) -> f64 {
-    let mut sizes: Vec<f64> = Vec::with_capacity(differences.len());
-    // Logarithms of the gamblers' stakes.
-    let mut stakes = [[0.0; 2]; BOLDNESS.len()];
-    for difference in differences.iter().map(|difference| difference - shift) {
-        let size = difference.abs();
-        let at = sizes.partition_point(|other| *other < size);
-        sizes.insert(at, size);
-        if size == 0.0 {
-            continue;
-        }
-        let median = sizes[sizes.len() / 2];
-        let bet = difference.signum() * (size / median).min(MEDIANS_MAX);
-        for (stake, boldness) in stakes.iter_mut().zip(BOLDNESS) {
-            let even = ln_cosh(boldness * bet);
-            stake[0] += boldness * bet - even;
-            stake[1] -= boldness * bet + even;
-        }
-    }
-    stakes.iter().flatten().map(|stake| stake.exp()).sum::<f64>() / (2 * BOLDNESS.len()) as f64
+    let mut stakes = Stakes::default();
+    stakes.bet_around(differences, shift);
+    stakes.evidence()
 }
 
 /// Without the overflow of cosh.
@@ -112,6 +140,36 @@ mod tests {
     }
 
     #[test]
+    fn who_begins_anew_keeps_what_was_lost() {
+        // Whoever may begin anew whenever the evidence is low, as often as twice, wins no more often than others.
+        let mut random = SmallRng::seed_from_u64(3);
+        let mut exceeds = |_: &u32| {
+            let mut stakes = Stakes::default();
+            (0..3).any(|stretch| {
+                let mut differences: Vec<f64> = Vec::new();
+                (0..40).any(|pair| {
+                    let size = (random.random::<f64>() * 3.0).exp();
+                    differences.push(if random.random_bool(0.5) { size } else { -size });
+                    let mut now = stakes;
+                    now.bet(&differences);
+                    let begins_anew = stretch < 2 && pair == 39;
+                    if begins_anew {
+                        stakes = now;
+                    }
+                    now.evidence() >= 40.0
+                })
+            })
+        };
+        let found = (0..4000).filter(|run| exceeds(run)).count();
+        assert!((10..=100).contains(&found), "{found} of 4000");
+        let mut up = Stakes::default();
+        up.bet(&[0.1, 0.1, 0.2]);
+        assert!(up.are_for_more());
+        up.bet(&[-0.1; 7]);
+        assert!(!up.are_for_more());
+    }
+
+    #[test]
     fn the_interval_holds_the_factor() {
         let mut random = SmallRng::seed_from_u64(2);
         let factor = 0.1;
@@ -121,6 +179,7 @@ mod tests {
         assert!(evidence(&differences) > 40.0);
         assert!(evidence(&differences[..5]) < 40.0, "five are too few, whatever they are");
         assert!(is_within(&differences, 0.2, 40.0) && !is_within(&differences, 0.1, 40.0));
+        assert!(is_within(&differences, 1.0, 40.0), "nothing is less than nothing");
         let nothing = interval(&[], 40.0);
         assert!(nothing.0 < -1.3 && nothing.1 > 1.3);
     }

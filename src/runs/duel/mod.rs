@@ -19,6 +19,6 @@ pub mod evidence;
 pub mod figures;
 pub mod report;
 
-pub use course::{Course, PAIRS_MAX, Spec, Step};
+pub use course::{Course, PAIRS_MAX, PAIRS_MIN, Spec, Step};
 pub use figures::Figure;
-pub use report::Report;
+pub use report::{Begins, Report};

@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::evidence::{evidence, interval, median};
+use super::evidence::{Stakes, interval, median};
 use super::figures::Figure;
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
 
+/// What it is written into.
+pub const FILE: &str = "duel.json";
 /// Evidence from which on the figure that counts is clear: by chance, that is so in one duel of 40.
 pub const ENOUGH: f64 = 40.0;
 /// Pairs in one order, and in the other, from which on it is looked at whether the order matters; how often the pairs
@@ -34,6 +36,18 @@ impl Pair {
     }
 }
 
+/// How a block begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Begins {
+    /// With a turn, unless the block before had the same value.
+    Turned,
+    /// With an empty page cache, whichever value was before: what one value leaves there would serve the other.
+    Uncached,
+    /// On storage that is built or opened anew, whichever value was before.
+    Built,
+}
+
 /// How a duel ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -54,12 +68,12 @@ pub enum Verdict {
 
 /// A figure over all pairs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct DuelRow {
     /// The figure.
     pub figure: Figure,
     /// The pairs that have it.
     pub pairs: usize,
-    /// See [`evidence`].
+    /// See [`Stakes::evidence`]; of all pairs, those before blocks settled for longer included.
     pub evidence: f64,
     /// The evidence from which on it is clear; more for those that were not named.
     pub threshold: f64,
@@ -69,7 +83,7 @@ pub struct Row {
     pub interval: (f64, f64),
 }
 
-impl Row {
+impl DuelRow {
     /// Whether the values differ clearly in it.
     pub fn is_clear(&self) -> bool {
         self.evidence >= self.threshold
@@ -91,14 +105,18 @@ pub struct Report {
     pub seed: u64,
     /// Windows that settle in each block, and that are measured.
     pub block_windows: (usize, usize),
+    /// How each block begins.
+    pub begins: Begins,
     /// Which value survives less, if one does: 0 or 1.
     pub less_durable: Option<usize>,
     /// The pairs that count, in order.
     pub pairs: Vec<Pair>,
+    /// Pairs that were measured before blocks settled for longer, once for each time: evidence, but not of the change.
+    pub unsettled: Vec<Vec<Pair>>,
     /// Why pairs were left out, one for each.
     pub dropped: Vec<String>,
     /// The figures; the one that counts first.
-    pub figures: Vec<Row>,
+    pub figures: Vec<DuelRow>,
     /// How it ended.
     pub verdict: Verdict,
     /// Why there is none, or why it is unclear.
@@ -115,23 +133,37 @@ impl Report {
             .map_err(|error| Error::failed(format!("cannot encode the duel: {error}")))?;
         let folder = HeldFolder::open_own(recording)?;
         let further = (2..).map(|number: u32| format!("duel-{number}.json"));
-        let mut names = std::iter::once("duel.json".to_owned()).chain(further);
+        let mut names = std::iter::once(FILE.to_owned()).chain(further);
         let name = names.find(|name| !folder.has(name)).unwrap_or_default();
         folder.replace(&name, format!("{text}\n").as_bytes())?;
         Ok(recording.join(name))
     }
 }
 
-/// The figure over these pairs.
-pub fn row(pairs: &[Pair], figure: Figure, counts: Figure) -> Row {
-    let differences: Vec<f64> = pairs.iter().filter_map(|pair| pair.difference(figure)).collect();
+/// The differences of the pairs that have the figure.
+pub fn differences(pairs: &[Pair], figure: Figure) -> Vec<f64> {
+    pairs.iter().filter_map(|pair| pair.difference(figure)).collect()
+}
+
+/// What was bet on the figure: on the pairs of blocks that had not settled, then on these.
+pub fn stakes(unsettled: &[Vec<Pair>], pairs: &[Pair], figure: Figure) -> Stakes {
+    let mut stakes = Stakes::default();
+    for pairs in unsettled.iter().map(Vec::as_slice).chain([pairs]) {
+        stakes.bet(&differences(pairs, figure));
+    }
+    stakes
+}
+
+/// The figure over these pairs, after those of blocks that had not settled.
+pub fn row(unsettled: &[Vec<Pair>], pairs: &[Pair], figure: Figure, counts: Figure) -> DuelRow {
+    let differences = differences(pairs, figure);
     let others = (Figure::ALL.len() - 1) as f64;
     let threshold = if figure == counts { ENOUGH } else { ENOUGH * others };
     let (low, high) = interval(&differences, threshold);
-    Row {
+    DuelRow {
         figure,
         pairs: differences.len(),
-        evidence: evidence(&differences),
+        evidence: stakes(unsettled, pairs, figure).evidence(),
         threshold,
         change: (!differences.is_empty()).then(|| median(&differences).exp_m1()),
         interval: (low.exp_m1(), high.exp_m1()),

@@ -2,7 +2,8 @@
 
 use super::experiment::Says::{About, Less, More};
 use super::experiment::{
-    Claim, Curve, Experiment, Place, Published, ROW_TIME, ROW_WARMUP, Row, Setup, Shape, claim, row,
+    Claim, Curve, Experiment, ExperimentRow, Published, ROW_TIME, ROW_WARMUP, RowTarget, Setup, Shape, claim,
+    row,
 };
 use super::figure::Figure;
 use super::figure::Figure::{
@@ -20,8 +21,13 @@ fn and(turns: &[(&'static str, &str)], more: &[(&'static str, &str)]) -> Vec<(&'
     turns.iter().chain(more).map(|(knob, value)| (*knob, (*value).to_owned())).collect()
 }
 
-fn point(label: String, words: String, turns: Vec<(&'static str, String)>, published: Vec<Published>) -> Row {
-    Row { label, words, place: Place::AnyBlock, turns, published, lacking: None }
+fn point(
+    label: String,
+    words: String,
+    turns: Vec<(&'static str, String)>,
+    published: Vec<Published>,
+) -> ExperimentRow {
+    ExperimentRow { label, words, place: RowTarget::AnyBlock, turns, published, lacking: None }
 }
 
 fn about(figure: Figure, value: f64) -> Published {
@@ -46,10 +52,10 @@ pub(super) fn solo() -> Experiment {
         }
         turns
     };
-    let of = |class: &str, words: &str, published: Vec<Published>| Row {
+    let of = |class: &str, words: &str, published: Vec<Published>| ExperimentRow {
         label: class.into(),
         words: words.into(),
-        place: Place::Ext4,
+        place: RowTarget::Ext4,
         turns: only(class),
         published,
         lacking: None,
@@ -137,7 +143,7 @@ fn and_str(turns: &'static [(&'static str, &'static str)]) -> Vec<(&'static str,
 }
 
 /// The scan at depth 128 and single reads at depth 1, of each page size.
-fn page_sizes(published: &[(&str, Published)]) -> Vec<Row> {
+fn page_sizes(published: &[(&str, Published)]) -> Vec<ExperimentRow> {
     let mut rows = Vec::new();
     for kib in [4, 8, 16, 32, 64, 128, 256] {
         let (page, label) = (format!("{kib}KiB"), format!("{kib}K"));
@@ -250,7 +256,7 @@ pub(super) fn figure6() -> Experiment {
             point(n.into(), format!("one fdatasync for every {n} writes of the WAL"), turns, published)
         })
         .collect();
-    rows.push(row("none", "no fdatasync", Place::AnyBlock, DIRECT, vec![]));
+    rows.push(row("none", "no fdatasync", RowTarget::AnyBlock, DIRECT, vec![]));
     let rarer = claim("A.1", "rarer flushes give the scan its MB/s back", ScanMbPerS, ("128", "1"), More);
     let alike = Claim { setup: Setup::Enterprise, stated: Some(1.0), says: About, ..rarer.clone() };
     Experiment {

@@ -77,7 +77,7 @@ impl Published {
 
 /// What a row runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum RowTarget {
     /// RAID 0 with ext4; files as they are, on whatever file system they are.
     Ext4,
     /// RAID 0 without a file system, which is the point of the row: not on files.
@@ -99,13 +99,13 @@ pub enum Place {
 
 /// A row of a table, or a point of a drawing.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct ExperimentRow {
     /// Its name in the paper (`4b`); for a point its coordinate.
     pub label: String,
     /// What it is, in some words.
     pub words: String,
     /// What it runs on.
-    pub place: Place,
+    pub place: RowTarget,
     /// The knobs that define it: path and value.
     pub turns: Vec<(&'static str, String)>,
     /// What the paper gives for it.
@@ -114,7 +114,7 @@ pub struct Row {
     pub lacking: Option<&'static str>,
 }
 
-impl Row {
+impl ExperimentRow {
     /// The paper's number for a figure.
     pub fn published(&self, figure: Figure) -> Option<&Published> {
         self.published.iter().find(|published| published.figure == figure)
@@ -156,7 +156,7 @@ pub struct Claim {
 
 impl Claim {
     /// The paper's factor; none if it gives only a direction.
-    pub fn factor(&self, rows: &[Row]) -> Option<f64> {
+    pub fn factor(&self, rows: &[ExperimentRow]) -> Option<f64> {
         let number = |(label, figure): (&str, Figure)| {
             rows.iter().find(|row| row.label == label)?.published(figure).map(|published| published.value)
         };
@@ -208,7 +208,7 @@ pub struct Experiment {
     /// The figures of its columns.
     pub columns: &'static [Figure],
     /// Its rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ExperimentRow>,
     /// What the paper concludes.
     pub claims: Vec<Claim>,
     /// What the paper leaves open, and what is done here, in sentences.
@@ -227,11 +227,11 @@ pub struct Experiment {
 pub fn row(
     label: impl Into<String>,
     words: impl Into<String>,
-    place: Place,
+    place: RowTarget,
     turns: &[(&'static str, &str)],
     published: Vec<Published>,
-) -> Row {
-    Row {
+) -> ExperimentRow {
+    ExperimentRow {
         label: label.into(),
         words: words.into(),
         place,

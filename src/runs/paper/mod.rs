@@ -1,5 +1,8 @@
 //! The paper's experiments as data: what each row was, what it gave, and what the paper concludes from it.
 //!
+//! Enters: the drives or files to run on, and the recordings made. Leaves: a sweep's steps, and rulings on the
+//! claims.
+//!
 //! "The paper" is Haas et al. 2020 throughout. All that this program follows:
 //!
 //! | cited as | is |
@@ -30,7 +33,7 @@ mod verdict;
 
 pub use change::{Change, Changes, Series, changes};
 pub use deviations::{Run, deviations, host};
-pub use experiment::{Claim, Curve, Experiment, Published, Row, Says, Setup, Shape};
+pub use experiment::{Claim, Curve, Experiment, ExperimentRow, Published, Says, Setup, Shape};
 pub use figure::Figure;
 pub use list::{all, find};
 pub use place::{Bed, Hardware, Planned, Storage, steps, write_rate_bytes_per_s};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::experiment::{Experiment, Place, Row, Setup, Shape, row};
+use super::experiment::{Experiment, ExperimentRow, RowTarget, Setup, Shape, row};
 use super::figure::Figure::{PointMeanUs, PointP99Us, ScanMbPerS, TotalMbPerS};
 use super::tables::DIRECT;
 
@@ -13,10 +13,10 @@ const DEPTH: &str = "The paper calls the load similar to row 5 of Table 2; here 
 const FOUR: &str = "The load is row 5 of Tables 8 and 9, with four scan threads of 128 reads in flight each.";
 
 /// One row, with that many scan threads.
-fn load(threads: &str) -> Vec<Row> {
+fn load(threads: &str) -> Vec<ExperimentRow> {
     let turns = [DIRECT, &[("scan.threads", threads)]].concat();
     let words = "all four classes on the block device, 90% of it filled";
-    vec![row("5", words, Place::NinetyPercent, &turns, vec![])]
+    vec![row("5", words, RowTarget::NinetyPercent, &turns, vec![])]
 }
 
 fn experiment(name: &'static str, about: &'static str, threads: &str, time: Duration) -> Experiment {

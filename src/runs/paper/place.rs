@@ -6,7 +6,7 @@ use crate::settings::profile::Step;
 use crate::settings::{Filesystem, Named, Raid, Settings};
 use crate::units::{GIB, MIB, format_size};
 
-use super::experiment::{Experiment, Place, Row};
+use super::experiment::{Experiment, ExperimentRow, RowTarget};
 
 const CACHE_LIMIT: &str = "run.cache_limit";
 
@@ -80,9 +80,11 @@ impl Bed {
     }
 
     /// Bytes of the drives below a row.
-    fn drives_bytes_of(&self, place: Place) -> Vec<u64> {
+    fn drives_bytes_of(&self, place: RowTarget) -> Vec<u64> {
         match place {
-            Place::HardwareRaid(level) => self.hardware(level).map(|given| given.bytes).into_iter().collect(),
+            RowTarget::HardwareRaid(level) => {
+                self.hardware(level).map(|given| given.bytes).into_iter().collect()
+            }
             _ => self.drives_bytes.clone(),
         }
     }
@@ -124,7 +126,7 @@ pub struct Planned {
 /// The steps of an experiment. `base` already has `sets`, the knobs given by the operator, applied: no row
 /// turns them again.
 pub fn steps(experiment: &Experiment, bed: &Bed, base: &Settings, sets: &[&str]) -> Vec<Planned> {
-    let of = |row: &Row| {
+    let of = |row: &ExperimentRow| {
         let mut turns = turns(row, bed)?;
         turns.retain(|(path, _)| !sets.contains(path));
         let mut step = Step { label: row.label.clone(), turns, time: None, warmup: None, repeat: None };
@@ -140,7 +142,7 @@ pub fn steps(experiment: &Experiment, bed: &Bed, base: &Settings, sets: &[&str])
 }
 
 /// The knobs that make a row on this bed, or why it is not possible there.
-fn turns(row: &Row, bed: &Bed) -> Result<Vec<(&'static str, Value)>, String> {
+fn turns(row: &ExperimentRow, bed: &Bed) -> Result<Vec<(&'static str, Value)>, String> {
     if let Some(why) = row.lacking {
         return Err(why.into());
     }
@@ -158,7 +160,7 @@ fn value(path: &str, text: &str) -> Result<Value, String> {
 
 type Texts = Vec<(&'static str, String)>;
 
-fn on_devices(place: Place, bed: &Bed) -> Result<Texts, String> {
+fn on_devices(place: RowTarget, bed: &Bed) -> Result<Texts, String> {
     let array = if bed.members() > 1 { Raid::Md0 } else { Raid::None };
     let stack = |raid: Raid, filesystem: Filesystem, percent: u64| {
         vec![
@@ -170,16 +172,16 @@ fn on_devices(place: Place, bed: &Bed) -> Result<Texts, String> {
     };
     let bare = |raid: Raid| stack(raid, Filesystem::None, use_percent(raid, &bed.drives_bytes));
     Ok(match place {
-        Place::Ext4 => stack(array, Filesystem::Ext4, 100),
-        Place::Block | Place::AnyBlock | Place::Filesystem(Filesystem::None) => bare(array),
-        Place::Drives => Vec::new(),
-        Place::NinetyPercent => stack(array, Filesystem::None, 90),
-        Place::Filesystem(filesystem) => stack(array, filesystem, 100),
-        Place::Raid(raid) if bed.members() < raid.members_min() => {
+        RowTarget::Ext4 => stack(array, Filesystem::Ext4, 100),
+        RowTarget::Block | RowTarget::AnyBlock | RowTarget::Filesystem(Filesystem::None) => bare(array),
+        RowTarget::Drives => Vec::new(),
+        RowTarget::NinetyPercent => stack(array, Filesystem::None, 90),
+        RowTarget::Filesystem(filesystem) => stack(array, filesystem, 100),
+        RowTarget::Raid(raid) if bed.members() < raid.members_min() => {
             return Err(format!("{} needs at least {} drives", raid.name(), raid.members_min()));
         }
-        Place::Raid(raid) => bare(raid),
-        Place::HardwareRaid(level) => {
+        RowTarget::Raid(raid) => bare(raid),
+        RowTarget::HardwareRaid(level) => {
             let given = hardware(level, bed)?;
             let percent = use_percent(Raid::None, &[given.bytes]);
             let mut turns = stack(Raid::None, Filesystem::None, percent);
@@ -189,7 +191,7 @@ fn on_devices(place: Place, bed: &Bed) -> Result<Texts, String> {
     })
 }
 
-fn on_files(place: Place, bed: &Bed) -> Result<Texts, String> {
+fn on_files(place: RowTarget, bed: &Bed) -> Result<Texts, String> {
     let (count, bytes) = FILES;
     let loops = |count: u64, bytes: u64, raid: Raid, filesystem: Filesystem| {
         if !bed.root {
@@ -204,12 +206,14 @@ fn on_files(place: Place, bed: &Bed) -> Result<Texts, String> {
         ])
     };
     match place {
-        Place::Ext4 | Place::AnyBlock | Place::Drives | Place::NinetyPercent => Ok(Vec::new()),
-        Place::Block => Err("files are on a file system, but this row has none: give --devices".into()),
+        RowTarget::Ext4 | RowTarget::AnyBlock | RowTarget::Drives | RowTarget::NinetyPercent => {
+            Ok(Vec::new())
+        }
+        RowTarget::Block => Err("files are on a file system, but this row has none: give --devices".into()),
         // Comparing file systems does not need four files on one drive.
-        Place::Filesystem(filesystem) => loops(1, count * bytes, Raid::None, filesystem),
-        Place::Raid(raid) => loops(count, bytes, raid, Filesystem::None),
-        Place::HardwareRaid(level) => Err(hardware(level, bed).err().unwrap_or_else(|| {
+        RowTarget::Filesystem(filesystem) => loops(1, count * bytes, Raid::None, filesystem),
+        RowTarget::Raid(raid) => loops(count, bytes, raid, Filesystem::None),
+        RowTarget::HardwareRaid(level) => Err(hardware(level, bed).err().unwrap_or_else(|| {
             "a hardware RAID is compared with drives, but this runs on files: give --devices".into()
         })),
     }

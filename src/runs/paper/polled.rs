@@ -2,7 +2,8 @@
 
 use super::experiment::Says::{About, Less, More};
 use super::experiment::{
-    Claim, Experiment, Place, Published, ROW_TIME, ROW_WARMUP, Row, Says, Setup, Shape, claim, row,
+    Claim, Experiment, ExperimentRow, Published, ROW_TIME, ROW_WARMUP, RowTarget, Says, Setup, Shape, claim,
+    row,
 };
 use super::figure::Figure;
 use super::figure::Figure::{CyclesPerByte, PointMbPerS, PointMeanUs, PointP99Us, ScanMbPerS, TotalMbPerS};
@@ -59,13 +60,13 @@ fn lacking(turns: Turns) -> Option<&'static str> {
     (interface.capabilities().own_process && spdk::BUILT.is_none()).then_some(spdk::HOW_TO_GET)
 }
 
-fn on_drives(label: String, words: String, turns: &[Turns], published: Vec<Published>) -> Row {
+fn on_drives(label: String, words: String, turns: &[Turns], published: Vec<Published>) -> ExperimentRow {
     let lacking = turns.iter().find_map(|turns| lacking(turns));
-    Row { lacking, ..row(label, words, Place::Drives, &turns.concat(), published) }
+    ExperimentRow { lacking, ..row(label, words, RowTarget::Drives, &turns.concat(), published) }
 }
 
-/// The rows of Table 6, for every way of I/O.
-fn latencies() -> Vec<Row> {
+/// The rows of Table 6, for each interface.
+fn latencies() -> Vec<ExperimentRow> {
     let mut rows = Vec::new();
     for (at, (bytes, page)) in PAGES.into_iter().enumerate() {
         for Way { name, turns, latencies_us } in &WAYS {
@@ -86,7 +87,7 @@ fn latencies() -> Vec<Row> {
     rows
 }
 
-/// The paper's statements about two ways of I/O in Table 6; those about SPDK also for `vfio`.
+/// The paper's statements about two interfaces in Table 6; those about SPDK also for `vfio`.
 fn claims_of_latencies() -> Vec<Claim> {
     let of = |words, rows, says| claim("4.7, Table 6", words, PointMeanUs, rows, says).on(Setup::Optane);
     vec![
@@ -128,7 +129,7 @@ pub(super) fn table6() -> Experiment {
 }
 
 /// The mix of four classes, and reads alone in large batches, through the kernel and bypassing it.
-fn mixes() -> Vec<Row> {
+fn mixes() -> Vec<ExperimentRow> {
     let number = |figure, value| Published::new(figure, value);
     let over = |sign, figure, value| Published { sign, ..Published::new(figure, value) };
     let at = |label: &str, words: &str, turns: &[Turns], published: Vec<Published>| {

@@ -2,7 +2,8 @@
 
 use super::experiment::Says::{About, Less, More};
 use super::experiment::{
-    Claim, Experiment, Place, Published, ROW_TIME, ROW_WARMUP, Row, Setup, Shape, claim, numbers, row,
+    Claim, Experiment, ExperimentRow, Published, ROW_TIME, ROW_WARMUP, RowTarget, Setup, Shape, claim,
+    numbers, row,
 };
 use super::figure::Figure;
 use super::figure::Figure::{
@@ -43,12 +44,12 @@ fn threads(turns: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'stati
 }
 
 /// Rows 1 to 3 of Table 2, which Table 8 repeats.
-fn buffered(published: [&[f64]; 3]) -> Vec<Row> {
+fn buffered(published: [&[f64]; 3]) -> Vec<ExperimentRow> {
     let turns = [BASELINE, NO_FDATASYNC, ASYNC];
     (0..3)
         .map(|at| {
             let label = (at + 1).to_string();
-            row(label, WORDS[at], Place::Ext4, turns[at], numbers(BY_CLASS, published[at]))
+            row(label, WORDS[at], RowTarget::Ext4, turns[at], numbers(BY_CLASS, published[at]))
         })
         .collect()
 }
@@ -78,7 +79,7 @@ fn claims_of_buffered() -> Vec<Claim> {
     ]
 }
 
-fn also(mut row: Row, more: &[(Figure, f64)]) -> Row {
+fn also(mut row: ExperimentRow, more: &[(Figure, f64)]) -> ExperimentRow {
     row.published.extend(more.iter().map(|&(figure, value)| Published::new(figure, value)));
     row
 }
@@ -87,8 +88,8 @@ fn also(mut row: Row, more: &[(Figure, f64)]) -> Row {
 pub(super) fn table2() -> Experiment {
     let mut rows = buffered([CONSUMER[0], CONSUMER[1], CONSUMER[2]]);
     rows[0] = also(rows[0].clone(), &[(PointMeanUs, 578.0), (FlushMeanUs, 2600.0)]);
-    rows.push(row("4", WORDS[3], Place::Ext4, DIRECT, numbers(BY_CLASS, CONSUMER[3])));
-    rows.push(row("5", WORDS[4], Place::Block, DIRECT, numbers(BY_CLASS, CONSUMER[4])));
+    rows.push(row("4", WORDS[3], RowTarget::Ext4, DIRECT, numbers(BY_CLASS, CONSUMER[3])));
+    rows.push(row("5", WORDS[4], RowTarget::Block, DIRECT, numbers(BY_CLASS, CONSUMER[4])));
     let mut claims = claims_of_buffered();
     claims.extend([
         claim("4.3", "the page cache costs cycles that O_DIRECT saves", CyclesPerByte, ("3", "4"), More),
@@ -116,7 +117,7 @@ pub(super) fn table2() -> Experiment {
 
 /// Table 4: file systems.
 pub(super) fn table4() -> Experiment {
-    let on = Place::Filesystem;
+    let on = RowTarget::Filesystem;
     let at = |label: &str, words: &str, place, values: &[f64]| {
         row(label, words, place, DIRECT, numbers(BY_SORT, values))
     };
@@ -162,7 +163,7 @@ pub(super) fn table4() -> Experiment {
 
 /// Table 5: RAID levels, in software and in hardware.
 pub(super) fn table5() -> Experiment {
-    let raid = Place::Raid;
+    let raid = RowTarget::Raid;
     let at = |label: &str, words: &str, place, values: &[f64]| {
         row(label, words, place, DIRECT, numbers(BY_SORT, values))
     };
@@ -177,9 +178,9 @@ pub(super) fn table5() -> Experiment {
             at("5", "md RAID 0", raid(Raid::Md0), &[5443.0, 52.0, 502.0, 5997.0, 0.76]),
             at("5b", "md RAID 5", raid(Raid::Md5), &[4511.0, 45.0, 493.0, 5049.0, 1.31]),
             at("5c", "md RAID 10", raid(Raid::Md10), &[4974.0, 50.0, 498.0, 5522.0, 0.89]),
-            at("6", "hardware RAID 0", Place::HardwareRaid("0"), &[5553.0, 56.0, 502.0, 6111.0, 1.66]),
-            at("6b", "hardware RAID 5", Place::HardwareRaid("5"), &[132.0, 1.0, 217.0, 350.0, 7.57]),
-            at("6c", "hardware RAID 10", Place::HardwareRaid("10"), &[4107.0, 44.0, 510.0, 4661.0, 0.48]),
+            at("6", "hardware RAID 0", RowTarget::HardwareRaid("0"), &[5553.0, 56.0, 502.0, 6111.0, 1.66]),
+            at("6b", "hardware RAID 5", RowTarget::HardwareRaid("5"), &[132.0, 1.0, 217.0, 350.0, 7.57]),
+            at("6c", "hardware RAID 10", RowTarget::HardwareRaid("10"), &[4107.0, 44.0, 510.0, 4661.0, 0.48]),
             at("7", "no RAID, pages interleaved", raid(Raid::None), &[5665.0, 53.0, 499.0, 6217.0, 0.76]),
         ],
         claims: vec![
@@ -214,13 +215,13 @@ pub(super) fn table8() -> Experiment {
         numbers(BY_CLASS, &[6527.0, 20.0, 252.0, 251.0, 7049.0, 1.43]),
         numbers(BY_CLASS, &[6685.0, 17.0, 249.0, 249.0, 7200.0, 1.03]),
     );
-    rows.push(row("4", format!("{}, four scan threads", WORDS[3]), Place::Ext4, &four, ext4));
-    rows.push(row("5", format!("{}, four scan threads", WORDS[4]), Place::Block, &four, block));
+    rows.push(row("4", format!("{}, four scan threads", WORDS[3]), RowTarget::Ext4, &four, ext4));
+    rows.push(row("5", format!("{}, four scan threads", WORDS[4]), RowTarget::Block, &four, block));
     let one = |label: &str, at: usize, place| {
         let words = format!("{}, one scan thread (Table 2)", WORDS[at]);
         row(label, words, place, DIRECT, numbers(BY_CLASS, CONSUMER[at]))
     };
-    rows.extend([one("4×1", 3, Place::Ext4), one("5×1", 4, Place::Block)]);
+    rows.extend([one("4×1", 3, RowTarget::Ext4), one("5×1", 4, RowTarget::Block)]);
     let mut claims = claims_of_buffered();
     claims.extend([
         claim("A.2", "one scan thread had left drives idle (ext4)", ScanMbPerS, ("4", "4×1"), More)
@@ -259,8 +260,8 @@ pub(super) fn table9() -> Experiment {
         numbers(BY_CLASS, &[5445.0, 77.0, 250.0, 249.0, 6021.0, 1.71]),
         numbers(BY_CLASS, &[9806.0, 27.0, 246.0, 250.0, 10328.0, 1.03]),
     );
-    rows.push(row("4", format!("{}, four scan threads", WORDS[3]), Place::Ext4, &four, ext4));
-    rows.push(row("5", format!("{}, four scan threads", WORDS[4]), Place::Block, &four, block));
+    rows.push(row("4", format!("{}, four scan threads", WORDS[3]), RowTarget::Ext4, &four, ext4));
+    rows.push(row("5", format!("{}, four scan threads", WORDS[4]), RowTarget::Block, &four, block));
     let here = |source, words, figure, of, says| claim(source, words, figure, of, says).on(Setup::Enterprise);
     Experiment {
         name: "table9",

@@ -20,7 +20,7 @@ fn devices() -> Storage {
     Storage::Devices((0..4).map(|n| format!("/dev/nvme{n}n1")).collect())
 }
 
-fn row<'a>(experiment: &'a Experiment, label: &str) -> Option<&'a Row> {
+fn row<'a>(experiment: &'a Experiment, label: &str) -> Option<&'a ExperimentRow> {
     experiment.rows.iter().find(|row| row.label == label)
 }
 

@@ -62,6 +62,7 @@ impl Buckets {
             return Err("no histogram of a run has such bounds".into());
         }
         let scale = Scale::of(lowest, digits);
+        let reach = scale.reach(highest);
         let (mut all, mut at, mut samples) = (Vec::new(), 0u64, 0u64);
         while !counts.is_empty() {
             let number = number(&mut counts)?;
@@ -75,9 +76,7 @@ impl Buckets {
                     if at > COUNTS_MAX || samples > SAMPLES_MAX {
                         return Err(format!("{samples} I/Os in a window are impossible"));
                     }
-                    all.push(
-                        scale.bucket(at, count).filter(|b| b.lowest <= highest).ok_or("it is too long")?,
-                    );
+                    all.push(scale.bucket(at, count).filter(|b| b.lowest <= reach).ok_or("it is too long")?);
                     at + 1
                 }
             };
@@ -191,6 +190,13 @@ impl Scale {
         Self { unit_bits: lowest.ilog2(), half_bits: linear.ilog2().max(1) - 1 }
     }
 
+    /// The highest value that a histogram has room for. It only grows for a higher one, and names its bound as before:
+    /// that of one which grows is 2 at first, with room for all of the linear part.
+    fn reach(&self, highest: u64) -> u64 {
+        let linear = 2u64 << (self.half_bits + self.unit_bits);
+        linear.max((highest + 1).next_power_of_two()) - 1
+    }
+
     /// The bucket at that place among the counts.
     fn bucket(&self, at: u64, count: u64) -> Option<Bucket> {
         let half = 1 << self.half_bits;
@@ -249,6 +255,25 @@ mod tests {
             let latency = summarize(&LatencyDelta { max_ns: histogram.max(), histogram }).unwrap();
             prop_assert_eq!(buckets.misfit(&latency), None);
         }
+    }
+
+    #[test]
+    fn short_latencies_lie_above_the_bound_of_a_histogram_that_grows() {
+        let plain = |value| {
+            let mut histogram = Histogram::<u64>::new(3).unwrap();
+            histogram.record(value).unwrap();
+            let mut plain = Vec::new();
+            V2Serializer::new().serialize(&histogram, &mut plain).unwrap();
+            (histogram, plain)
+        };
+        for value in [1, 2, 3, 1663, 2047, 2048, 5000, 60_000_000_000] {
+            let (histogram, plain) = plain(value);
+            assert_eq!(histogram.high() == 2, value < 2048);
+            assert_eq!(Buckets::read(&plain), Ok(Buckets::of(&histogram)), "{value}");
+        }
+        let (_, mut beyond) = plain(2048);
+        beyond[24..32].copy_from_slice(&2_u64.to_be_bytes());
+        assert_eq!(Buckets::read(&beyond), Err("it is too long".to_owned()));
     }
 
     #[test]

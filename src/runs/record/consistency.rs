@@ -85,7 +85,7 @@ pub fn report(found: &[String], summary: &mut Summary, notes: &mut Vec<String>) 
     }
     let flag = FlagKind::Inconsistent
         .flag("Its figures contradict each other: it was damaged, or changed after the run.");
-    let note = FlagNote { why: flag.why, forbids_verdict: flag.forbids_verdict };
+    let note = FlagNote { why: flag.why, forbids_verdict: flag.forbids_verdict, ..FlagNote::default() };
     summary.flag_notes.insert(flag.text.clone(), note);
     if !summary.flags.contains(&flag.text) {
         summary.flags.push(flag.text);

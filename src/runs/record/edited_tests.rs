@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::fixture::{self, Like};
-use super::names::{LATENCY, SUMMARY, WINDOWS};
+use super::names::{HOST, LATENCY, PROFILE, SUMMARY, WINDOWS};
 use super::tests::{changed, set, written};
 use super::*;
 use crate::meter::flag::FlagKind;
@@ -239,6 +239,44 @@ fn flags_are_not_taken_away() {
     );
     says(&flagged(|of| of["flag_notes"]["degraded"]["forbids_verdict"] = json!(false)), "allows a verdict");
     says(&flagged(|of| of["flag_notes"] = json!({})), "has no note");
+}
+
+#[test]
+fn flags_that_settings_and_target_raise_are_not_taken_away() {
+    let read = |profile: &str, host: &dyn Fn(&mut Value)| {
+        let dir = tempfile::tempdir().unwrap();
+        let windows = fixture::windows(Like::default());
+        written(dir.path(), &windows).finish(&fixture::totals(&windows), &Outcome::Complete).unwrap();
+        fs::write(dir.path().join(PROFILE), profile).unwrap();
+        edit(&dir.path().join(HOST), host);
+        Recording::open(dir.path()).unwrap()
+    };
+    let plain = |_: &mut Value| ();
+    assert_eq!(read("[io]\ninterface = \"io_uring\"\n", &plain).notes, [] as [String; 0]);
+    let raised = |flag: FlagKind, of: &str| {
+        format!("{of} is not flagged `{}` in 5 windows, which its settings and target raise", flag.text())
+    };
+    let unsynced = "[wal]\nsync = \"none\"\n";
+    says(&read(unsynced, &plain), &raised(FlagKind::NotDurable, "wal"));
+    says(&read("[io]\ninterface = \"sim\"\n", &plain), &raised(FlagKind::Simulated, "background"));
+    says(&read("[io]\ninterface = \"null\"\n", &plain), &raised(FlagKind::NoStorage, "background"));
+    let emulated = |of: &mut Value| of["target"] = json!({ "emulated": "QEMU NVMe Ctrl" });
+    says(&read("", &emulated), &raised(FlagKind::Emulated, "background"));
+    let mounted = |of: &mut Value| of["target"] = json!({ "mounted": "mounted at /srv" });
+    says(&read("", &mounted), &raised(FlagKind::Mounted, "the run"));
+    let cached = "[io]\nbuffering = \"cached\"\n";
+    let fits = |of: &mut Value| {
+        of["circumstances"]["cached"] = json!(true);
+        of["circumstances"]["data_bytes"] = json!(1_u64 << 30);
+        of["circumstances"]["memory_bytes"] = json!(1_u64 << 34);
+    };
+    says(&read(cached, &fits), &raised(FlagKind::DataFitsMemory, "background"));
+    // What host.json says of the settings.
+    says(&read(cached, &plain), "host.json has no page cache, the profile as run the page cache");
+    let used = |of: &mut Value| of["circumstances"]["use_percent"] = json!(50);
+    says(&read("", &used), "host.json has 50% of each drive, the profile as run 100% of each drive");
+    let trimmed = |of: &mut Value| of["circumstances"]["state"] = json!("trimmed");
+    says(&read("", &trimmed), "host.json has drives trimmed, the profile as run drives as-is");
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! A run written to a folder, and read back.
 //!
+//! Enters: windows, ledger lines and totals; of a folder read back, whatever somebody may have put there. Leaves:
+//! files, and checked recordings.
+//!
 //! | file | holds | written |
 //! |---|---|---|
 //! | `profile.toml` | the profile as run | at the start |
@@ -15,6 +18,7 @@
 
 mod bounds;
 mod buckets;
+mod by_settings;
 mod consistency;
 mod derived;
 #[cfg(test)]
@@ -38,4 +42,4 @@ pub(crate) use names::PROFILE;
 pub use names::is_of_recording;
 pub use recording::Recording;
 pub use summary::{SUMMARY_SCHEMA, Summary};
-pub use writer::{Header, Outcome, Place, Writer, make_folder, refuse_folder};
+pub use writer::{Destination, Header, Outcome, Writer, make_folder, refuse_folder};

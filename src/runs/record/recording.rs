@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, Error as _};
 
 use super::names::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS};
 use super::summary::{Frame, Summary};
-use super::{bounds, consistency, hlog, rebuild};
+use super::{bounds, by_settings, consistency, hlog, rebuild};
 use crate::error::{Error, Result};
 use crate::meter::window::{LedgerLine, Window};
 use crate::printable;
@@ -83,7 +83,8 @@ impl Recording {
         let log = log.unwrap_or_default();
         notes.extend(log.damage.as_ref().map(|damage| format!("{LATENCY} is damaged: {damage}.")));
         let frame = frame(&windows, &profile_toml, &host);
-        let found = consistency::contradictions((&summary, written), &windows, &ledger, &log, frame);
+        let mut found = consistency::contradictions((&summary, written), &windows, &ledger, &log, frame);
+        found.extend(by_settings::contradictions(&windows, &ledger, &profile_toml, &host));
         consistency::report(&found, &mut summary, &mut notes);
         Ok(Self { dir: dir.to_owned(), summary, windows, ledger, host, profile_toml, notes })
     }

@@ -80,7 +80,7 @@ use crate::meter::totals::Totals;
 use crate::meter::variability::Variability;
 use crate::meter::window::{
     ClassFigures, CpuFigures, CyclesSource, Drained, EngineFigures, Flag, Incidents, Latency, MemberFigures,
-    Polls, State, is_zero,
+    OthersIo, Polls, State, is_zero,
 };
 use crate::meter::written::{Parts, Written};
 use crate::runs::pitfalls::{Circumstances, Pitfall, pitfalls};
@@ -119,6 +119,9 @@ pub struct Summary {
     pub total: Total,
     /// The members' totals, in the target's order; the WAL's own is last.
     pub members: Vec<MemberFigures>,
+    /// What others did on the drives below them; absent where nobody else can use them, or it is unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others_io: Vec<OthersIo>,
     /// What the storage engine under the classes did; absent for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
@@ -289,13 +292,16 @@ pub struct Total {
 }
 
 /// What a flag means.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FlagNote {
     /// The reason, in a sentence.
     pub why: String,
     /// Whether it forbids a verdict on storage.
     pub forbids_verdict: bool,
+    /// The reasons of classes that have another one, by name; absent if there are none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub why_by_class: BTreeMap<String, String>,
 }
 
 /// What [`Totals`] do not contain of a run.
@@ -318,7 +324,6 @@ impl Summary {
     pub(super) fn of(totals: &Totals, frame: Frame) -> Self {
         let class = |class: Class| ClassSummary::of(&totals.classes[class.index()]);
         let wal = &totals.classes[Class::Wal.index()].latencies;
-        let all_flags = totals.classes.iter().flat_map(|class| &class.flags).chain(&totals.flags);
         Self {
             schema: SCHEMA,
             stacktune: env!("CARGO_PKG_VERSION").to_owned(),
@@ -342,6 +347,7 @@ impl Summary {
             },
             total: Total::of(totals),
             members: totals.members.clone(),
+            others_io: totals.others_io.clone(),
             engine: totals.engine.clone(),
             wa_a: totals.written.wa_a(),
             wa_a_parts: totals.written.parts(),
@@ -357,12 +363,7 @@ impl Summary {
             }),
             cost: frame.worth.and_then(|worth| Cost::of(worth, totals.classes[Class::Scan.index()].mb_per_s)),
             flags: texts(&totals.flags),
-            flag_notes: all_flags
-                .map(|flag| {
-                    let note = FlagNote { why: flag.why.clone(), forbids_verdict: flag.forbids_verdict };
-                    (flag.text.clone(), note)
-                })
-                .collect(),
+            flag_notes: flag_notes(totals),
         }
     }
 
@@ -379,6 +380,12 @@ impl Summary {
     /// Whether one of these flags forbids a verdict on storage.
     pub fn forbids_verdict(&self, flags: &[String]) -> bool {
         flags.iter().any(|flag| self.flag_notes.get(flag).is_some_and(|note| note.forbids_verdict))
+    }
+
+    /// Why a class, or the run, has a flag.
+    pub fn why(&self, class: Option<Class>, flag: &str) -> &str {
+        let Some(note) = self.flag_notes.get(flag) else { return "" };
+        class.and_then(|class| note.why_by_class.get(class.name())).unwrap_or(&note.why)
     }
 
     /// Whether I/Os failed with this errno.
@@ -459,4 +466,21 @@ fn finite(x: f64) -> f64 {
 
 fn texts(flags: &[Flag]) -> Vec<String> {
     flags.iter().map(|flag| flag.text.clone()).collect()
+}
+
+/// What each flag of the run and its classes means.
+fn flag_notes(totals: &Totals) -> BTreeMap<String, FlagNote> {
+    let mut notes = BTreeMap::new();
+    for flag in totals.classes.iter().flat_map(|class| &class.flags).chain(&totals.flags) {
+        let Flag { text, why, forbids_verdict, .. } = flag.clone();
+        notes.insert(text, FlagNote { why, forbids_verdict, why_by_class: BTreeMap::new() });
+    }
+    for class in Class::ALL {
+        for flag in &totals.classes[class.index()].flags {
+            if let Some(note) = notes.get_mut(&flag.text).filter(|note| note.why != flag.why) {
+                note.why_by_class.insert(class.name().to_owned(), flag.why.clone());
+            }
+        }
+    }
+    notes
 }

@@ -1,8 +1,6 @@
 //! Writing a recording during a run.
 
 use std::collections::BTreeMap;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,7 +14,8 @@ use super::names::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS};
 use super::summary::{Frame, Summary};
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
-use crate::host::{Facts, TargetFacts, Trusting, refuse_exchangeable};
+use crate::host::{Doubt, Facts, NewFolders, TargetFacts, Trusting};
+use crate::host::{doubted, make_folders, refuse_exchangeable};
 use crate::load::kv::built::{BUILT, Built};
 use crate::meter::totals::Totals;
 use crate::meter::window::{LedgerLine, Window};
@@ -74,14 +73,14 @@ struct Host<'a> {
 
 /// Where a recording is made.
 #[derive(Debug)]
-pub enum Place<'a> {
+pub enum Destination<'a> {
     /// A folder that the operator named: it is made, or is empty.
     Named(&'a Path),
     /// An empty folder, already opened.
     Held(HeldFolder),
 }
 
-impl Place<'_> {
+impl Destination<'_> {
     fn hold(self) -> Result<HeldFolder> {
         let dir = match self {
             Self::Held(folder) => return Ok(folder),
@@ -99,13 +98,13 @@ impl Place<'_> {
     }
 }
 
-impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for Place<'a> {
+impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for Destination<'a> {
     fn from(dir: &'a P) -> Self {
         Self::Named(dir.as_ref())
     }
 }
 
-impl From<HeldFolder> for Place<'_> {
+impl From<HeldFolder> for Destination<'_> {
     fn from(folder: HeldFolder) -> Self {
         Self::Held(folder)
     }
@@ -132,7 +131,7 @@ impl Writer {
     ///
     /// # Errors
     /// Input if the folder is not empty, in which case it is left unchanged; failed if it can't be written.
-    pub fn create<'a>(place: impl Into<Place<'a>>, header: &Header) -> Result<Self> {
+    pub fn create<'a>(place: impl Into<Destination<'a>>, header: &Header) -> Result<Self> {
         let folder = place.into().hold()?;
         // Of two that start at once, the second fails here.
         let windows = Appender::create(&folder, WINDOWS)?;
@@ -230,12 +229,16 @@ impl Writer {
 /// If it can't be made; refused or input as root where others could exchange it, or where the system's files are.
 pub fn make_folder(dir: &Path) -> Result<()> {
     refuse_unsafe(dir)?;
+    make(dir).map(drop).map_err(|doubt| match doubt {
+        Doubt::Os(_, error) => Error::os("cannot create", dir, error),
+        doubt => doubted(dir, &doubt),
+    })
+}
+
+fn make(dir: &Path) -> std::result::Result<NewFolders, Doubt> {
     // As root never for others, whatever the umask.
     let mode = if rustix::process::geteuid().is_root() { 0o755 } else { 0o777 };
-    let made = DirBuilder::new().recursive(true).mode(mode).create(dir);
-    made.map_err(|e| Error::os("cannot create", dir, e))?;
-    // Meanwhile another may have made it.
-    refuse_unsafe(dir)
+    make_folders(dir, Trusting::Caller, mode)
 }
 
 fn refuse_unsafe(dir: &Path) -> Result<()> {
@@ -259,12 +262,13 @@ pub fn refuse_folder(dir: &Path) -> Result<()> {
             .hint("give the folder itself"));
     }
     // Whether it can be made is known only by making it; empty folders are removed again.
-    let made: Vec<_> = dir.ancestors().take_while(|at| at.symlink_metadata().is_err()).collect();
-    let created = std::fs::create_dir_all(dir).map_err(unusable);
-    let writable = created.and_then(|()| {
-        rustix::fs::access(dir, Access::WRITE_OK | Access::EXEC_OK).map_err(|e| unusable(e.into()))
-    });
-    if made.iter().take_while(|at| std::fs::remove_dir(at).is_ok()).count() > 0 {
+    let made = make(dir).map_err(|doubt| match doubt {
+        Doubt::Os(_, error) => unusable(error.into()),
+        doubt => doubted(dir, &doubt),
+    })?;
+    let writable = rustix::fs::access(dir, Access::WRITE_OK | Access::EXEC_OK);
+    let writable = writable.map_err(|error| unusable(error.into()));
+    if made.remove() {
         return writable;
     }
     writable?;

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::message::Progress;
 use super::write_budget::WriteBudget;
 use crate::error::{Error, Result};
-use crate::load::kv::dataset::Place;
+use crate::load::kv::dataset::DatabaseFolder;
 use crate::load::kv::{DataSet, PairsReport, Store};
 use crate::load::volume;
 use crate::printable::Shown as _;
@@ -45,7 +45,7 @@ pub(super) struct Outlook {
 /// # Errors
 /// Refused where something is in the way; input where there are more pairs than keys.
 pub(super) fn outlook(settings: &Settings, held: Option<&Path>) -> Result<Outlook> {
-    let place = Place::new(&folder(&settings.target.dir, None)?);
+    let place = DatabaseFolder::new(&folder(&settings.target.dir, None)?);
     volume::files::refuse_foreign_lock(place.dir())?;
     if held != Some(place.dir()) {
         volume::files::refuse_locked(place.dir())?;
@@ -79,7 +79,7 @@ pub fn verify_pairs(
         let what = "the pairs of this profile are on its stack, which goes with the run";
         return Err(Error::input(what).hint("`stacktune record --verify` reads them back before it goes"));
     }
-    let place = Place::new(&folder(&settings.target.dir, None)?);
+    let place = DatabaseFolder::new(&folder(&settings.target.dir, None)?);
     let data = DataSet::of(&settings.kv, place.room()?.0)?;
     if place.marker()?.is_none_or(|marker| marker.pairs != data || !marker.loaded) {
         let what = format!("{} holds no data set of this profile that is loaded", place.dir().shown());

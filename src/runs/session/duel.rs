@@ -1,26 +1,32 @@
 //! A duel in a run: its knob is turned as the course says.
 
+use crate::class::Class;
 use crate::error::{Error, Result};
-use crate::runs::duel::{Course, Report, Spec, Step};
+use crate::runs::duel::{Begins, Course, Report, Spec, Step};
 use crate::runs::session::message::Event;
 use crate::runs::session::run::Session;
-use crate::settings::Settings;
 use crate::settings::knobs::{self, Knob, Scope, Value};
+use crate::settings::{ArrayState, Named, Settings};
 
-/// A duel that goes on.
+/// A knob and two values of it that can be compared.
 #[derive(Debug)]
-pub struct Duel {
-    knob: &'static Knob,
-    values: [Value; 2],
-    course: Course,
+pub struct Sides {
+    /// The knob.
+    pub knob: &'static Knob,
+    /// Its values.
+    pub values: [Value; 2],
+    /// The run's settings with each.
+    pub settings: [Settings; 2],
+    /// How each block begins.
+    pub begins: Begins,
 }
 
-impl Duel {
-    /// The duel of a run with these settings, which then begins with the first value.
+impl Sides {
+    /// Those of a duel in a run with these settings.
     ///
     /// # Errors
     /// Input where the two values can't be compared by a duel.
-    pub fn new(spec: Spec, settings: &Settings) -> Result<Self> {
+    pub fn of(spec: &Spec, settings: &Settings) -> Result<Self> {
         let knob = knobs::find(&spec.knob).ok_or_else(|| Error::input("there is no such knob"))?;
         let parse = |text: &String| {
             let wrong = |expected| {
@@ -35,21 +41,62 @@ impl Duel {
         if knob.spec.only_reckons {
             return Err(Error::input("it changes nothing that is measured"));
         }
-        let mut first = settings.clone();
-        knob.set(&mut first, values[0].clone());
-        if [&values[0], &values[1]]
-            .into_iter()
-            .zip([settings, &first])
-            .any(|(value, from)| knob.scope_of(value, from) == Scope::Rebuild)
-        {
-            let error = Error::input("each turn would build the storage anew");
-            return Err(error.hint("record both values as steps of a sweep, several times"));
+        let of = |value: &Value| {
+            let mut of = settings.clone();
+            knob.set(&mut of, value.clone());
+            of
+        };
+        let both = values.each_ref().map(of);
+        if let (Some(why), Some(_)) = (knob.inactive(&both[0]), knob.inactive(&both[1])) {
+            return Err(Error::input(format!("{} has no effect with these settings: {why}", knob.path)));
         }
-        if knob.path.ends_with(".buffering") && values.iter().any(|value| value.to_string() == "cached") {
-            let error = Error::input("the page cache remembers longer than a block lasts");
+        let ways = [(settings, &values[0]), (&both[0], &values[1]), (&both[1], &values[0])];
+        let builds = ways.into_iter().any(|(from, value)| knob.scope_of(value, from) == Scope::Rebuild);
+        let begins = match () {
+            () if builds => Begins::Built,
+            () if cache_differently(&both) => Begins::Uncached,
+            () => Begins::Turned,
+        };
+        Ok(Self { knob, values, settings: both, begins })
+    }
+}
+
+/// Whether something else is in the page cache under one than under the other.
+fn cache_differently([one, other]: &[Settings; 2]) -> bool {
+    let of_engine = |settings: &Settings| {
+        let rocksdb = &settings.kv.rocksdb;
+        settings.is_keyed().then_some((rocksdb.direct_reads, rocksdb.direct_flush))
+    };
+    let of_classes = |settings: &Settings| Class::ALL.map(|class| settings.buffering_of(class));
+    of_engine(one) != of_engine(other) || of_classes(one) != of_classes(other)
+}
+
+/// A duel that goes on.
+#[derive(Debug)]
+pub struct Duel {
+    knob: &'static Knob,
+    values: [Value; 2],
+    course: Course,
+}
+
+impl Duel {
+    /// The duel of a run with these settings, which then begins with the first value.
+    ///
+    /// # Errors
+    /// Input where the two values can't be compared while a run goes on.
+    pub fn new(spec: Spec, settings: &Settings) -> Result<Self> {
+        let Sides { knob, values, begins, .. } = Sides::of(&spec, settings)?;
+        if begins == Begins::Built {
+            let error = Error::input("each turn would build the storage anew");
+            return Err(error.hint("`stacktune record --duel` does that, and shows first what it costs"));
+        }
+        if knob.path == "md.array"
+            && values.iter().any(|value| value.to_string() == ArrayState::Healthy.name())
+        {
+            let error = Error::input("an array is healthy again only once it is rebuilt");
             return Err(error.hint("record both values on their own, and compare the recordings"));
         }
-        Ok(Self { knob, values, course: Course::new(spec) })
+        Ok(Self { knob, values, course: Course::new(spec, begins) })
     }
 
     /// The knob and its first value, which the run must have when the first window comes.
@@ -70,11 +117,21 @@ impl Duel {
                 let to = self.values.iter().position(|value| value.to_string() == line.to);
                 to.into_iter().for_each(|value| self.course.survives_less(value));
             }
-            Event::Window(window, _) => match self.course.window(window) {
-                Step::Stay => {}
-                Step::Turn(to) => session.turn(&self.knob.path, &self.values[to]),
-                Step::Over => return Ok(false),
-            },
+            Event::Window(window, _) => {
+                if let Some(why) = session.cache_stayed() {
+                    self.course.forbid(why);
+                }
+                match self.course.window(window) {
+                    Step::Stay => {}
+                    Step::Turn(to) => {
+                        session.turn(&self.knob.path, &self.values[to]);
+                        if self.course.begins() == Begins::Uncached {
+                            session.empty_cache();
+                        }
+                    }
+                    Step::Over => return Ok(false),
+                }
+            }
             _ => {}
         }
         Ok(true)

@@ -12,11 +12,11 @@ use crate::host::TargetFacts;
 use crate::meter::context::WindowContext;
 use crate::meter::flag::FlagKind;
 use crate::meter::window::Window;
-use crate::runs::record::{Header, Outcome, Place, Summary};
+use crate::runs::record::{Destination, Header, Outcome, Summary};
 
 impl Session {
     /// Starts a recording into a new folder; totals begin anew with the next window.
-    pub fn record<'a>(&mut self, place: impl Into<Place<'a>>) -> Result<()> {
+    pub fn record<'a>(&mut self, place: impl Into<Destination<'a>>) -> Result<()> {
         if self.ending.recording_ns.is_some() {
             self.write_summary(&Outcome::Complete)?;
         }

@@ -37,6 +37,11 @@ pub(super) fn expected_caps(stack: &StackSpec, facts: &Facts) -> TargetFacts {
 
 /// What is built on drives can be polled where it is one drive's file system, and the drive can be.
 fn polled(stack: &StackSpec, facts: &Facts) -> Feature {
+    if !stack.layers.by_commands.is_empty() {
+        return Feature::Missing(
+            "whether the layers by commands (stack.layer) can be polled is unknown".to_owned(),
+        );
+    }
     let polls = |name: &String| facts.find(name).is_ok_and(|drive| drive.queue.polling == Some(true));
     match stack.target.devices.as_slice() {
         [drive] if polls(drive) && stack.layers.filesystem != Filesystem::Btrfs => Feature::Present,

@@ -6,7 +6,7 @@ use super::message::Event;
 use super::run::Session;
 use crate::error::{Error, Result};
 use crate::load::io::clock;
-use crate::runs::record::{Outcome, Place, Summary};
+use crate::runs::record::{Destination, Outcome, Summary};
 use crate::units::SECOND_NS;
 
 /// Signals are looked for this often.
@@ -17,7 +17,7 @@ const SETTLE_NS: u64 = SECOND_NS / 500;
 /// How long a run is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Until {
-    /// At most so long, warm-up included.
+    /// The longest time, warm-up included.
     pub time: Duration,
     /// No longer than until it is steady.
     pub steady: bool,
@@ -29,7 +29,7 @@ impl From<Duration> for Until {
     }
 }
 
-/// Runs an opened session for so long, recording into a new folder. `interrupts` counts the signals so
+/// Runs an opened session for that time, recording into a new folder. `interrupts` counts the signals so
 /// far: the first ends the run cleanly, with a valid summary; one more ends the draining too. A
 /// target that has lost too many drives to go on ends it likewise, and the summary says so.
 ///
@@ -37,7 +37,7 @@ impl From<Duration> for Until {
 /// Where the folder or a class can't be used, or the recording can't be written.
 pub fn record<'a>(
     session: &mut Session,
-    out: impl Into<Place<'a>>,
+    out: impl Into<Destination<'a>>,
     until: impl Into<Until>,
     interrupts: &dyn Fn() -> usize,
     on_event: &mut dyn FnMut(Event),
@@ -58,7 +58,7 @@ pub type Watch<'a> = dyn FnMut(&mut Session, &Event) -> Result<bool> + 'a;
 /// Likewise, and what `watch` fails with.
 pub fn record_watched<'a>(
     session: &mut Session,
-    out: impl Into<Place<'a>>,
+    out: impl Into<Destination<'a>>,
     until: impl Into<Until>,
     interrupts: &dyn Fn() -> usize,
     watch: &mut Watch<'_>,
@@ -162,7 +162,7 @@ pub(super) mod tests {
         Session::open(settings, options, Arc::new(fixture::facts()), &mut Nobody).unwrap()
     }
 
-    /// A simulated run of so long, after so much of warm-up.
+    /// A simulated run of `time`, after `warmup`.
     fn recorded(out: &Path, time: Duration, warmup: Duration, change: impl Fn(&mut Settings)) -> Summary {
         let mut session = opened(warmup, change);
         record(&mut session, out, warmup + time, &|| 0, &mut |_| {}).unwrap()

@@ -8,6 +8,7 @@ use super::targets::Target;
 use crate::error::{Error, Result, describe};
 use crate::host::Facts;
 use crate::settings::{MdSettings, QueueSettings};
+use crate::stack::build::Built;
 use crate::stack::devices::Drive;
 use crate::stack::journal::Journal;
 use crate::stack::paths::state_dir;
@@ -41,8 +42,12 @@ pub(super) struct HostTuning {
     cpu_latency: CpuLatency,
     /// The stack's array, if it has one.
     array: Option<FailingArray>,
-    /// Drops what was cached before the page cache got a budget.
+    /// Drops what was cached before the page cache got a budget, or before a block of a duel.
     dropping: Option<Dropping>,
+    /// Whether what is cached of the target is still to be dropped.
+    empties: bool,
+    /// Why the last time it was not.
+    stayed: Option<String>,
 }
 
 impl HostTuning {
@@ -65,11 +70,11 @@ impl HostTuning {
                 Error::failed(format!("what is cached of the target could not be dropped: {why}"))
             })?;
         }
-        let mut array = target.built().and_then(|built| FailingArray::of(built.plan()));
+        let mut array = target.built().and_then(Built::failing_array);
         if let (Some(array), Some(journal)) = (&mut array, target.journal()) {
-            array.bring_to(journal, spec.md.array)?;
+            array.begin(journal, spec.md.array)?;
         }
-        Ok(Self { adjustments, cpu_latency, array, dropping: None })
+        Ok(Self { adjustments, cpu_latency, array, dropping: None, empties: false, stayed: None })
     }
 
     /// Changes of the host what differs; nothing where that fails, with the reason.
@@ -102,6 +107,28 @@ impl HostTuning {
         Ok(())
     }
 
+    /// Has what is cached of the target dropped, by [`Self::begin_emptying`].
+    pub fn empty_cache(&mut self) {
+        self.empties = true;
+    }
+
+    /// Begins to drop what is to be dropped, now that nothing of the setting before is under way.
+    pub fn begin_emptying(&mut self, target: &Target) {
+        if self.dropping.is_none() && std::mem::take(&mut self.empties) && target.is_cacheable() {
+            self.dropping = Some(Dropping::begin(target.layout().paths()));
+        }
+    }
+
+    /// Why what was cached stayed, where it could not be dropped since this was last asked.
+    pub fn cache_stayed(&mut self) -> Option<String> {
+        self.stayed.take()
+    }
+
+    /// The array of which a member can be failed, if the stack has one.
+    pub fn failing_array(&self) -> Option<&FailingArray> {
+        self.array.as_ref()
+    }
+
     /// Whether what was cached is still being dropped, and a sentence where it could not be.
     pub fn is_dropping(&mut self) -> (bool, Option<String>) {
         let failed = match self.dropping.take_if(|thread| thread.is_finished()).map(Dropping::join) {
@@ -111,7 +138,8 @@ impl HostTuning {
             Some(Err(_)) => Some("what is cached of the target was not dropped".to_owned()),
             Some(Ok(Ok(()))) | None => None,
         };
-        (self.dropping.is_some(), failed)
+        self.stayed = failed.clone().or_else(|| self.stayed.take());
+        (self.dropping.is_some() || self.empties, failed)
     }
 
     /// Puts everything back; `journal` is that of what was built.

@@ -166,10 +166,7 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
                 let opens = session.plan_to_open(*settings, unused_steps);
                 next = opens.map(|settings| Next::Open { settings: Box::new(settings), unused_steps });
             }
-            Ok(Some(Command::Build { plan, typed })) => match session.take_plan(plan) {
-                Some(pending) => planned = Some((pending, typed)),
-                None => session.notice("that plan is no longer current: plan again".into()),
-            },
+            Ok(Some(Command::Build { plan, typed })) => planned = session.agreed(plan, typed),
             Ok(Some(command)) => obey(&mut session, command),
             Ok(None) | Err(RecvTimeoutError::Timeout) => {}
         }
@@ -269,7 +266,7 @@ fn begin(session: &mut Session) {
 
 fn obey(session: &mut Session, command: Command) {
     match command {
-        Command::Turn { knob, value } => session.turn(&knob, &value),
+        Command::Turn { knob, value } => session.turn_or_plan(&knob, &value),
         Command::Undo => session.undo(),
         Command::Pause(paused) => session.pause(paused),
         Command::Restart(class) => session.restart(class),

@@ -12,7 +12,7 @@ use rand::RngExt as _;
 use super::duel::Duel;
 use super::message::{Command, DuelAsked, DuelShown, Event};
 use super::run::Session;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::runs::duel::{PAIRS_MAX, Spec};
 use crate::settings::knobs::Value;
 
@@ -71,6 +71,10 @@ impl Duels {
         let duel = Duel::new(Spec { knob, values, figure, margin: MARGIN, seed }, settings)?;
         let (knob, first) = duel.first();
         let (first, before) = (first.clone(), knob.get(settings));
+        if session.destroys(&knob.path, &first) {
+            let error = Error::input("it would begin by failing a member, whose serial has to be typed");
+            return Err(error.hint("turn the knob to one of the two values first"));
+        }
         let (undo, lines) = (session.turns.undo.len(), session.turns.ledger.len());
         session.turn(&knob.path, &first);
         let fight = Fight { duel, before, undo, lines, shown: 0 };

@@ -103,6 +103,19 @@ fn another_profile_adds_to_the_bytes_written_and_finds_the_facts_of_its_time() {
         let refused =
             |event: Event| matches!(event, Event::Planned(Err(why)) if why.contains("no-such")).then_some(());
         received.iter().find_map(refused).unwrap();
+        // Commands of a profile run only where the command line named it.
+        let mut layered = on("second");
+        layered.stack.by_commands = vec![crate::settings::Layer {
+            name: "alias".into(),
+            up: vec![["ln", "{device}", "/dev/st-{id}"].map(str::to_owned).into()],
+            down: vec![["rm", "/dev/st-{id}"].map(str::to_owned).into()],
+            device: "/dev/st-{id}".into(),
+        }];
+        commands.send(open(layered)).unwrap();
+        let refused = |event: Event| {
+            matches!(event, Event::Planned(Err(why)) if why.contains("--allow-commands")).then_some(())
+        };
+        received.iter().find_map(refused).unwrap();
         // What is filled already opens at once.
         commands.send(open(on("first"))).unwrap();
         assert_eq!(written_once_running(&received), 2 * first);

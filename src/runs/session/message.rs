@@ -87,7 +87,8 @@ pub enum Event {
     Duel(Arc<DuelShown>),
     /// A device holds something: it is wanted typed, shown with this.
     ConsentWanted(Vec<Wanted>),
-    /// What it takes to build the target anew, or why that can't be. It waits for [`Command::Build`].
+    /// What it takes to build the target anew, or for a turn that destroys something; or why that can't be. It waits
+    /// for [`Command::Build`].
     Planned(Result<Arc<PlanShown>, String>),
     /// A step of building or tearing down makes progress.
     Step(Advance),
@@ -134,6 +135,8 @@ pub struct PlanShown {
     pub number: u64,
     /// The profile that it opens; none where knobs are turned on the one that runs.
     pub opens: Option<String>,
+    /// Whether the load goes on meanwhile: a turn that destroys something, and builds nothing anew.
+    pub live: bool,
     /// The knobs turned: path, value before, value after.
     pub turns: Vec<(String, String, String)>,
     /// The commands that take down what stands now, before the first step; none where nothing does.

@@ -1,5 +1,7 @@
 //! A run: what the operator asks of it and what it reports.
 //!
+//! Enters: settings, options and an operator's commands. Leaves: events, and a recording where one is asked for.
+//!
 //! [`Session::open`] opens and fills the target, [`Session::start`] starts the load, and from then on
 //! [`Session::tick`] does what is due. [`live`] drives a session by an operator's commands,
 //! [`headless`] for a given time.
@@ -7,6 +9,7 @@
 mod attendant;
 mod classes;
 mod consent;
+mod consented_turn;
 mod data_set;
 mod duel;
 mod ending;
@@ -44,12 +47,13 @@ mod write_maps;
 pub use attendant::Attendant;
 pub use consent::{destroy_of, names_of, refuse_stray_consent};
 pub use data_set::verify_pairs;
-pub use duel::Duel;
+pub use duel::{Duel, Sides};
 pub use message::{Advance, Command, DuelAsked, Event, Phase, PlanShown, Progress, Wanted};
 pub use options::Options;
-pub use preflight::{Preflight, plan_shown, preflight, refuse_unallowed};
+pub use preflight::{Preflight, layers_noted, plan_shown, preflight, refuse_unallowed};
 pub use retained_stack::RetainedStack;
 pub use run::Session;
+pub use survival::survives_less;
 pub use target_folder::others_in_folder;
 pub use thread_priority::raise_thread_priority;
 pub use verified::{Verified, to_read_back};

@@ -4,6 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use crate::error::Result;
+use crate::settings::{Layer, Settings};
+use crate::stack::guard::Consent;
 use crate::stack::id::StackId;
 
 /// How a session may be opened, beside its settings.
@@ -13,6 +16,8 @@ pub struct Options {
     pub read_only: bool,
     /// Devices of which the content may be destroyed.
     pub destroy: Vec<String>,
+    /// The layers whose commands may be run: all of the profile on the command line, or none.
+    pub commands: Vec<Layer>,
     /// What this host can't do is replaced, with a note (the demo); else it is refused.
     pub fallbacks: bool,
     /// Windows that begin before are marked and left out of totals.
@@ -30,4 +35,17 @@ pub struct Options {
     pub unused_steps: usize,
     /// What the page cache holds of the target is written back and dropped before the load begins.
     pub uncached: bool,
+}
+
+impl Options {
+    /// Refuses settings with layers whose commands were not allowed.
+    ///
+    /// # Errors
+    /// Input, naming the first.
+    pub(super) fn refuse_commands(&self, settings: &Settings) -> Result<()> {
+        if !settings.touches_storage() {
+            return Ok(());
+        }
+        Consent::default().and_commands(&self.commands).refuse_commands(&settings.stack.by_commands)
+    }
 }

@@ -21,6 +21,7 @@ pub fn shown(plan: &Plan, kv: Option<&Kv>, number: u64, turns: Vec<(String, Stri
     PlanShown {
         number,
         opens: None,
+        live: false,
         turns,
         takes_down: Vec::new(),
         lines: [plan.lines(), acks(kv)].concat(),
@@ -102,6 +103,7 @@ pub fn plain(
     PlanShown {
         number,
         opens: None,
+        live: false,
         turns,
         takes_down: Vec::new(),
         lines,

@@ -22,13 +22,14 @@ use super::write_budget::WriteBudget;
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::load::volume::{self, MemberSource, Request, Survey};
-use crate::settings::Settings;
 use crate::settings::knobs::Conditions;
 use crate::settings::profile::check;
+use crate::settings::{Layer, Settings};
 use crate::stack::devices::Drive;
 use crate::stack::guard::{self, Consent, Examination};
 use crate::stack::paths::state_dir;
 use crate::stack::plan::StackSpec;
+use crate::stack::runner::quoted;
 use crate::stack::state::StateFolder;
 
 /// What opening the settings' target takes, as the operator sees it.
@@ -120,7 +121,7 @@ pub fn refuse_unallowed(settings: &Settings, options: &Options, facts: &Facts) -
         return Ok(());
     }
     let destroy = destroy_of(&options.destroy, settings, facts);
-    let consent = Consent::named(&destroy, facts)?.and_typed(&options.typed);
+    let consent = Consent::named(&destroy, facts)?.and_typed(&options.typed).and_commands(&options.commands);
     if settings.stack.is_built() {
         // What is over the limit of writes is refused, but not for that.
         let unlimited = WriteBudget::untouched(None);
@@ -131,6 +132,28 @@ pub fn refuse_unallowed(settings: &Settings, options: &Options, facts: &Facts) -
     // A file of the WAL's own is no device.
     let examined = guard::examine_all(&names, facts, DEVICE_BYTES_MIN, &OursCheck).into_iter().flatten();
     examined.into_iter().try_for_each(|examination| guard::permit(examination, &consent).map(drop))
+}
+
+/// What the layers by commands run, in full, before anybody allows it.
+pub fn layers_noted(settings: &Settings) -> Vec<String> {
+    let words = |commands: &[Vec<String>]| {
+        let command = |words: &Vec<String>| {
+            let words: Vec<String> = words.iter().map(|word| quoted(word.as_ref())).collect();
+            words.join(" ")
+        };
+        commands.iter().map(command).collect::<Vec<_>>().join("\n")
+    };
+    let note = |layer: &Layer| {
+        format!(
+            "layer `{}` runs this as root, where --allow-commands allows it:\n{}\nand this to take it away, also in \
+             `stacktune cleanup`:\n{}\nwhich is to leave {}",
+            layer.name,
+            words(&layer.up),
+            words(&layer.down),
+            layer.device
+        )
+    };
+    settings.stack.by_commands.iter().map(note).collect()
 }
 
 /// What was seen.
@@ -156,6 +179,7 @@ pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
         found.problem(error.to_string());
     }
     found.check(&settings, Conditions { facts, target: None });
+    found.notes.extend(layers_noted(&settings));
     if !settings.touches_storage() {
         return found;
     }

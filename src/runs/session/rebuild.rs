@@ -128,6 +128,7 @@ impl Session {
         if self.resolved.options.read_only {
             return Err("the run is read-only: nothing is built".into());
         }
+        self.resolved.options.refuse_commands(&settings).map_err(|error| error.one_line())?;
         // The facts of the target that stands say nothing of the one to be.
         let problems = check(&settings, Conditions { facts: &self.resolved.facts, target: None });
         if let Some(problem) =
@@ -165,7 +166,8 @@ impl Session {
             lines: [self.target.steps_back(), shown.lines].concat(),
             ..shown
         };
-        self.turns.pending = Some(Pending { number, settings, unused_steps, from, agreed, opens });
+        self.turns.pending =
+            Some(Pending { number, settings, unused_steps, from, agreed, live: None, opens });
         Ok(shown)
     }
 

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::meter::ledger::Ledger;
 use crate::meter::totals::Totals;
 use crate::meter::window::{LedgerLine, Window};
-use crate::runs::record::{Header, Outcome, Place, Summary, Writer};
+use crate::runs::record::{Destination, Header, Outcome, Summary, Writer};
 
 /// Events that nobody has taken yet, and the recording.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl Recorder {
     ///
     /// # Errors
     /// Where that can't be made.
-    pub fn begin(&mut self, place: Place, header: &Header) -> Result<()> {
+    pub fn begin(&mut self, place: Destination, header: &Header) -> Result<()> {
         let writer = Writer::create(place, header)?;
         self.report(Event::Recording(Some(writer.dir().to_owned())));
         self.recording = Some(writer);

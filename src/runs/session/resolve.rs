@@ -72,6 +72,7 @@ impl Resolved {
     /// Input where this host can't do what they say.
     pub fn new(mut asked: Settings, options: Options, facts: Arc<Facts>) -> Result<Self> {
         let mut fallbacks = Vec::new();
+        options.refuse_commands(&asked)?;
         if options.read_only {
             asked.classes[Class::Wal.index()].enabled = false;
             asked.classes[Class::Background.index()].enabled = false;
@@ -184,6 +185,11 @@ impl Resolved {
             ));
         }
         notes.extend(split_of_jobs(&self.settings));
+        let layers: Vec<_> =
+            self.settings.stack.by_commands.iter().map(|layer| format!("`{}`", layer.name)).collect();
+        if !layers.is_empty() && self.settings.touches_storage() {
+            notes.push(format!("layers by the profile's commands, the lowest first: {}", layers.join(", ")));
+        }
         let (wal, Some(target)) = (self.job(Class::Wal), target) else { return notes };
         let cached = wal.buffering != Buffering::Direct;
         if wal.enabled && target.devices && cached && wal.sync == Sync::Fdatasync {

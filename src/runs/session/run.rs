@@ -178,6 +178,9 @@ impl Session {
     pub fn tick(&mut self) -> Result<()> {
         self.settle_classes();
         self.look_at_puts();
+        if !self.classes.any_pending() {
+            self.host.begin_emptying(&self.target);
+        }
         let (dropping, failed) = self.host.is_dropping();
         failed.into_iter().for_each(|text| self.notice(text));
         // Until then reads may be served by what no budget holds.
@@ -186,6 +189,17 @@ impl Session {
             self.end_window()?;
         }
         self.end_awaited_recording()
+    }
+
+    /// Drops what the page cache holds of the target; the windows until then are marked as those of a turn.
+    pub fn empty_cache(&mut self) {
+        self.host.empty_cache();
+        self.schedule.turned = true;
+    }
+
+    /// Why what was cached stayed, where it could not be dropped since this was last asked.
+    pub fn cache_stayed(&mut self) -> Option<String> {
+        self.host.cache_stayed()
     }
 
     /// Events since the last call.

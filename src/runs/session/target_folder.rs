@@ -8,7 +8,7 @@ use super::consent::{OwnWal, own_wal};
 use crate::error::{Error, Result};
 use crate::host::{Facts, Trusting, refuse_exchangeable};
 use crate::load::kv::acks;
-use crate::load::kv::dataset::Place;
+use crate::load::kv::dataset::DatabaseFolder;
 use crate::printable::{self, Shown as _};
 use crate::settings::Settings;
 use crate::settings::profile::expand_home;
@@ -36,7 +36,7 @@ pub(super) fn refuse_unsafe_folders(settings: &Settings, facts: &Facts) -> Resul
             refuse_closed(&dir)?;
         }
         if settings.is_keyed() && !settings.stack.is_built() {
-            Place::new(&dir).refuse_others()?;
+            DatabaseFolder::new(&dir).refuse_others()?;
         }
     }
     for (what, file) in files_elsewhere(settings, facts)? {

@@ -114,6 +114,7 @@ fn confirm(
     attendant: &mut dyn Attendant,
 ) -> Result<Confirmed> {
     let consent = Consent::named(&options.destroy, facts)?.and_typed(&options.typed);
+    let consent = consent.and_commands(&options.commands);
     let asked = match plan.clone().confirm(&consent) {
         Ok(confirmed) => return Ok(confirmed),
         Err(_) => attendant.plan(shown(&plan, kv, 0, Vec::new())),

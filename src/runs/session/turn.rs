@@ -42,6 +42,12 @@ impl Session {
             self.report(Event::Planned(planned.map(Arc::new)));
             return;
         }
+        if last.from.iter().any(|(path, value)| self.destroys(path, value)) {
+            self.report(Event::Notice(
+                "undoing that would fail a member again: turn md.array to do it".into(),
+            ));
+            return;
+        }
         for (knob, from) in last.from {
             let outcome = self.try_turn(&knob, &from, true).map(|()| !self.classes.any_pending());
             if outcome == Ok(false) {

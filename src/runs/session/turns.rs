@@ -24,6 +24,8 @@ pub(super) struct Pending {
     pub from: Vec<(String, Value)>,
     /// The stack's id and the steps that were shown; none where nothing is built.
     pub agreed: Option<(StackId, Vec<String>)>,
+    /// The turn under the load that was to be agreed to; none where the target is built anew.
+    pub live: Option<(String, Value)>,
     /// Whether it opens another profile: a run of its own then, with its own clock and ledger.
     pub opens: bool,
 }

@@ -63,6 +63,10 @@ impl std::fmt::Display for Verified {
 /// Input where nothing is there that stacktune made; refused where a device is not the one of which the profile has
 /// the serial.
 pub fn to_read_back(settings: &Settings, facts: impl FnOnce() -> Arc<Facts>) -> Result<Request> {
+    if !settings.stack.by_commands.is_empty() {
+        let what = "what lies on layers by commands (stack.layer) is read back by the run that made them";
+        return Err(Error::input(what).hint("use `stacktune record --verify`"));
+    }
     let mut request = if settings.target.devices.is_empty() {
         let dir = expand_home(&settings.target.dir)?;
         if !dir.join("data-0").exists() {

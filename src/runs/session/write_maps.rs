@@ -38,7 +38,8 @@ pub(super) fn keep(volume: &mut Volume, page_bytes: [u64; 2]) -> std::result::Re
 /// # Errors
 /// Refused if others could have written it.
 pub fn compare(volume: &mut Volume) -> Result<()> {
-    let file = StateFolder::open(&folder())?.map(|folder| folder.file(&name_of(volume.set))).transpose()?;
+    let folder = StateFolder::open(&folder())?;
+    let file = folder.map(|folder| folder.file_to_read(&name_of(volume.set))).transpose()?;
     if let Some(file) = file.flatten() {
         volume.compare_with(file, &boot_id()?);
     }

@@ -1,5 +1,7 @@
 //! A profile's steps, run one after the other: each run is an ordinary recording in its own folder.
 //!
+//! Enters: a profile with steps. Leaves: a folder with a recording of each run.
+//!
 //! | path in the folder | holds | written |
 //! |---|---|---|
 //! | `profile.toml` | the profile with its steps, as run | at the start |

@@ -51,6 +51,8 @@ pub(super) const MD: &[Spec] = &[
         help: "State of the stack's md array: healthy, degraded (its last member is failed), or rebuilding (the member is \
                replaced by itself, blank). What was on the member is lost; healthy again is an array that is rebuilt.",
         kind: Kind::Choice(&names::<ArrayState, 3>()),
+        // The next run of a sweep can't have healthy again what one before has degraded.
+        of_target: |s| s.stack.raid.is_md_redundant(),
         inactive: |s, _| not_redundant(s),
         unavailable: array_unavailable,
         ..at!(named ArrayState, |s, c| s.md.array)

@@ -1,5 +1,7 @@
 //! The table of everything that can be turned.
 //!
+//! Enters: names and values as text. Leaves: changed settings, or why a value is wrong or not available here.
+//!
 //! A knob is defined once, in a row of the files beside this one, gathered in `table.rs`: the profile's key,
 //! the row on the screen, `--set`, `stacktune knobs`, the checks and what a turn requires all come from it.
 

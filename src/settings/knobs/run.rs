@@ -117,7 +117,7 @@ pub(super) const RUN: &[Spec] = &[
     },
     Spec {
         key: "pace",
-        help: "Intended starts of a class within this time of each other are made together, at most a batch: a sleep for each costs more CPU than its I/O. The response latency counts from the intended start; 0 = each on time.",
+        help: "Intended starts of a class within this time of each other share a sleep: one for each costs more CPU than its I/O (calibrate shows both). The response latency counts from the intended start, and includes that wait; 0 = each on time.",
         kind: Kind::Time {
             min: Duration::ZERO,
             max: Duration::from_millis(1),

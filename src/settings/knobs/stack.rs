@@ -272,6 +272,12 @@ fn raid_unavailable(value: &Value, s: &Settings, _: Class, conditions: Condition
     if raid.is_btrfs() && s.stack.filesystem != Filesystem::Btrfs {
         return Some("Btrfs's own RAID requires `stack.filesystem = \"btrfs\"`".into());
     }
+    if raid.is_btrfs() && !s.stack.by_commands.is_empty() {
+        return Some(
+            "the layers by commands (stack.layer) leave one device, and Btrfs's own RAID is over several"
+                .into(),
+        );
+    }
     let driver = match raid {
         Raid::Md0 => "raid0",
         Raid::Md1 => "raid1",
@@ -292,7 +298,8 @@ fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, conditions: Con
     if let Some(why) = no_driver(name, conditions).or_else(missing) {
         return Some(why);
     }
-    let several = members(s) > 1 && s.stack.raid == Raid::None;
+    // A layer by commands makes one device of them.
+    let several = members(s) > 1 && s.stack.raid == Raid::None && s.stack.by_commands.is_empty();
     several.then(|| {
         format!(
             "a file system needs a single device, but the target has {} members: choose a RAID level first",

@@ -1,15 +1,19 @@
 //! Profiles: settings from and to TOML; the built-in ones, and where the user's are kept.
+//!
+//! Enters: TOML. Leaves: settings and steps, or every mistake with its line; and TOML again.
 
 pub mod builtin;
 pub mod check;
 mod contents;
 pub mod identity;
 pub mod parse;
+mod parse_layers;
 mod parse_sweep;
 pub mod store;
 pub mod sweep;
 mod toml_value;
 pub mod write;
+mod write_layers;
 mod write_sweep;
 
 pub use builtin::{builtin, is_demo};

@@ -30,8 +30,9 @@ pub fn parse(text: &str, file: &str) -> Result<Profile> {
         refusal(text, file, span.start, &what)
     })?;
     let mut walk = Walk { text, name: None, about: None, found: Vec::new(), wrong: Vec::new() };
-    walk.table(root.get_ref(), "", Place::Profile);
-    let settings = walk.settings(file);
+    walk.table(root.get_ref(), "", GivenIn::Profile);
+    let mut settings = walk.settings(file);
+    settings.stack.by_commands = walk.layers(root.get_ref());
     let sweep = walk.sweep(root.get_ref());
     match walk.wrong.into_iter().min_by_key(|(at, _)| *at) {
         Some((at, what)) => Err(refusal(text, file, at, &what.text())),
@@ -77,16 +78,16 @@ pub(super) struct Found {
 
 /// Where knobs can be given.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum GivenIn {
     Profile,
     Step,
 }
 
-impl Place {
+impl GivenIn {
     /// The keys there that are neither knobs nor tables of knobs.
     fn own_keys(self) -> &'static [&'static str] {
         match self {
-            Self::Profile => &["name", "about", "sweep", "step"],
+            Self::Profile => &["name", "about", "sweep", "step", "stack.layer"],
             Self::Step => &["label", "for", "warmup", "repeat"],
         }
     }
@@ -139,7 +140,7 @@ impl Walk<'_> {
 
     /// The knobs that a table gives; `prefix` is the path before them. Keys that belong to the place itself
     /// are left to others.
-    pub fn table(&mut self, table: &DeTable, prefix: &str, place: Place) {
+    pub fn table(&mut self, table: &DeTable, prefix: &str, place: GivenIn) {
         for (key, value) in table {
             let at = key.span().start;
             if key.get_ref().contains('.') {
@@ -150,15 +151,15 @@ impl Walk<'_> {
             }
             let path = format!("{prefix}{}", key.get_ref());
             match path.as_str() {
-                "name" if place == Place::Profile => self.name = self.line(&path, value),
-                "about" if place == Place::Profile => self.about = self.line(&path, value),
+                "name" if place == GivenIn::Profile => self.name = self.line(&path, value),
+                "about" if place == GivenIn::Profile => self.about = self.line(&path, value),
                 own if place.own_keys().contains(&own) => {}
                 _ => self.entry(&path, at, value, place),
             }
         }
     }
 
-    fn entry(&mut self, path: &str, at: usize, value: &Spanned<DeValue>, place: Place) {
+    fn entry(&mut self, path: &str, at: usize, value: &Spanned<DeValue>, place: GivenIn) {
         if let Some(index) = knobs::all().iter().position(|knob| knob.path == path) {
             let knob = &knobs::all()[index];
             match value_of(knob, value.get_ref()) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::parse::{Mistake, Place, Walk, keys_of, list, value_of, whole_number};
+use super::parse::{GivenIn, Mistake, Walk, keys_of, list, value_of, whole_number};
 use super::sweep::{Axis, LABEL_CHARS_MAX, Order, REPEAT_MAX, STEPS_MAX, Step, Sweep, label_of};
 use crate::settings::knobs::{self, Knob, Value};
 use crate::units::parse_duration;
@@ -214,7 +214,7 @@ impl Walk<'_> {
     /// A step, and where it is named.
     fn step(&mut self, table: &DeTable, at: usize, axes: &[AxisAt]) -> (usize, Step) {
         let before = std::mem::take(&mut self.found);
-        self.table(table, "", Place::Step);
+        self.table(table, "", GivenIn::Step);
         let mut found = std::mem::replace(&mut self.found, before);
         found.sort_by_key(|found| found.index);
         for twice in &found {

@@ -13,6 +13,7 @@ use super::contents::Profile;
 use super::parse::{parse, parse_bytes};
 use super::write::to_toml;
 use crate::error::{Error, Result, describe};
+use crate::host::{Trusting, make_own_folder};
 use crate::printable;
 use crate::regular_file;
 use crate::settings::knobs::nearest_of;
@@ -134,7 +135,7 @@ impl Store {
         // What is saved must load unchanged.
         parse(&text, &path.to_string_lossy())?;
 
-        fs::create_dir_all(folder).map_err(|e| Error::os("cannot make the folder", folder, e))?;
+        make_own_folder(folder, Trusting::Caller)?;
         let file = new_file(folder, &text).map_err(|e| Error::os("cannot write", &path, e))?;
         let renamed = if replace { file.persist(&path) } else { file.persist_noclobber(&path) };
         renamed.map_err(|e| match e.error.kind() {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::contents::Profile;
 use super::toml_value::to_value;
-use super::write_sweep;
+use super::{write_layers, write_sweep};
 use crate::settings::knobs::{self, Knob, Value};
 use crate::settings::values::Settings;
 
@@ -40,6 +40,7 @@ pub fn to_toml(profile: &Profile) -> String {
         let _ = writeln!(text, "\n[{}]", table_of(section[0]).0);
         push_section(&mut text, section, settings);
     }
+    write_layers::push(&mut text, &settings.stack.by_commands);
     if let Some(sweep) = &profile.sweep {
         write_sweep::push(&mut text, sweep);
     }

@@ -1,5 +1,7 @@
 //! Settings: everything that a knob can turn, with the defaults of Table 3 of Haas et al. (2020).
 //!
+//! Enters: nothing but what [`crate::settings::knobs`] sets. Leaves: plain values, read by whoever resolves them.
+//!
 //! Settings are plain data. What each field accepts, its name and when it is not available are defined once,
 //! in [`crate::settings::knobs`].
 
@@ -7,6 +9,7 @@ pub mod classes;
 pub mod cpus;
 pub mod io;
 pub mod kv;
+pub mod layer;
 pub mod run;
 pub mod stack;
 
@@ -19,6 +22,7 @@ pub use classes::{Arrival, ClassSettings, Offsets, Sync, Wal};
 pub use cpus::Cpus;
 pub use io::{Buffering, Completion, Io, Prio, RingSetup, Submission};
 pub use kv::{Compaction, Compression, Kv, LoadEngine, Order, Pairs, Rocksdb};
+pub use layer::Layer;
 pub use run::{Run, Sim, SimDevice};
 pub use stack::{
     ArrayState, Bitmap, DriveState, Filesystem, IommuMode, MdSettings, Placement, QueueSettings, Raid, Stack,

@@ -1,6 +1,7 @@
 //! Settings of the stack between the interface and the drives: plain data, defined by
 //! [`crate::settings::knobs`].
 
+use super::layer::Layer;
 use crate::settings::named::Named;
 use crate::units::{KIB, MIB};
 
@@ -26,6 +27,8 @@ pub struct Stack {
     pub assume_clean: bool,
     /// What a redundant md array notes of writes under way.
     pub bitmap: Bitmap,
+    /// Layers on the members or the array that commands of the profile make, the lowest first.
+    pub by_commands: Vec<Layer>,
     /// The file system on it.
     pub filesystem: Filesystem,
     /// Btrfs: whether data is copied on write (with checksums), or written in place.
@@ -56,6 +59,7 @@ impl Default for Stack {
             chunk_bytes: 512 * KIB,
             assume_clean: true,
             bitmap: Bitmap::None,
+            by_commands: Vec::new(),
             filesystem: Filesystem::None,
             copy_on_write: false,
             mkfs_options: String::new(),
@@ -77,6 +81,7 @@ impl Stack {
             || self.iommu != IommuMode::Keep
             || self.state != DriveState::AsIs
             || self.raid != Raid::None
+            || !self.by_commands.is_empty()
             || self.filesystem != Filesystem::None
     }
 }

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use super::context::BuildContext;
@@ -35,6 +36,8 @@ pub(super) struct Builder<'a> {
     pub(super) progress: Vec<Progress>,
     /// Folders and files made so far.
     pub(super) made: Made,
+    /// Bytes that the last layer by commands has left; 0 before there is one.
+    pub(super) layer_bytes: AtomicU64,
 }
 
 impl Builder<'_> {
@@ -118,12 +121,13 @@ impl Builder<'_> {
                     Err(_) => Ok(()),
                 }
             }
-            Step::AttachLoop { .. } | Step::AwaitResync { .. } => Ok(()),
+            Step::RaiseLayer { layer, number } => self.refuse_layer(layer, *number),
+            Step::AttachLoop { .. } | Step::AwaitResync { .. } | Step::HoldLayer { .. } => Ok(()),
         }
     }
 
     /// Refuses a device that is not the planned one, or that has come into use.
-    fn refuse_used(&self, planned: &BlockDevice) -> Result<()> {
+    pub(super) fn refuse_used(&self, planned: &BlockDevice) -> Result<()> {
         if let BlockDevice::Drive(drive) | BlockDevice::Partition { drive, .. } = planned
             && !self.drives.contains(drive)
         {
@@ -151,8 +155,8 @@ impl Builder<'_> {
             let device = whole(&node)?;
             (node, device)
         };
-        // An array's members have its superblock.
-        if matches!(planned, BlockDevice::Array { .. }) {
+        // An array's members have its superblock, and what is below a layer may have one of the layer's.
+        if matches!(planned, BlockDevice::Array { .. } | BlockDevice::Layer { .. }) {
             device.usage.retain(|usage| !matches!(usage, Usage::Member(_)));
         }
         Ok((node, device.usage))
@@ -180,6 +184,8 @@ impl Builder<'_> {
                 self.run_commands(step)
             }
             Step::AttachLoop { file } => self.attach(step, file),
+            Step::RaiseLayer { layer, number } => self.raise_layer(layer, *number),
+            Step::HoldLayer { layer } => self.hold_layer(layer),
             _ => self.run_commands(step),
         }
     }
@@ -218,7 +224,7 @@ impl Builder<'_> {
     }
 
     /// A device's current node; that of a file only if it is over the file that was made.
-    fn node(&self, device: &BlockDevice) -> Result<PathBuf> {
+    pub(super) fn node(&self, device: &BlockDevice) -> Result<PathBuf> {
         let node = device.resolve(&self.site.runner)?;
         if let BlockDevice::Loop { file } = device {
             self.made.refuse_other(file, &node, &self.site.runner)?;

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::stack::journal::Journal;
 use crate::stack::plan::{Plan, durations};
 use crate::stack::runner::Runner;
 use crate::stack::supervise::Watch;
+use crate::stack::tuning::FailingArray;
 use crate::stack::undo::{Undoer, undo_all};
 
 /// A stack that has been built. Dropping it leaves it to `cleanup`.
@@ -33,6 +34,12 @@ impl Built {
         durations::keep(&self.state_dir, &self.plan, &times);
     }
 
+    /// Its array of which a member can be failed, in the state in which an earlier session left it; none where it
+    /// has none.
+    pub fn failing_array(&self) -> Option<FailingArray> {
+        FailingArray::of(&self.plan, &self.journal, &self.runner)
+    }
+
     /// Its journal, which also takes other settings made for the stack (queue settings, cgroups).
     pub fn journal(&mut self) -> &mut Journal {
         &mut self.journal
@@ -54,10 +61,19 @@ impl Built {
         undos.flat_map(|undo| undoer.commands(undo)).collect()
     }
 
-    /// Keeps it in place; returns the commands that remove it, in order.
-    pub fn keep(self) -> Result<Vec<String>> {
+    /// Keeps it in place; returns the commands that remove it, in order. A member of its array that was failed on
+    /// purpose is replaced: md rebuilds the array from then on, by itself.
+    ///
+    /// # Errors
+    /// Also where the member can't be replaced; the stack is kept then, and `status` names the member.
+    pub fn keep(mut self) -> Result<Vec<String>> {
+        let whole = self.failing_array().map_or(Ok(()), |mut array| array.make_whole(&mut self.journal));
         let commands = self.commands_down();
         self.journal.keep()?;
+        whole.map_err(|error| {
+            let what = format!("the stack is kept, but its array stays degraded: {}", error.what);
+            Error { what, ..error }
+        })?;
         Ok(commands)
     }
 }

@@ -5,16 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::DirBuilder;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fstat, fsync, mkdirat, open, openat};
 
 use crate::error::{Error, Result};
-use crate::host::{Trusting, open_own_folder};
+use crate::host::{Trusting, make_own_folder, open_own_folder};
 use crate::printable::Shown as _;
 use crate::stack::devices::{Inode, backing_inode};
 use crate::stack::runner::Runner;
@@ -32,8 +31,8 @@ impl Made {
     pub fn folder(&self, dir: &Path) -> Result<()> {
         let cannot = |error: std::io::Error| Error::os("cannot create", dir, error);
         let (above, name) = parts(dir)?;
-        if !above.exists() {
-            DirBuilder::new().mode(PRIVATE).recursive(true).create(above).map_err(cannot)?;
+        if !self.places().contains_key(above) {
+            make_own_folder(above, Trusting::Root)?;
         }
         let within = self.opened(above)?;
         mkdirat(&within, name, Mode::from_raw_mode(PRIVATE)).map_err(|error| cannot(error.into()))?;
@@ -109,4 +108,29 @@ fn parts(path: &Path) -> Result<(&Path, &OsStr)> {
 fn exchanged(file: &Path) -> Error {
     Error::refused(format!("{} is no longer the file that was made there", file.shown()))
         .hint("somebody has exchanged it, or its folder: choose a target.files.dir that only root can change")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_made_behind_a_link_that_others_put_above_a_stacks_folder() {
+        let top = tempfile::tempdir().unwrap();
+        let (sticky, theirs) = (top.path().join("sticky"), top.path().join("theirs"));
+        fs::create_dir(&sticky).unwrap();
+        fs::set_permissions(&sticky, Permissions::from_mode(0o1777)).unwrap();
+        fs::create_dir(&theirs).unwrap();
+        symlink(&theirs, sticky.join("link")).unwrap();
+        // Only root can give it away; without root every link is followed.
+        let is_given = lchown(sticky.join("link"), Some(65_534), None).is_ok();
+        let made = Made::default().folder(&sticky.join("link/a/stack"));
+        assert_eq!((made.is_err(), theirs.join("a").exists()), (is_given, !is_given));
+        let made = Made::default();
+        made.folder(&sticky.join("a/b/stack")).unwrap();
+        made.folder(&sticky.join("a/b/stack/inner")).unwrap();
+    }
 }

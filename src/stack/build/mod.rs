@@ -6,6 +6,7 @@
 mod builder;
 mod built;
 mod context;
+mod layers;
 mod made;
 mod precondition;
 mod resync;

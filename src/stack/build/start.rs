@@ -1,5 +1,7 @@
 //! Builds the stack of a confirmed plan, and undoes it if a step fails.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::builder::{Builder, as_shown};
 use super::built::Built;
 use super::context::BuildContext;
@@ -19,7 +21,7 @@ use crate::stack::undo::undo_all;
 /// be is named. Refused (3) if a drive has come into use or changed since the plan; interrupted (130) if the
 /// watch asked to stop.
 pub fn build(confirmed: Confirmed, site: &BuildContext, watch: Watch) -> Result<Built> {
-    let plan = confirmed.plan;
+    let mut plan = confirmed.plan;
     for destroyed in &plan.destroys {
         as_shown(&plan, &destroyed.drive, site)?;
     }
@@ -27,10 +29,22 @@ pub fn build(confirmed: Confirmed, site: &BuildContext, watch: Watch) -> Result<
     // Before anything is written to them, as our own writes would look like others'.
     let progress = drives.iter().map(|drive| precondition::kept(&site.state_dir, drive)).collect();
     let mut journal = Journal::begin(&site.state_dir, &plan.id, &site.profile, &drives)?;
-    let builder = Builder { plan: &plan, site, drives, progress, made: Made::default() };
-    match builder.run(&mut journal, watch) {
-        Ok(times) => {
+    let builder = Builder {
+        plan: &plan,
+        site,
+        drives,
+        progress,
+        made: Made::default(),
+        layer_bytes: AtomicU64::new(0),
+    };
+    let ran = builder.run(&mut journal, watch).and_then(|times| {
+        let bytes = builder.layer_bytes.load(Ordering::Relaxed);
+        Ok((times, if bytes > 0 { Some(plan.measured(bytes)?) } else { None }))
+    });
+    match ran {
+        Ok((times, measured)) => {
             builder.drives.iter().for_each(|drive| precondition::forget(&site.state_dir, drive));
+            plan = measured.unwrap_or(plan);
             durations::keep(&site.state_dir, &plan, &times);
             let state_dir = site.state_dir.clone();
             Ok(Built { plan, journal, runner: site.runner.clone(), state_dir, times })

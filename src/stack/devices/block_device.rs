@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arrays::arrays;
 use super::drive::Drive;
+use super::layers::layer_node;
 use super::loops::loops_over;
 use super::node;
 use super::partitions::{first_partition, partition};
@@ -43,6 +44,11 @@ pub enum BlockDevice {
         /// Its UUID, chosen by the plan.
         uuid: String,
     },
+    /// The device that a layer by commands leaves.
+    Layer {
+        /// Its path, with the stack's id.
+        path: PathBuf,
+    },
 }
 
 impl BlockDevice {
@@ -58,6 +64,7 @@ impl BlockDevice {
                 Self::Loop { file } => loops_over(runner, file)?.pop(),
                 Self::Partition { drive, uuid } => partition(runner, &drive.find()?, uuid)?,
                 Self::Array { uuid, .. } => arrays(runner, uuid)?.pop(),
+                Self::Layer { path } => layer_node(path)?,
             };
             if let Some(node) = found.filter(|node| node.exists()) {
                 node::check(&node)?;
@@ -88,6 +95,7 @@ impl BlockDevice {
         match self {
             Self::Loop { file } => loops_over(runner, file).map(Found::At),
             Self::Array { uuid, .. } => arrays(runner, uuid).map(Found::At),
+            Self::Layer { path } => Ok(Found::At(layer_node(path)?.into_iter().collect())),
             Self::Drive(drive) => Ok(match drive.candidates(same_boot) {
                 none if none.is_empty() => Found::Missing(drive.clone()),
                 devices => Found::At(devices.into_iter().map(|device| device.path).collect()),
@@ -111,7 +119,7 @@ impl BlockDevice {
                 format!("<loop of {}>", file.file_name().unwrap_or_default().to_string_lossy())
             }
             Self::Partition { drive, .. } => quoted(first_partition(&drive.path).as_os_str()),
-            Self::Array { path, .. } => quoted(path.as_os_str()),
+            Self::Array { path, .. } | Self::Layer { path } => quoted(path.as_os_str()),
         }
     }
 
@@ -122,6 +130,7 @@ impl BlockDevice {
             Self::Loop { file } => format!("the loop device over {}", file.shown()),
             Self::Partition { drive, uuid } => format!("partition {uuid} of {}", drive.describe()),
             Self::Array { path, uuid } => format!("the array {} ({uuid})", path.shown()),
+            Self::Layer { path } => format!("the layer {}", path.shown()),
         }
     }
 }

@@ -1,21 +1,23 @@
 //! The operator's consent to destroy what is on devices.
 
 use super::uses::whole_device;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::Facts;
+use crate::settings::Layer;
 
 /// The operator's consent to destroy what is on devices; by default none at all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Consent {
     devices: Vec<String>,
     typed: Vec<String>,
+    commands: Vec<Layer>,
 }
 
 impl Consent {
     /// Consent by `--destroy DEVICE`; a name that is not a whole device of this host is an input error.
     pub fn named(names: &[String], facts: &Facts) -> Result<Self> {
         let devices = names.iter().map(|name| Ok(whole_device(name, facts)?.name.clone()));
-        Ok(Self { devices: devices.collect::<Result<_>>()?, typed: Vec::new() })
+        Ok(Self { devices: devices.collect::<Result<_>>()?, ..Self::default() })
     }
 
     /// Adds what the operator typed to this consent.
@@ -23,6 +25,33 @@ impl Consent {
     pub fn and_typed(mut self, words: &[String]) -> Self {
         self.typed.extend(words.iter().map(|word| word.trim().to_owned()));
         self
+    }
+
+    /// Adds the layers whose commands may be run.
+    #[must_use]
+    pub fn and_commands(self, layers: &[Layer]) -> Self {
+        Self { commands: layers.to_vec(), ..self }
+    }
+
+    /// Refuses layers whose commands nobody has allowed.
+    ///
+    /// # Errors
+    /// Input, naming the first.
+    pub fn refuse_commands(&self, layers: &[Layer]) -> Result<()> {
+        // All of them, as they were allowed: a part of a profile's may do something else.
+        match layers.first() {
+            Some(first) if self.commands != layers => {
+                let what = format!(
+                    "layer `{}` of the profile runs commands as root, which nobody has allowed",
+                    first.name
+                );
+                Err(Error::input(what).hint(
+                    "read them first: `stacktune check PROFILE` shows each in full; then start it with \
+                     --allow-commands, which allows those of the profile on that command line and no other's",
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether it covers the device of that name and serial.

@@ -1,4 +1,5 @@
-//! Who keeps a mount or a device busy.
+//! Who keeps a mount or a device busy. By hand, as procfs-core parses what a file holds and opens none, and neither it
+//! nor sysinfo knows threads with descriptors of their own.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -122,7 +122,7 @@ impl Found {
     }
 }
 
-/// Tells foreign pages from others.
+/// Distinguishes foreign pages from others.
 struct Judge<'a> {
     file: &'a File,
     own_data: &'a dyn OwnData,

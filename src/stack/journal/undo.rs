@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::printable::Shown as _;
+use crate::printable::{self, Shown as _};
 use crate::stack::devices::{BlockDevice, Drive};
+use crate::stack::layer::LayerMade;
 
 /// How something that a step made is removed: each looks for what is named, does nothing if it is gone, and
 /// touches nothing that is not the stack's.
@@ -54,6 +55,20 @@ pub enum Undo {
         #[serde(rename = "places")]
         devices: Vec<BlockDevice>,
     },
+    /// Takes a layer by commands away, by the commands of its profile.
+    LowerLayer {
+        /// What the profile calls it.
+        name: String,
+        /// What it may have made, and the commands.
+        made: LayerMade,
+    },
+    /// Makes sure that nothing of others is on a layer before it is taken away.
+    LeaveLayer {
+        /// What the profile calls it.
+        name: String,
+        /// What it has made.
+        made: LayerMade,
+    },
     /// Unmounts what is mounted at a folder of the stack.
     Unmount {
         /// The folder.
@@ -85,6 +100,16 @@ pub enum Undo {
         old: String,
         /// The value that stacktune wrote.
         new: String,
+    },
+    /// Nothing where the stack goes, as its array does; where it stays, a member of that which was failed on purpose
+    /// is replaced.
+    ReplaceMember {
+        /// The array's node.
+        path: PathBuf,
+        /// Its UUID.
+        uuid: String,
+        /// The member.
+        member: BlockDevice,
     },
     /// Gives a drive that was handed over back to the kernel's driver.
     GiveBack {
@@ -127,12 +152,22 @@ impl Undo {
                 let devices: Vec<String> = devices.iter().map(BlockDevice::describe).collect();
                 format!("file system {uuid} on {}", devices.join(", "))
             }
+            Self::LowerLayer { name, made } => {
+                format!("layer `{}` at {}", printable::line(name), made.path.shown())
+            }
+            Self::LeaveLayer { name, made } => {
+                format!("use of layer `{}` at {}", printable::line(name), made.path.shown())
+            }
             Self::Unmount { dir } => format!("mount at {}", dir.shown()),
             Self::RestoreQueue { drive, attribute, old, new, .. } => {
                 format!("queue setting {attribute} of {}: {new} instead of {old}", drive.describe())
             }
             Self::RestoreArray { path, attribute, old, new, .. } => {
                 format!("setting {attribute} of md array {}: {new} instead of {old}", path.shown())
+            }
+            Self::ReplaceMember { path, member, .. } => {
+                let (member, array) = (member.describe(), path.shown());
+                format!("member {member} of md array {array}, failed on purpose (md.array)")
             }
             Self::GiveBack { address } => format!("drive {address}, detached from the kernel"),
             Self::RestoreIommu { drive, old, new, .. } => {

@@ -89,20 +89,25 @@ pub(super) fn usable_bytes(stack: &Stack, members: &[u64]) -> u64 {
 
 /// Refuses what mkfs would refuse: too few bytes below the file system, or on one of Btrfs's members.
 pub(super) fn refuse_too_small(stack: &Stack, members: &[u64]) -> Result<()> {
-    let least = match stack.filesystem {
+    let has = match members.iter().min() {
+        Some(smallest) if stack.raid.is_btrfs() => *smallest,
+        _ => device_bytes(stack, members),
+    };
+    refuse_fewer(stack.filesystem, has)
+}
+
+/// The same of that many bytes below the file system.
+pub(super) fn refuse_fewer(filesystem: Filesystem, has: u64) -> Result<()> {
+    let least = match filesystem {
         Filesystem::None | Filesystem::Ext4 => 0,
         Filesystem::Xfs => 300 * MIB,
         Filesystem::Btrfs => 128 * MIB,
         Filesystem::F2fs => 64 * MIB,
     };
-    let has = match members.iter().min() {
-        Some(smallest) if stack.raid.is_btrfs() => *smallest,
-        _ => device_bytes(stack, members),
-    };
     if has >= least {
         return Ok(());
     }
-    let (name, has, needs) = (stack.filesystem.name(), approx_size(has), approx_size(least));
+    let (name, has, needs) = (filesystem.name(), approx_size(has), approx_size(least));
     Err(Error::input(format!("{has} are too few for {name}, which needs {needs}"))
         .hint("use larger members, or choose another stack.filesystem"))
 }

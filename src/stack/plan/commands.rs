@@ -28,7 +28,7 @@ pub(super) fn maker(filesystem: Filesystem) -> Tool {
 }
 
 impl Step {
-    /// The commands that the step runs, in order; empty if stacktune acts itself.
+    /// The commands that the step runs, in order; empty if stacktune acts itself, or the profile's own are run.
     pub fn commands(&self) -> Vec<CommandLine> {
         match self {
             Self::AttachLoop { file } => {
@@ -84,6 +84,8 @@ impl Step {
             | Self::Blank { .. }
             | Self::Precondition { .. }
             | Self::AwaitResync { .. }
+            | Self::RaiseLayer { .. }
+            | Self::HoldLayer { .. }
             | Self::Clear { .. } => Vec::new(),
         }
     }
@@ -109,6 +111,17 @@ impl Step {
             }
             Self::SetIommu { address, group, new, .. } => {
                 handover::commands_of(address, group, new).join("; ")
+            }
+            Self::RaiseLayer { layer, number } => layer.up[*number].to_string(),
+            Self::HoldLayer { layer } => {
+                let below: Vec<String> = layer.made.below.iter().map(BlockDevice::shown).collect();
+                format!(
+                    "make sure that {} stands on nothing but {}; layer `{}` is taken away by {}",
+                    layer.made.device().shown(),
+                    below.join(", "),
+                    layer.name,
+                    layer.made.down_in_words()
+                )
             }
             Self::AwaitResync { array } => format!("wait until {} is in sync", array.shown()),
             Self::Clear { device } => {

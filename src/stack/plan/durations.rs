@@ -100,11 +100,14 @@ fn built_on(plan: &Plan) -> String {
 /// Each step, and the fill, without ids and what depends on them; none for folders.
 fn signatures(plan: &Plan) -> Vec<Option<String>> {
     let fill = match &plan.exposed {
+        Exposed::Files { .. } if plan.fit.is_some() => "fill what the layers leave".to_owned(),
         Exposed::Files { data_bytes, wal_bytes, .. } => format!("fill {data_bytes} {wal_bytes}"),
         Exposed::Devices(devices) => format!("fill {}", all(devices)),
     };
     let scatters = |step: &Step| matches!(step, Step::Precondition { random_bytes: 0, .. });
     let fill = if plan.steps.iter().any(scatters) { format!("{fill} and random pages") } else { fill };
+    // In a command of the profile's the id is whatever the profile names after it.
+    let signature = |step| signature(step).map(|text| text.replace(&plan.id.0, "ID"));
     plan.steps.iter().map(signature).chain([Some(fill)]).collect()
 }
 
@@ -132,6 +135,8 @@ fn signature(step: &Step) -> Option<String> {
             format!("create {} {chunk_bytes:?} {assume_clean}{bitmap} {}", raid.name(), all(members))
         }
         Step::AwaitResync { .. } => "resync".into(),
+        Step::RaiseLayer { layer, number } => format!("layer {}", layer.up[*number]),
+        Step::HoldLayer { layer } => format!("hold layer {}", layer.name),
         Step::Clear { device } => format!("clear {}", identity(device)),
         Step::MakeFilesystem { filesystem, raid, devices, options, .. } => {
             format!("mkfs {} {} {} {}", filesystem.name(), raid.name(), options.join(" "), all(devices))
@@ -152,6 +157,7 @@ fn identity(device: &BlockDevice) -> String {
         }
         BlockDevice::Loop { file } => file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         BlockDevice::Array { .. } => "array".into(),
+        BlockDevice::Layer { .. } => "layer".into(),
     }
 }
 
@@ -200,10 +206,12 @@ mod tests {
                     fewer: None,
                 },
                 usable_bytes: 1,
+                at_most: false,
                 price: None,
                 price_missing: None,
             },
             writes_bytes: 1,
+            fit: None,
         }
     }
 

@@ -1,7 +1,9 @@
-//! From settings to steps: members, drive state, array, file system, layer by layer.
+//! From settings to steps: members, drive state, array, layers by commands, file system, one on the other.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::fit::file_sizes;
 use super::model::{Destroyed, Exposed};
 use super::spec::StackSpec;
 use super::step::Step;
@@ -11,6 +13,7 @@ use crate::settings::profile::expand_home;
 use crate::settings::{DriveState, Filesystem, Raid, Stack};
 use crate::stack::devices::BlockDevice;
 use crate::stack::id::StackId;
+use crate::stack::layer::Layer;
 use crate::units::{MIB, approx_size, floor_mib};
 
 /// A member must have room for a header, and some pages of WAL and data.
@@ -63,6 +66,7 @@ impl Layers {
         let members = divide(stack, members, place.id, &mut steps)?;
         let sizes: Vec<u64> = members.iter().map(|member| member.bytes).collect();
         let devices = array(stack, members, place.id, &mut steps);
+        let devices = by_commands(stack, devices, place.id, &mut steps)?;
         let exposed = filesystem(spec, devices, &sizes, place, &mut steps)?;
         Ok(Self {
             steps,
@@ -169,6 +173,22 @@ fn array(stack: &Stack, members: Vec<Member>, id: &StackId, steps: &mut Vec<Step
     vec![array]
 }
 
+/// Makes the layers that the profile's own commands make.
+fn by_commands(
+    stack: &Stack,
+    mut devices: Vec<BlockDevice>,
+    id: &StackId,
+    steps: &mut Vec<Step>,
+) -> Result<Vec<BlockDevice>> {
+    for layer in &stack.by_commands {
+        let layer = Arc::new(Layer::of(layer, &devices, id)?);
+        steps.extend((0..layer.up.len()).map(|number| Step::RaiseLayer { layer: layer.clone(), number }));
+        steps.push(Step::HoldLayer { layer: layer.clone() });
+        devices = vec![layer.made.device()];
+    }
+    Ok(devices)
+}
+
 fn awaits_resync(stack: &Stack) -> bool {
     stack.raid.is_md() && stack.raid != Raid::Md0 && !stack.assume_clean
 }
@@ -215,19 +235,14 @@ fn filesystem(
     let (stack, filesystem) = (&spec.layers, spec.layers.filesystem);
     if filesystem == Filesystem::None {
         // Whole drives were wiped, and new files are zeros.
-        let made = devices
-            .iter()
-            .filter(|at| matches!(at, BlockDevice::Array { .. } | BlockDevice::Partition { .. }));
+        let made =
+            devices.iter().filter(|at| !matches!(at, BlockDevice::Drive(_) | BlockDevice::Loop { .. }));
         steps.extend(made.map(|device| Step::Clear { device: device.clone() }));
         return Ok(Exposed::Devices(devices));
     }
     capacity::refuse_too_small(stack, members)?;
     let room_bytes = capacity::usable_bytes(stack, members);
-    let (data_bytes, wal_bytes) = if let Some(pairs) = &spec.pairs {
-        (pairs.count_on(room_bytes) * (pairs.key_bytes + pairs.value_bytes), 0)
-    } else {
-        capacity::file_sizes(stack, room_bytes)?
-    };
+    let (data_bytes, wal_bytes) = file_sizes(stack, spec.pairs.as_ref(), room_bytes)?;
     let (mkfs_options, mount_options) = (filesystem_options::mkfs(stack)?, filesystem_options::mount(stack)?);
     let (device, uuid) = (devices[0].clone(), place.id.uuid(4, 0));
     let dir = place.state_dir.join("mnt").join(&place.id.0);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::settings::{Named as _, Settings};
 use crate::stack::devices::Drive;
+use crate::stack::guard::Consent;
 use crate::stack::plan::{Endurance, Plan, PowerCutReason, Properties, Resilience};
 use crate::units::GIB;
 
@@ -43,11 +44,14 @@ fn lines(layers: Layers) -> String {
     let properties = Properties {
         resilience: Resilience { power_cut: PowerCutReason::LoopDevices, drives_lost: 0, fewer: None },
         usable_bytes: 0,
+        at_most: false,
         price: None,
         price_missing: None,
     };
     let Layers { steps, exposed, .. } = layers;
-    Plan { id: id(), steps, destroys: Vec::new(), exposed, properties, writes_bytes: 0 }.lines().join("\n")
+    Plan { id: id(), steps, destroys: Vec::new(), exposed, properties, writes_bytes: 0, fit: None }
+        .lines()
+        .join("\n")
 }
 
 #[test]
@@ -145,4 +149,107 @@ fn redundancy_costs_room_and_writes() {
         "the last member is computed from the others"
     );
     assert!((each - 1.75).abs() < 0.01, "{each}: three of four are copied to, and then all are filled");
+}
+
+fn lvm_and_crypt(settings: &mut Settings) {
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let lvm = crate::settings::Layer {
+        name: "lvm".into(),
+        up: vec![words("vgcreate st{id} {devices}"), words("lvcreate --stripes={count} --name=data st{id}")],
+        down: vec![words("vgremove --yes st{id}")],
+        device: "/dev/mapper/st{id}-data".into(),
+    };
+    let crypt = crate::settings::Layer {
+        name: "crypt".into(),
+        up: vec![words("cryptsetup open {device} c{id}")],
+        down: vec![words("cryptsetup close c{id}")],
+        device: "/dev/mapper/c{id}".into(),
+    };
+    settings.stack.by_commands = vec![lvm, crypt];
+}
+
+#[test]
+fn layers_by_commands_lie_between_the_members_and_the_file_system() {
+    let layers = on_drives(|settings| {
+        lvm_and_crypt(settings);
+        settings.stack.filesystem = Filesystem::Ext4;
+    });
+    let shown = lines(layers.unwrap());
+    let wanted = [
+        "vgcreate st0123456789abcdef /dev/nvme0n1 /dev/nvme1n1 /dev/nvme2n1 /dev/nvme3n1\n",
+        "lvcreate --stripes=4 --name=data st0123456789abcdef\n",
+        "stands on nothing but /dev/nvme0n1, /dev/nvme1n1, /dev/nvme2n1, /dev/nvme3n1; layer `lvm` is taken away by \
+         vgremove --yes st0123456789abcdef\n",
+        "cryptsetup open /dev/mapper/st0123456789abcdef-data c0123456789abcdef\n",
+        "layer `crypt` is taken away by cryptsetup close c0123456789abcdef\nmkfs.ext4 ",
+        "/dev/mapper/c0123456789abcdef\n",
+    ];
+    let mut at = 0;
+    for wanted in wanted {
+        at += shown[at..].find(wanted).unwrap_or_else(|| panic!("{wanted}\n{shown}"));
+    }
+    let bare = on_drives(lvm_and_crypt).unwrap();
+    assert!(matches!(bare.steps.last(), Some(Step::Clear { device: BlockDevice::Layer { .. } })));
+    let on_md = on_drives(|settings| {
+        lvm_and_crypt(settings);
+        settings.stack.raid = Raid::Md0;
+    });
+    assert!(lines(on_md.unwrap()).contains("vgcreate st0123456789abcdef /dev/md"));
+    let one = on_drives(|settings| {
+        lvm_and_crypt(settings);
+        settings.stack.by_commands.remove(0);
+    });
+    let error = one.err().unwrap();
+    assert!(error.exit_status() == 2 && error.what.contains("4 are below it"), "{error}");
+}
+
+#[test]
+fn the_first_command_of_a_layer_has_the_undo_of_all() {
+    let layers = on_drives(lvm_and_crypt).unwrap();
+    let undos: Vec<_> = layers.steps.iter().map(Step::undo).collect();
+    let raised: Vec<_> = layers
+        .steps
+        .iter()
+        .zip(&undos)
+        .filter(|(step, _)| matches!(step, Step::RaiseLayer { .. }))
+        .map(|(_, undo)| matches!(undo, Some(crate::stack::journal::Undo::LowerLayer { .. })))
+        .collect();
+    assert_eq!(raised, [true, false, true]);
+}
+
+/// The sizes are the most that there can be, until the device is there; commands run only where they are allowed.
+#[test]
+fn what_layers_leave_is_measured_and_their_commands_want_leave() {
+    let mut settings = Settings::default();
+    lvm_and_crypt(&mut settings);
+    settings.stack.filesystem = Filesystem::Ext4;
+    settings.target.devices = (0..4).map(|n| format!("/dev/nvme{n}n1")).collect();
+    let spec = StackSpec::of(&settings);
+    let place = StackPlace { id: &id(), state_dir: Path::new("/state"), missing: &[] };
+    let layers = Layers::of(&spec, &drives(4), &place).unwrap();
+    let facts = crate::settings::testing::capable_host();
+    let properties = crate::stack::plan::properties(&spec, &facts, layers.usable_bytes);
+    assert_eq!(properties.resilience.power_cut, PowerCutReason::UnknownLayers);
+    let plan = Plan {
+        id: id(),
+        steps: layers.steps,
+        destroys: Vec::new(),
+        exposed: layers.exposed,
+        properties: Properties { at_most: true, ..properties },
+        writes_bytes: 0,
+        fit: crate::stack::plan::fit::Fit::of(&spec),
+    };
+    assert!(plan.lines().last().unwrap().starts_with("fill at most "), "{:?}", plan.lines());
+    let measured = plan.measured(10 * GIB).unwrap();
+    let Exposed::Files { data_bytes, wal_bytes, .. } = measured.exposed else { panic!("{measured:?}") };
+    assert!(data_bytes + wal_bytes < 10 * GIB && data_bytes > 6 * GIB, "{data_bytes}");
+    assert!(!measured.properties.at_most && measured.properties.usable_bytes < 10 * GIB);
+    assert_eq!(plan.measured(20 * MIB).unwrap_err().exit_status(), 2);
+
+    let refused = plan.clone().confirm(&Consent::default()).unwrap_err();
+    assert!(refused.exit_status() == 2 && refused.to_string().contains("--allow-commands"), "{refused}");
+    let allowed = Consent::default().and_commands(&settings.stack.by_commands);
+    assert!(plan.clone().confirm(&allowed).is_ok());
+    let other = Consent::default().and_commands(&settings.stack.by_commands[..1]);
+    assert_eq!(plan.confirm(&other).unwrap_err().exit_status(), 2, "a part of them is not what was allowed");
 }

@@ -8,6 +8,7 @@ mod commands;
 pub mod durations;
 mod endurance;
 mod filesystem_options;
+mod fit;
 mod layers;
 mod live_values;
 mod mkfs_values;

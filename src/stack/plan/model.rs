@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::endurance::{DriveWear, Endurance};
+use super::fit::Fit;
 use super::resilience::Properties;
 use super::step::Step;
 use crate::error::{Error, Result};
@@ -10,6 +11,7 @@ use crate::printable::Shown as _;
 use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::guard::Consent;
 use crate::stack::id::StackId;
+use crate::stack::layer::Layer;
 use crate::units::approx_size;
 
 /// Steps to a stack, in order.
@@ -28,6 +30,9 @@ pub struct Plan {
     /// Bytes written by the steps and then the fill, over all drives; what mkfs and md write for themselves
     /// is not counted.
     pub writes_bytes: u64,
+    /// What settles its sizes once layers by commands stand, where there are any: until then they are the most that
+    /// there can be.
+    pub fit: Option<Fit>,
 }
 
 /// A drive on which everything is destroyed.
@@ -71,6 +76,28 @@ impl Plan {
         self.destroys.iter().map(|destroyed| destroyed.drive.clone()).collect()
     }
 
+    /// The plan with its sizes by the bytes that the layers by commands have left; unchanged without such layers.
+    ///
+    /// # Errors
+    /// Input if what is to lie on them does not fit.
+    pub(crate) fn measured(&self, device_bytes: u64) -> Result<Self> {
+        let mut plan = self.clone();
+        let Some(fit) = &self.fit else { return Ok(plan) };
+        if let Exposed::Files { data_bytes, wal_bytes, .. } = &mut plan.exposed {
+            (*data_bytes, *wal_bytes) = fit.file_sizes(device_bytes)?;
+        }
+        (plan.properties.usable_bytes, plan.properties.at_most) = (fit.room_bytes(device_bytes), false);
+        Ok(plan)
+    }
+
+    /// Its layers by commands, the lowest first.
+    pub fn layers(&self) -> impl DoubleEndedIterator<Item = &Layer> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::HoldLayer { layer } => Some(&**layer),
+            _ => None,
+        })
+    }
+
     /// How much endurance of each drive it uses; empty if it is built on files.
     pub fn wear(&self) -> Vec<DriveWear> {
         let wear = |destroyed: &Destroyed| DriveWear {
@@ -83,13 +110,14 @@ impl Plan {
 
     /// The plan as text, one line per step with its command; what runs is what is shown.
     pub fn lines(&self) -> Vec<String> {
+        let most = if self.fit.is_some() { "at most " } else { "" };
         let fill = match &self.exposed {
             Exposed::Files { dir, data_bytes, wal_bytes: 0 } => {
-                format!("load {} of pairs in {}", approx_size(*data_bytes), dir.shown())
+                format!("load {most}{} of pairs in {}", approx_size(*data_bytes), dir.shown())
             }
             Exposed::Files { dir, data_bytes, wal_bytes } => {
                 let (data, wal) = (approx_size(*data_bytes), approx_size(*wal_bytes));
-                format!("fill {data} of data and {wal} of WAL in {}", dir.shown())
+                format!("fill {most}{data} of data and {wal} of WAL in {}", dir.shown())
             }
             Exposed::Devices(devices) => {
                 let devices: Vec<_> = devices.iter().map(BlockDevice::shown).collect();
@@ -102,8 +130,12 @@ impl Plan {
     /// Confirms the plan if there is consent for each drive that is destroyed.
     ///
     /// # Errors
-    /// Refused (3), naming the drives without consent, with what is on them.
+    /// Refused (3), naming the drives without consent, with what is on them; input (2) where commands of its layers are
+    /// not allowed.
     pub fn confirm(self, consent: &Consent) -> Result<Confirmed> {
+        if let Some(fit) = &self.fit {
+            consent.refuse_commands(&fit.layers.by_commands)?;
+        }
         let covered = |destroyed: &&Destroyed| {
             let drive = &destroyed.drive;
             !consent.covers_device(&drive.name, drive.serial.as_deref())

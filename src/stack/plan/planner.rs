@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::endurance::endurance;
+use super::fit::Fit;
 use super::layers::{Layers, MEMBER_BYTES_MIN, StackPlace, files_dir};
 use super::model::{Destroyed, Plan};
-use super::resilience::properties;
+use super::resilience::{Properties, properties};
 use super::spec::StackSpec;
 use super::step::Step;
 use super::trial::refuse_mkfs_options;
@@ -70,8 +71,11 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
     for (destroyed, writes_bytes) in destroys.iter_mut().zip(&layers.writes_bytes) {
         destroyed.writes_bytes = *writes_bytes;
     }
+    let fit = Fit::of(spec);
+    let properties = properties(spec, context.facts, layers.usable_bytes).without(spec.lost_as_set());
     Ok(Plan {
-        properties: properties(spec, context.facts, layers.usable_bytes),
+        properties: Properties { at_most: fit.is_some(), ..properties },
+        fit,
         id,
         destroys,
         steps: layers.steps,
@@ -85,7 +89,12 @@ fn require_tools(steps: &[Step], runner: &Runner) -> Result<()> {
     let mounts = steps.iter().any(|step| matches!(step, Step::Mount { .. }));
     let own = [BLKID, WIPEFS].into_iter().chain(mounts.then_some(UMOUNT));
     let tools = own.chain(steps.iter().flat_map(Step::commands).map(|command| command.tool));
-    tools.into_iter().try_for_each(|tool| runner.find(tool).map(drop))
+    tools.into_iter().try_for_each(|tool| runner.find(tool).map(drop))?;
+    let of_layers = steps.iter().flat_map(|step| match step {
+        Step::RaiseLayer { layer, number: 0 } => [layer.up.as_slice(), &layer.made.down].concat(),
+        _ => Vec::new(),
+    });
+    of_layers.into_iter().try_for_each(|command| runner.find_named(&command.program).map(drop))
 }
 
 /// Gives the drives' IOMMU groups the type that is asked for, where they have another.

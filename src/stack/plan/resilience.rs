@@ -34,6 +34,8 @@ pub enum PowerCutReason {
     NoDrive,
     /// A drive does not report whether its write cache is volatile.
     UnknownCache,
+    /// What layers by commands do with a flush is unknown.
+    UnknownLayers,
     /// Commits are flushed.
     Flushed {
         /// Drives with a volatile write cache, which a flush empties.
@@ -48,7 +50,7 @@ impl PowerCutReason {
     pub fn verdict(&self) -> PowerCut {
         match self {
             Self::NotFlushed | Self::NoBarriers { .. } => PowerCut::No,
-            Self::LoopDevices | Self::NoDrive | Self::UnknownCache => PowerCut::Unknown,
+            Self::LoopDevices | Self::NoDrive | Self::UnknownCache | Self::UnknownLayers => PowerCut::Unknown,
             Self::Flushed { .. } => PowerCut::Yes,
         }
     }
@@ -61,6 +63,8 @@ pub enum FewerDrives {
     ParityUnknown,
     /// That many are already lost.
     LostAlready(u64),
+    /// What layers by commands survive is unknown.
+    LayersUnknown,
 }
 
 /// What a stack survives.
@@ -81,6 +85,8 @@ pub struct Properties {
     pub resilience: Resilience,
     /// Usable bytes.
     pub usable_bytes: u64,
+    /// Whether they are the most that there can be: what layers by commands leave of them is not known yet.
+    pub at_most: bool,
     /// The price of all drives in $, if known.
     pub price: Option<f64>,
     /// Why there is none although the price of a drive is known.
@@ -104,7 +110,8 @@ impl Properties {
 pub fn properties(spec: &StackSpec, facts: &Facts, usable_bytes: u64) -> Properties {
     let (drives_lost, fewer) = drives_lost(spec);
     let resilience = Resilience { power_cut: power_cut(spec, facts), drives_lost, fewer };
-    Properties { resilience, usable_bytes, price: spec.price, price_missing: spec.price_missing }
+    let (price, price_missing) = (spec.price, spec.price_missing);
+    Properties { resilience, usable_bytes, at_most: false, price, price_missing }
 }
 
 /// Drives that may be lost, whichever they are, and why that is fewer than the level allows.
@@ -125,6 +132,10 @@ fn drives_lost(spec: &StackSpec) -> (u64, Option<FewerDrives>) {
     if matches!(stack.raid, Raid::Md5 | Raid::Md6) && stack.assume_clean && !zeros {
         return (0, Some(FewerDrives::ParityUnknown));
     }
+    // At least what is below them survives.
+    if !stack.by_commands.is_empty() {
+        return (level, Some(FewerDrives::LayersUnknown));
+    }
     (level, None)
 }
 
@@ -132,6 +143,9 @@ fn drives_lost(spec: &StackSpec) -> (u64, Option<FewerDrives>) {
 fn power_cut(spec: &StackSpec, facts: &Facts) -> PowerCutReason {
     if !spec.flushes {
         return PowerCutReason::NotFlushed;
+    }
+    if !spec.layers.by_commands.is_empty() {
+        return PowerCutReason::UnknownLayers;
     }
     let own_wal = spec.wal_target.as_ref().map(std::slice::from_ref);
     let names = own_wal.unwrap_or(&spec.target.devices);

@@ -1,7 +1,7 @@
 //! What a stack is to be.
 
 use crate::class::Class;
-use crate::settings::{Pairs, Settings, Stack, Sync, Target};
+use crate::settings::{ArrayState, Pairs, Settings, Stack, Sync, Target};
 
 /// What of the settings bears on a stack: its layers, what lies below them, and what they hold.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +14,8 @@ pub struct StackSpec {
     pub pairs: Option<Pairs>,
     /// Whether commits are flushed, if there are any.
     pub flushes: bool,
+    /// The state that its md array is brought to, if it has a redundant one.
+    pub array: ArrayState,
     /// The WAL's own place, where it has one.
     pub wal_target: Option<String>,
     /// The price of all drives in $, where that of one is known.
@@ -23,6 +25,11 @@ pub struct StackSpec {
 }
 
 impl StackSpec {
+    /// Members of its array that are lost because the settings say so.
+    pub fn lost_as_set(&self) -> u64 {
+        u64::from(self.array != ArrayState::Healthy)
+    }
+
     /// That of the settings.
     pub fn of(settings: &Settings) -> Self {
         // A class that is off makes no commits less durable.
@@ -32,6 +39,7 @@ impl StackSpec {
             target: settings.target.clone(),
             pairs: settings.is_keyed().then(|| settings.kv.pairs.clone()),
             flushes: !commits || settings.wal.sync != Sync::None,
+            array: settings.md.on(settings.stack.raid).array,
             wal_target: settings.wal.target.clone(),
             price: settings.price(),
             price_missing: settings.price_missing(),

@@ -1,10 +1,12 @@
 //! The steps that build a stack: each is a command, and each has an undo.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::settings::{Bitmap, Filesystem, Raid};
 use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::journal::Undo;
+use crate::stack::layer::Layer;
 use crate::stack::runner::Tool;
 
 /// A step. Everything that it makes is named by the plan, so that its undo can be recorded before it acts,
@@ -95,6 +97,18 @@ pub enum Step {
         /// The array.
         array: BlockDevice,
     },
+    /// Runs one of the commands that make a layer. The undo of the first takes all of it away.
+    RaiseLayer {
+        /// The layer.
+        layer: Arc<Layer>,
+        /// The command's number, from 0.
+        number: usize,
+    },
+    /// Makes sure that a layer's device stands on nothing but the stack's own, and measures it.
+    HoldLayer {
+        /// The layer.
+        layer: Arc<Layer>,
+    },
     /// Writes zeros over the first MiB of what was made of drives, where an older stack of the same layout may have
     /// left the header of its data set.
     Clear {
@@ -141,6 +155,7 @@ impl Step {
             | Self::Clear { device }
             | Self::Mount { device, .. } => std::slice::from_ref(device),
             Self::CreateArray { members: devices, .. } | Self::MakeFilesystem { devices, .. } => devices,
+            Self::RaiseLayer { layer, .. } | Self::HoldLayer { layer } => &layer.made.below,
             Self::MakeFolder { .. }
             | Self::MakeFile { .. }
             | Self::AttachLoop { .. }
@@ -176,10 +191,17 @@ impl Step {
                 Undo::RemoveFilesystem { uuid: uuid.clone(), devices: devices.clone() }
             }
             Self::Mount { dir, .. } => Undo::Unmount { dir: dir.clone() },
+            Self::RaiseLayer { layer, number: 0 } => {
+                Undo::LowerLayer { name: layer.name.clone(), made: layer.made.clone() }
+            }
+            Self::HoldLayer { layer } => {
+                Undo::LeaveLayer { name: layer.name.clone(), made: layer.made.clone() }
+            }
             Self::Blank { .. }
             | Self::Trim { .. }
             | Self::Precondition { .. }
             | Self::AwaitResync { .. }
+            | Self::RaiseLayer { .. }
             | Self::Clear { .. } => return None,
         })
     }

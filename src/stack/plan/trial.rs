@@ -4,6 +4,7 @@
 
 use std::fs::{File, read_to_string};
 use std::os::fd::AsRawFd;
+use std::path::Path;
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
@@ -79,10 +80,16 @@ fn refused_by_kernel(filesystem: Filesystem, options: &[String], kernel: &str) -
     let bytes = value_of(options, option, setting)
         .or_else(|| value_of(options, "--sectorsize", setting))
         .and_then(bytes_of)?;
-    // The first kernel with blocks larger than its pages.
-    let since = |version| bytes <= page_bytes || kernel_version(kernel).is_none_or(|has| has >= version);
+    // The first kernel with blocks larger than its pages, which need large folios: those are a part of huge pages.
+    let folios = Path::new("/sys/kernel/mm/transparent_hugepage").exists();
+    let since = |version| folios && kernel_version(kernel).is_none_or(|has| has >= version);
     let possible = match filesystem {
-        Filesystem::Ext4 => since((6, 19)),
+        Filesystem::Ext4 | Filesystem::Xfs if bytes <= page_bytes => true,
+        // "ext4: enable block size larger than page size" (cab8cbcb923a), of which it says so itself once it is loaded.
+        Filesystem::Ext4 => {
+            Path::new("/sys/fs/ext4/features/blocksize_gt_pagesize").exists() || since((6, 19))
+        }
+        // LWN 1009548, "Filesystem support for block sizes larger than the page size".
         Filesystem::Xfs => since((6, 12)),
         Filesystem::Btrfs => {
             // Missing while Btrfs is a module that is not loaded.
@@ -114,7 +121,9 @@ fn xfs_geometry(steps: &[Step], options: &[String], sectors: &Sectors) -> Vec<St
         _ => None,
     });
     let array = array.filter(|(chunk_bytes, over)| *over > 1 && chunk_bytes.is_multiple_of(BLOCK_BYTES_MAX));
-    if let Some((chunk_bytes, over)) = array
+    // What layers by commands make of its stripes is unknown.
+    let layered = steps.iter().any(|step| matches!(step, Step::RaiseLayer { .. }));
+    if let Some((chunk_bytes, over)) = array.filter(|_| !layered)
         && !given("-d", &["sunit", "swidth", "su", "sw", "noalign"])
     {
         words.extend(["-d".to_owned(), format!("su={chunk_bytes},sw={over}")]);

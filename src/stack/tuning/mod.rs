@@ -5,7 +5,7 @@
 //! and as it was when the run ends.
 
 mod adjustments;
-mod array_state;
+pub(crate) mod array_state;
 pub(crate) mod attributes;
 pub(crate) mod cgroup;
 mod cpu_latency;

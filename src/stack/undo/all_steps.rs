@@ -54,6 +54,7 @@ fn is_setting(undo: &Undo) -> bool {
         undo,
         Undo::RestoreQueue { .. }
             | Undo::RestoreArray { .. }
+            | Undo::ReplaceMember { .. }
             | Undo::RemoveCgroup { .. }
             | Undo::GiveBack { .. }
     )

@@ -8,7 +8,9 @@ use super::undoer::{OwnNodes, Undoer, refuse_used};
 use crate::error::{Error, Result};
 use crate::printable::Shown as _;
 use crate::stack::devices::{self, BlockDevice, Drive, node, same_id};
+use crate::stack::journal::Undo;
 use crate::stack::runner::{MDADM, quoted};
+use crate::stack::tuning::array_state;
 
 impl Undoer<'_> {
     pub(super) fn remove_array(&self, uuid: &str, members: &[BlockDevice]) -> Result<Option<Drive>> {
@@ -37,6 +39,14 @@ impl Undoer<'_> {
         }
         self.remove_links()?;
         Ok(missing)
+    }
+
+    /// What an undo removes, in words; of an array also how it does.
+    pub(super) fn describe(&self, undo: &Undo) -> String {
+        let Undo::RemoveArray { uuid, .. } = undo else { return undo.describe() };
+        let running = devices::arrays(self.runner, uuid).unwrap_or_default();
+        let condition = running.first().and_then(|node| array_state::condition(node));
+        condition.map_or_else(|| undo.describe(), |how| format!("{}, {how}", undo.describe()))
     }
 
     /// Starts arrays that whoever used them since may have stopped: else nobody sees what is on them.

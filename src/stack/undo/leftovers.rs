@@ -62,7 +62,7 @@ pub struct Leftover {
 pub struct Remnant {
     /// What it is, in words.
     pub what: String,
-    /// The commands that remove it by hand; empty if it is already gone.
+    /// The commands that remove it by hand; empty if it is already gone, or goes with something else.
     pub commands: Vec<String>,
 }
 
@@ -212,7 +212,7 @@ fn summary_of(record: &Record, state: StackState, runner: &Runner) -> Result<Lef
     let undos = record.entries.iter().rev().filter_map(|entry| entry.to_undo());
     let standing = undos
         .filter(|undo| !undoer.went_with_the_kernel(undo))
-        .map(|undo| Remnant { what: undo.describe(), commands: undoer.commands(undo) });
+        .map(|undo| Remnant { what: undoer.describe(undo), commands: undoer.commands(undo) });
     Ok(Leftover {
         id: header.id.0.clone(),
         state,

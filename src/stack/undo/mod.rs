@@ -7,6 +7,7 @@ mod arrays;
 mod files;
 mod filesystems;
 mod inside;
+mod layers;
 mod leftovers;
 mod one_step;
 mod others;

@@ -29,6 +29,7 @@ impl Undoer<'_> {
             Undo::RemovePartitions { drive, disk_uuid } => self.remove_table(drive, disk_uuid)?,
             Undo::RemoveArray { uuid, members, .. } => self.remove_array(uuid, members)?,
             Undo::RemoveFilesystem { uuid, devices } => self.remove_filesystem(uuid, devices)?,
+            Undo::LowerLayer { name, made } => self.lower_layer(name, made)?,
             other => {
                 self.undo_in_kernel_or_folder(other)?;
                 None
@@ -55,6 +56,7 @@ impl Undoer<'_> {
             Undo::RemoveFolder { dir, .. } => self.remove_folder(dir),
             Undo::RemoveFile { file } => self.remove_file(file),
             Undo::DetachLoop { file } => self.own(file).and_then(|()| self.detach_loops(file)),
+            Undo::LeaveLayer { name, made } => self.leave_layer(name, made),
             gone if self.went_with_the_kernel(gone) => Ok(()),
             Undo::Unmount { dir } => self.own(dir).and_then(|()| self.unmount(dir)),
             Undo::RestoreQueue { drive, attribute, old, new, beside } => {
@@ -66,6 +68,8 @@ impl Undoer<'_> {
             Undo::RestoreArray { uuid, attribute, old, new, .. } => {
                 self.own_id(uuid).and_then(|()| attributes::restore_array(uuid, attribute, (old, new)))
             }
+            // The array goes whole, with whatever members it has.
+            Undo::ReplaceMember { uuid, .. } => self.own_id(uuid),
             Undo::GiveBack { address } => handover::give_back(address),
             Undo::RestoreIommu { address, group, old, new, .. } => {
                 handover::restore_type(address, group, (old, new))
@@ -73,7 +77,10 @@ impl Undoer<'_> {
             Undo::RemoveCgroup { dir, switched_on } => {
                 self.own(dir).and_then(|()| persist(|| cgroup::remove(dir, *switched_on)))
             }
-            Undo::RemovePartitions { .. } | Undo::RemoveArray { .. } | Undo::RemoveFilesystem { .. } => {
+            Undo::RemovePartitions { .. }
+            | Undo::RemoveArray { .. }
+            | Undo::LowerLayer { .. }
+            | Undo::RemoveFilesystem { .. } => {
                 unreachable!("these are on devices")
             }
         }
@@ -114,6 +121,8 @@ impl Undoer<'_> {
                 commands.extend(members);
                 commands
             }
+            Undo::LowerLayer { made, .. } => self.layer_commands(made),
+            Undo::LeaveLayer { .. } | Undo::ReplaceMember { .. } => Vec::new(),
             Undo::RestoreQueue { drive, .. } if !self.is_own_drive(drive).unwrap_or(false) => Vec::new(),
             Undo::RestoreArray { uuid, attribute, old, .. } => {
                 let dir = self.own_id(uuid).and_then(|()| attributes::array_dir(uuid)).unwrap_or_default();

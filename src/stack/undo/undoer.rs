@@ -249,6 +249,7 @@ impl Undoer<'_> {
             Undo::Unmount { .. }
                 | Undo::RestoreQueue { .. }
                 | Undo::RestoreArray { .. }
+                | Undo::ReplaceMember { .. }
                 | Undo::RestoreIommu { .. }
                 | Undo::GiveBack { .. }
                 | Undo::RemoveCgroup { .. }

@@ -98,6 +98,12 @@ pub struct RunArgs {
     /// for each device's serial number at every plan that destroys data.
     #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath, conflicts_with = "read_only")]
     pub destroy: Vec<PathBuf>,
+    /// Allow the profile's layers to run their commands as root
+    ///
+    /// These are the commands of its [[stack.layer]] tables, which `check` and `record --dry-run` show in full. Those of
+    /// the profile on this command line are allowed, and no others: not of one that is opened later.
+    #[arg(long)]
+    pub allow_commands: bool,
     /// Knobs to turn before it starts.
     #[command(flatten)]
     pub sets: SetArgs,
@@ -295,6 +301,7 @@ pub struct DuelArgs {
     ///
     /// Blocks of a few windows with each value follow each other in pairs, 40 at most; a coin decides which is
     /// first. The verdict is printed, and kept with all pairs in DIR/duel.json. The exit status is 0 whatever it is.
+    /// Where the values need other storage, it is built anew for each block: `--dry-run` shows what that costs.
     #[arg(long, value_name = "KNOB=A,B", conflicts_with_all = ["duration", "until_steady"])]
     pub duel: Option<String>,
     /// The figure that a duel is about
@@ -372,7 +379,7 @@ pub struct CleanupArgs {
     /// Take down all retained stacks as well
     #[arg(long)]
     pub all: bool,
-    /// Forget what was built on drives that are gone
+    /// Forget what was built on drives that are gone, or lies on layers that are down
     #[arg(long)]
     pub forget_missing: bool,
     /// The output format.

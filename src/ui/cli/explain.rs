@@ -8,13 +8,13 @@ use super::args::Cli;
 use crate::error::{Error, Result};
 use crate::settings::knobs::nearest_of;
 use crate::settings::profile::Store;
-use crate::ui::help::{self, Place};
+use crate::ui::help::{self, TextOutput};
 
 /// The text for `stacktune help WORD`; without a word, the list of commands and topics.
 ///
 /// # Errors
 /// Of the kind `Input` for an unknown word, with the closest match.
-pub fn explain(word: Option<&str>, place: Place) -> Result<String> {
+pub fn explain(word: Option<&str>, place: TextOutput) -> Result<String> {
     let mut command = Cli::command().term_width(place.columns);
     command.build();
     let Some(word) = word else { return Ok(options_of(&mut command, place)) };
@@ -28,7 +28,7 @@ pub fn explain(word: Option<&str>, place: Place) -> Result<String> {
 }
 
 /// The options of a command, as `--help` shows them.
-fn options_of(command: &mut Command, place: Place) -> String {
+fn options_of(command: &mut Command, place: TextOutput) -> String {
     let text = command.render_long_help();
     let text = if place.styled { text.ansi().to_string() } else { text.to_string() };
     format!("{}\n", text.trim_end())

@@ -253,7 +253,8 @@ fn words(text: &str, styled: bool) -> Vec<(bool, Text)> {
     words.map(|(begins, word)| (begins, written(word))).collect()
 }
 
-/// The text wrapped at that width; a word that is longer gets its own line, or more where it has parts.
+/// The text wrapped at that width; a word that is longer gets its own line, or more where it has parts. By hand,
+/// as [`crate::ui::text::wrap`] would count the escape codes of bold words as cells.
 fn wrapped(text: &str, columns: usize, styled: bool) -> Vec<Text> {
     let mut lines = vec![Text::default()];
     for (begins, word) in words(text, styled) {

@@ -1,5 +1,7 @@
 //! `stacktune help`: what the figures, flags, knobs and files mean, one topic at a time.
 //!
+//! Enters: a topic. Leaves: text, paged on a terminal.
+//!
 //! The texts are Markdown in `assets/help`, so that they read well in a browser too; here they are laid
 //! out for a terminal. Their tables of flags and knobs are generated from the code by a test.
 
@@ -11,7 +13,7 @@ mod pager;
 mod tests;
 
 pub use markdown::render;
-pub use pager::{Place, page};
+pub use pager::{TextOutput, page};
 
 /// A help topic.
 #[derive(Debug, PartialEq, Eq)]

@@ -17,14 +17,14 @@ const COLUMNS_MIN: usize = 40;
 
 /// Where text is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct TextOutput {
     /// Its width in columns.
     pub columns: usize,
     /// Whether bold can be shown.
     pub styled: bool,
 }
 
-impl Place {
+impl TextOutput {
     /// Standard output.
     pub fn stdout() -> Self {
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0);

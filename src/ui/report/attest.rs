@@ -54,7 +54,7 @@ fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",
         Verdict::Fail => "FAIL",
-        Verdict::NotCheckable => "–",
+        Verdict::NotCheckable => NONE,
     }
 }
 

@@ -36,7 +36,7 @@ pub struct Comparison {
     /// What to know before reading the figures, as sentences.
     pub notes: Vec<String>,
     /// The figures that at least one of the recordings has.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparedRow>,
 }
 
 /// A recording of a comparison.
@@ -71,7 +71,7 @@ pub struct ColumnFlag {
 
 /// A figure in all recordings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct ComparedRow {
     /// Its path in `summary.json`.
     pub figure: String,
     /// One per recording.
@@ -128,12 +128,12 @@ pub fn compare(recordings: &[Recording]) -> Result<Comparison> {
         );
     };
     let columns: Vec<_> = recordings.iter().enumerate().map(|(i, r)| Column::of(i, r)).collect();
-    let mut rows: Vec<Row> = figures::all()
+    let mut rows: Vec<ComparedRow> = figures::all()
         .into_iter()
         .map(|figure| {
             let base = Cell::of(&figure, first);
             let others = recordings[1..].iter().map(|other| base.beside(&figure, first, other));
-            Row {
+            ComparedRow {
                 figure: figure.key.clone(),
                 cells: std::iter::once(base.clone()).chain(others).collect(),
                 shape: Shape(figure),
@@ -151,7 +151,7 @@ pub fn compare(recordings: &[Recording]) -> Result<Comparison> {
 }
 
 /// Gives each recording's figures their verdicts, which depend on how many there are.
-fn judge(rows: &mut [Row]) {
+fn judge(rows: &mut [ComparedRow]) {
     for column in 1..rows.first().map_or(0, |row| row.cells.len()) {
         let judged = rows.iter().filter(|row| row.cells[column].is_judged).count();
         for row in rows.iter_mut() {
@@ -227,7 +227,7 @@ impl Column {
                 ColumnFlag {
                     class,
                     text: text.clone(),
-                    why: note.map_or_else(String::new, |note| note.why.clone()),
+                    why: summary.why(class, text).to_owned(),
                     forbids_verdict: note.is_some_and(|note| note.forbids_verdict),
                 }
             })

@@ -10,7 +10,7 @@ use crate::printable::Shown as _;
 use crate::runs::record::{PROFILE, Recording};
 use crate::settings::knobs::{self, Value};
 use crate::settings::profile;
-use crate::settings::{Settings, Sync};
+use crate::settings::{Layer, Settings, Sync};
 use crate::units::approx_size;
 
 /// Something that is not the same in all recordings.
@@ -90,7 +90,7 @@ fn drives_text(drives: &[Json]) -> String {
     drives.iter().map(drive).collect::<Vec<_>>().join("; ")
 }
 
-/// Every knob's effective value; empty if the profile can't be read.
+/// Every knob's effective value, and the layers by commands; empty if the profile can't be read.
 fn settings(recording: &Recording) -> BTreeMap<&'static str, Setting> {
     let Some(settings) = parsed(recording) else { return BTreeMap::new() };
     let devices = !settings.target.devices.is_empty();
@@ -102,7 +102,18 @@ fn settings(recording: &Recording) -> BTreeMap<&'static str, Setting> {
             let value = if idle { "(no effect)".into() } else { knob.effective(&settings).to_string() };
             (knob.path.as_str(), Setting { value, inherited: knob.get(&settings) == Value::Inherit })
         })
+        .chain([("stack.layer", Setting { value: layers(&settings), inherited: false })])
         .collect()
+}
+
+/// The layers with the commands that make them.
+fn layers(settings: &Settings) -> String {
+    let layer = |layer: &Layer| {
+        let commands: Vec<_> = layer.up.iter().map(|words| words.join(" ")).collect();
+        format!("{}: {}", layer.name, commands.join("; "))
+    };
+    let layers: Vec<_> = settings.stack.by_commands.iter().map(layer).collect();
+    if layers.is_empty() { "none".to_owned() } else { layers.join(" | ") }
 }
 
 /// The settings as run.

@@ -2,11 +2,16 @@
 
 use std::fmt::Write;
 
-use super::cells::{left, right};
-use crate::runs::duel::Report;
-use crate::runs::duel::report::{Row, Verdict};
+use super::cells::{left, paragraph, right};
+use super::stack_properties;
+use crate::runs::build_duel::Cost;
+use crate::runs::duel::report::{DuelRow, Verdict};
+use crate::runs::duel::{Begins, Report};
 use crate::ui::text::{bounds, signed_percent};
-use crate::units::three_digits;
+use crate::units::{approx_size, approx_span, three_digits};
+
+/// Width of sentences.
+const WIDTH: usize = 80;
 
 /// The verdict in a sentence, and a line for each figure.
 pub fn duel(report: &Report) -> String {
@@ -16,10 +21,12 @@ pub fn duel(report: &Report) -> String {
     let _ = writeln!(out, "{}", verdict(report));
     let (pairs, dropped) = (report.pairs.len(), report.dropped.len());
     let (settling, measured) = report.block_windows;
-    let _ = writeln!(
-        out,
-        "{pairs} pairs of blocks; {measured} windows of each block count, those of the turn and the next {settling} don't"
-    );
+    let left_out = match report.begins {
+        Begins::Turned => format!("those of the turn and the next {settling} don't"),
+        Begins::Uncached => format!("those that empty the page cache and the next {settling} don't"),
+        Begins::Built => format!("the first {settling} on what was built for it don't"),
+    };
+    let _ = writeln!(out, "{pairs} pairs of blocks; {measured} windows of each block count, {left_out}");
     if dropped > 0 {
         let _ = writeln!(
             out,
@@ -36,11 +43,38 @@ pub fn duel(report: &Report) -> String {
     out
 }
 
+/// What a duel costs for whose blocks the storage is built, a line each.
+pub fn cost(cost: &Cost) -> String {
+    let mut out = String::new();
+    let Cost { builds, builds_max, .. } = cost;
+    let _ = writeln!(out, "each block is built anew: {builds} builds at least, {builds_max} at most");
+    let written = cost.writes_bytes.map_or("an unknown amount".to_owned(), approx_size);
+    let _ = writeln!(out, "  {builds} builds write {written}, fills included; the load's writes are extra");
+    let load = approx_span(cost.load_time.as_secs_f64());
+    let _ = match cost.build_time {
+        Some(time) => {
+            let time = approx_span(time.as_secs_f64());
+            writeln!(
+                out,
+                "  {builds} builds take about {time}, estimated from the last of each; the load {load}"
+            )
+        }
+        None => writeln!(
+            out,
+            "  how long builds take is estimated after the first of each; the load takes {load}"
+        ),
+    };
+    for sentence in stack_properties::wear(&cost.wear) {
+        let _ = writeln!(out, "{}", paragraph(&sentence, WIDTH, "  "));
+    }
+    out
+}
+
 fn evidence(evidence: f64) -> String {
     if evidence < 10_000.0 { three_digits(evidence) } else { format!("{evidence:.0e}") }
 }
 
-fn change(row: &Row) -> String {
+fn change(row: &DuelRow) -> String {
     match row.change.filter(|_| row.is_clear()) {
         Some(change) => format!("{} {}", signed_percent(change), bounds(row.interval)),
         None => format!("no clear difference {}", bounds(row.interval)),
@@ -63,6 +97,6 @@ pub fn verdict(report: &Report) -> String {
             format!("no difference of {:.0}% or more: {by}", report.margin * 100.0)
         }
         Verdict::Unclear => format!("unclear, {why}: {by}"),
-        Verdict::NotJudged => format!("no verdict: {why}"),
+        Verdict::NotJudged => format!("can't be judged, because {why}"),
     }
 }

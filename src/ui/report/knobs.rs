@@ -13,7 +13,7 @@ const INDENT: &str = "    ";
 
 /// A knob as the list shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Row {
+pub struct KnobRow {
     /// Its key in profiles and for `--set`.
     pub path: String,
     /// What it accepts.
@@ -51,12 +51,12 @@ pub struct Unavailable {
 }
 
 /// All knobs under the default settings on this host.
-pub fn rows(conditions: Conditions) -> Vec<Row> {
+pub fn rows(conditions: Conditions) -> Vec<KnobRow> {
     let settings = Settings::default();
     knobs::all().iter().map(|knob| row(knob, &settings, conditions)).collect()
 }
 
-fn row(knob: &Knob, settings: &Settings, conditions: Conditions) -> Row {
+fn row(knob: &Knob, settings: &Settings, conditions: Conditions) -> KnobRow {
     let spec = knob.spec;
     let inherits = if spec.inherits { ", or default" } else { "" };
     let choices: &[_] = if let Kind::Choice(choices) = spec.kind { choices } else { &[] };
@@ -67,7 +67,7 @@ fn row(knob: &Knob, settings: &Settings, conditions: Conditions) -> Row {
         let reason = knob.unavailable(&value, settings, conditions)?;
         Some(Unavailable { value: value.to_string(), reason })
     });
-    Row {
+    KnobRow {
         path: knob.path.clone(),
         accepts: format!("{}{inherits}", spec.kind.expected()),
         default: knob.get(settings).to_string(),
@@ -80,7 +80,7 @@ fn row(knob: &Knob, settings: &Settings, conditions: Conditions) -> Row {
 }
 
 /// The list as text.
-pub fn text(rows: &[Row]) -> String {
+pub fn text(rows: &[KnobRow]) -> String {
     let mut out = String::new();
     let mut say = |text: &str| {
         let _ = writeln!(out, "{}", paragraph(text, WIDTH, INDENT));

@@ -1,5 +1,7 @@
 //! What people and scripts read about a run, a comparison, the knobs and the profiles.
 //!
+//! Enters: recordings, facts, plans and knobs. Leaves: text, or the same as JSON.
+//!
 //! Text is at most 80 columns wide and has no colours.
 
 mod attest;
@@ -28,10 +30,11 @@ mod tests;
 pub use attest::{attest, begins};
 pub use compare::compare;
 pub use cost::CostMap;
-pub use duel::duel;
+pub use duel::{cost as duel_cost, duel};
 pub use over_time::OverTime;
 pub use plan::{PlanFile, plan, properties_of};
 pub use progress::Progress;
 pub use reproduce::{Reproduction, reproduction};
 pub use show::{Shown, show, table};
+pub use stack_properties::wear;
 pub use sweep::{SweepShown, schedule, sweep};

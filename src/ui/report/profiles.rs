@@ -12,7 +12,7 @@ pub const BUILT_IN: &str = "built in";
 
 /// A profile as the list shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Row {
+pub struct ProfileRow {
     /// Its name on the command line.
     pub name: String,
     /// Its description.
@@ -24,7 +24,7 @@ pub struct Row {
 }
 
 /// The list as text.
-pub fn text(rows: &[Row]) -> String {
+pub fn text(rows: &[ProfileRow]) -> String {
     let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0) + 2;
     let indent = " ".repeat(width);
     let mut out = String::new();
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn long_descriptions_are_wrapped_beside_the_names() {
-        let row = |name: &str, about: &str, from: &str| Row {
+        let row = |name: &str, about: &str, from: &str| ProfileRow {
             name: name.into(),
             about: about.into(),
             steps: if name == "mine" { 3 } else { 0 },

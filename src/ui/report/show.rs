@@ -255,8 +255,8 @@ fn engine(summary: &Summary) -> String {
     out
 }
 
-/// How warm the drives got and whether they throttled, and what they cost; empty if no drive below the files reports a
-/// temperature.
+/// How warm the drives got and whether they throttled, what others did on them, and what they cost; empty if nothing of
+/// that is known.
 fn drives(summary: &Summary) -> String {
     let mut out = String::new();
     for member in &summary.members {
@@ -268,6 +268,10 @@ fn drives(summary: &Summary) -> String {
             None => "throttling unknown",
         };
         let line = format!("{}: up to {celsius:.0} °C, {text}", member.name);
+        let _ = writeln!(out, "{}", paragraph(&line, WIDTH, "  "));
+    }
+    for of in &summary.others_io {
+        let line = sentences::others_io(of, summary.duration_s);
         let _ = writeln!(out, "{}", paragraph(&line, WIDTH, "  "));
     }
     if let Some(cost) = &summary.cost {
@@ -307,11 +311,12 @@ fn believe(summary: &Summary) -> String {
 }
 
 fn flags(summary: &Summary) -> String {
-    let of_classes = Class::ALL.into_iter().map(|class| (class.name(), &summary.class(class).flags));
+    let of_classes = Class::ALL.into_iter().map(|class| (Some(class), &summary.class(class).flags));
     let mut out = String::new();
-    for (name, flags) in of_classes.chain([("run", &summary.flags)]) {
+    for (class, flags) in of_classes.chain([(None, &summary.flags)]) {
+        let name = class.map_or("run", Class::name);
         for flag in flags {
-            let why = summary.flag_notes.get(flag).map_or("", |note| note.why.as_str());
+            let why = summary.why(class, flag);
             let _ = writeln!(out, "{}", paragraph(&format!("! {name}: {flag}: {why}"), WIDTH, "  "));
         }
     }

@@ -14,13 +14,15 @@ const PERCENT_MIN: f64 = 0.001;
 /// What a stack survives, holds and costs.
 pub fn properties(stack: &Properties) -> Vec<String> {
     let Resilience { power_cut, drives_lost, fewer } = &stack.resilience;
+    let source = " (what the layers by commands leave is read from their device once it is there)";
+    let (at_most, source) = if stack.at_most { ("at most ", source) } else { ("", "") };
     let mut sentences = vec![
         format!("survives a power cut: {} ({})", verdict(power_cut.verdict()), reason(power_cut)),
         match fewer {
             Some(why) => format!("survives the loss of drives: {drives_lost} ({})", fewer_drives(*why)),
             None => format!("survives the loss of drives: {drives_lost}"),
         },
-        format!("usable: {}", approx_size(stack.usable_bytes)),
+        format!("usable: {at_most}{}{source}", approx_size(stack.usable_bytes)),
     ];
     if let Some(price) = stack.price {
         let per_tb = price_per_tb(price, stack.usable_bytes);
@@ -54,6 +56,7 @@ fn reason(reason: &PowerCutReason) -> String {
         PowerCutReason::LoopDevices => "loop devices: it depends on the disk below the files".into(),
         PowerCutReason::NoDrive => "the WAL is not on a drive of this host".into(),
         PowerCutReason::UnknownCache => "a drive does not report whether its write cache is volatile".into(),
+        PowerCutReason::UnknownLayers => "what the layers by commands do with a flush is unknown".into(),
         PowerCutReason::Flushed { volatile: 0, .. } => {
             "commits are flushed, and no drive has a volatile write cache".into()
         }
@@ -66,6 +69,7 @@ fn reason(reason: &PowerCutReason) -> String {
 fn fewer_drives(why: FewerDrives) -> String {
     match why {
         FewerDrives::ParityUnknown => "with stack.assume_clean the parity was never computed".into(),
+        FewerDrives::LayersUnknown => "at least: what the layers by commands survive is unknown".into(),
         FewerDrives::LostAlready(lost) => format!("{lost} already lost"),
     }
 }
@@ -152,7 +156,13 @@ mod tests {
             drives_lost: 0,
             fewer: Some(FewerDrives::LostAlready(1)),
         };
-        let stack = Properties { resilience, usable_bytes: 1 << 40, price: Some(500.0), price_missing: None };
+        let stack = Properties {
+            resilience,
+            usable_bytes: 1 << 40,
+            at_most: false,
+            price: Some(500.0),
+            price_missing: None,
+        };
         assert_eq!(
             properties(&stack),
             [

@@ -25,7 +25,7 @@ const TABLES: [&str; 14] = [
 
 /// A row in the list of knobs.
 #[derive(Debug, Clone, Copy)]
-pub enum Row {
+pub enum ListRow {
     /// The name of a table, or of a layer.
     Heading(&'static str),
     /// A knob.
@@ -36,7 +36,7 @@ pub enum Row {
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
     /// The rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ListRow>,
     /// Knobs of the layer that are left out because they have no effect.
     pub inactive: usize,
 }
@@ -49,9 +49,9 @@ impl State {
             Some(words) => self.found(&words.to_lowercase()),
             None => self.of_layer(chosen),
         };
-        let is_chosen = |row: &Row| matches!(row, Row::Knob(knob) if knob.path == chosen.path);
+        let is_chosen = |row: &ListRow| matches!(row, ListRow::Knob(knob) if knob.path == chosen.path);
         let rows = &self.listing.rows;
-        let first = || rows.iter().position(|row| matches!(row, Row::Knob(_)));
+        let first = || rows.iter().position(|row| matches!(row, ListRow::Knob(_)));
         self.chosen = rows.iter().position(is_chosen).or_else(first).unwrap_or(0);
         self.scroll_to_chosen();
     }
@@ -75,9 +75,9 @@ impl State {
         for table in &tables {
             let mut knobs = of_layer().filter(|knob| table_of(knob) == *table && stays(knob)).peekable();
             if tables.len() > 1 && knobs.peek().is_some() {
-                listing.rows.push(Row::Heading(table));
+                listing.rows.push(ListRow::Heading(table));
             }
-            listing.rows.extend(knobs.map(Row::Knob));
+            listing.rows.extend(knobs.map(ListRow::Knob));
         }
         listing
     }
@@ -93,8 +93,8 @@ impl State {
         for layer in StackLayer::ALL {
             let mut knobs =
                 self.knobs(settings.as_ref()).filter(|knob| knob.layer() == layer && has(knob)).peekable();
-            rows.extend(knobs.peek().is_some().then_some(Row::Heading(layer.name())));
-            rows.extend(knobs.map(Row::Knob));
+            rows.extend(knobs.peek().is_some().then_some(ListRow::Heading(layer.name())));
+            rows.extend(knobs.map(ListRow::Knob));
         }
         Listing { rows, inactive: 0 }
     }
@@ -118,7 +118,7 @@ impl State {
         let height = usize::from(areas.knobs.height.saturating_sub(1)).max(1);
         let rows = &self.listing.rows;
         // The table's heading comes into view with its first knob.
-        let headed = self.chosen > 0 && matches!(rows.get(self.chosen - 1), Some(Row::Heading(_)));
+        let headed = self.chosen > 0 && matches!(rows.get(self.chosen - 1), Some(ListRow::Heading(_)));
         let first = if headed && height > 1 { self.chosen - 1 } else { self.chosen };
         self.top = self.top.min(first).max((self.chosen + 1).saturating_sub(height));
         self.top = self.top.min(rows.len().saturating_sub(height));
@@ -147,9 +147,9 @@ mod tests {
     use crate::ui::tui::theme::Theme;
 
     fn listed(state: &State) -> Vec<&'static str> {
-        let path = |row: &Row| match row {
-            Row::Knob(knob) => Some(knob.path.as_str()),
-            Row::Heading(_) => None,
+        let path = |row: &ListRow| match row {
+            ListRow::Knob(knob) => Some(knob.path.as_str()),
+            ListRow::Heading(_) => None,
         };
         state.listing.rows.iter().filter_map(path).collect()
     }
@@ -161,7 +161,7 @@ mod tests {
         for layer in StackLayer::ALL {
             state.layer = layer;
             state.list_knobs();
-            assert!(matches!(state.listing.rows[state.chosen], Row::Knob(_)), "{}", layer.name());
+            assert!(matches!(state.listing.rows[state.chosen], ListRow::Knob(_)), "{}", layer.name());
             seen.extend(listed(&state));
         }
         for knob in knobs::all() {

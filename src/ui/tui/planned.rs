@@ -124,6 +124,7 @@ impl Agreement {
         heading(lines, cells, "Result");
         let mut row = |text: &str| entry(lines, "", wrap(text, cells.saturating_sub(2)));
         match plan.writes_bytes {
+            _ if plan.live => self.beside_the_load().iter().for_each(|sentence| row(sentence)),
             None => row("bytes written: only what filling needs, if the target is not filled yet"),
             Some(0) => row("bytes written: none, as the target is filled"),
             Some(bytes) => {
@@ -132,10 +133,22 @@ impl Agreement {
         }
         stack_properties::wear(&plan.wear).iter().for_each(|sentence| row(sentence));
         match plan.last_time {
+            _ if plan.live => {}
             Some(time) => row(&format!("total time: {} last time", fine_span(time))),
             None => row("total time: unknown, as this has never run here"),
         }
         properties_of(plan).iter().for_each(|sentence| row(sentence));
+    }
+
+    /// What a turn comes to while the load goes on.
+    fn beside_the_load(&self) -> Vec<String> {
+        let mut sentences = vec!["the load goes on: nothing is torn down or filled".to_owned()];
+        if let Some(bytes) = self.plan.writes_bytes.filter(|bytes| *bytes > 0) {
+            let size = approx_size(bytes);
+            sentences
+                .push(format!("bytes written: {size} ({bytes} bytes) to the member, by md beside the load"));
+        }
+        sentences
     }
 
     fn destroyed(&self, lines: &mut Vec<Toned>, cells: usize) {

@@ -10,7 +10,7 @@ use super::dialog::Dialog;
 use super::figures::Figures;
 use super::heat::TailOf;
 use super::keys::Context;
-use super::knob_list::{Listing, Row};
+use super::knob_list::{ListRow, Listing};
 use super::layout::View;
 use super::theme::Theme;
 use crate::error::Error;
@@ -180,7 +180,7 @@ impl State {
     /// The chosen knob.
     pub fn knob(&self) -> &'static Knob {
         match self.listing.rows.get(self.chosen) {
-            Some(Row::Knob(knob)) => knob,
+            Some(ListRow::Knob(knob)) => knob,
             _ => knobs::find(FIRST_KNOB).unwrap_or(&knobs::all()[0]),
         }
     }

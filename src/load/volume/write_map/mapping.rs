@@ -11,6 +11,14 @@ use memmap2::{MmapOptions, MmapRaw};
 /// Bytes of a word.
 pub(super) const WORD_BYTES: u64 = size_of::<AtomicU64>() as u64;
 
+/// A file whose words are mapped.
+#[derive(Debug)]
+pub(super) struct Store {
+    pub file: File,
+    /// Whether its words are only read.
+    pub read_only: bool,
+}
+
 /// Some words of a file.
 #[derive(Debug)]
 pub(super) struct Words {
@@ -18,18 +26,41 @@ pub(super) struct Words {
     count: usize,
 }
 
-impl Words {
+impl Store {
     /// Maps `count` words from a page of the file on, which has to be that long and to stay so.
     ///
     /// # Errors
-    /// Where the kernel can't map it.
-    pub fn of(file: &File, offset_bytes: u64, count: usize) -> io::Result<Self> {
+    /// Where the file is shorter, or the kernel can't map it.
+    pub fn words(&self, offset_bytes: u64, count: usize) -> io::Result<Words> {
         let length = count * size_of::<AtomicU64>();
-        if file.metadata()?.len() < offset_bytes + length as u64 {
+        let end = offset_bytes.checked_add(length as u64);
+        if end.is_none_or(|end| end > self.file.metadata().map_or(0, |found| found.len())) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let map = MmapOptions::new().offset(offset_bytes).len(length).map_raw(file)?;
-        Ok(Self { map, count })
+        let mut options = MmapOptions::new();
+        let options = options.offset(offset_bytes).len(length);
+        let map = if self.read_only {
+            options.map_raw_read_only(&self.file)?
+        } else {
+            options.map_raw(&self.file)?
+        };
+        Ok(Words { map, count })
+    }
+}
+
+impl Words {
+    /// Lets the processor fetch a word that will soon be stored to, without waiting for it.
+    #[inline]
+    pub fn prefetch(&self, at: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if at < self.count {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let word = self.map.as_ptr().cast::<i8>().wrapping_add(at * size_of::<AtomicU64>());
+            // SAFETY: every processor of this kind knows it, and it changes nothing and fails for no address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(word) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        std::hint::black_box(self[at].load(std::sync::atomic::Ordering::Relaxed));
     }
 }
 
@@ -37,8 +68,9 @@ impl Deref for Words {
     type Target = [AtomicU64];
 
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is that many words long, begins at a page, is readable and writable, and is
-        // unmapped only with `self`; whoever else maps the file changes its words as a whole, too.
+        // SAFETY: the mapping is that many words long, begins at a page, is readable, and is unmapped only with
+        // `self`; whoever else maps the file changes its words as a whole, too. What is mapped for reading is
+        // only loaded from (`Store::read_only`).
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.count) }
     }
 }

@@ -5,7 +5,10 @@
 //! From it, verification knows a page that is whole and in its place, but older than what was acknowledged.
 //!
 //! The file begins with a page of words: what it is of, and where its parts are. A part that no longer fits,
-//! such as a table when pages become smaller, is replaced by one at the end of the file.
+//! such as a table when pages become smaller, is replaced by one at the end of the file. Whoever keeps it has a
+//! lock on it: copies of a data set have one map, and of two runs on them one keeps it.
+//!
+//! Words carry a check, as a map that has suffered itself must not accuse the storage.
 
 mod mapping;
 mod table;
@@ -14,22 +17,25 @@ mod tracked;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{FallocateFlags, fallocate, ftruncate};
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, ftruncate};
+use rustix::io::Errno;
 
-use self::mapping::{WORD_BYTES, Words};
+use self::mapping::{Store, WORD_BYTES, Words};
+use self::table::{EXACT, Layout, UNSURE};
 pub use self::table::{Expected, Table};
-use self::table::{Layout, UNSURE};
 pub use self::tracked::Tracked;
 use self::tracked::unpacked;
 use super::region::Region;
+use crate::error::describe;
 use crate::units::MIB;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"stwrites");
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const PAGE_BYTES: u64 = 4096;
 /// Words of the first page.
 const HEAD: usize = (PAGE_BYTES / WORD_BYTES) as usize;
@@ -38,7 +44,8 @@ const TABLE_BYTES_MAX: [u64; 2] = [192 * MIB, 48 * MIB];
 /// Outstanding writes of a class, at most: 256 threads of depth 1024.
 const SLOTS_MAX: u64 = 256 * 1024;
 
-/// Words of the header.
+/// Words of the header. Those from the epoch on, but for the machine's start and what the regions are, change while it
+/// is kept, and have a check in their upper bits.
 #[derive(Debug, Clone, Copy)]
 #[repr(usize)]
 enum Word {
@@ -62,13 +69,30 @@ const CLOSED: u64 = 2;
 /// A run wrote without keeping it.
 const VOID: u64 = 3;
 
+const CHECK_SHIFT: u32 = 48;
+/// Slots are that many pages, above which stands where they begin.
+const SLOTS_SHIFT: u32 = 16;
+
 /// Why a map says nothing that a run did not keep.
 pub const UNKEPT: &str = "a run wrote to it that could not keep its write map";
+/// Why one says nothing that bears witness of less than the data.
+pub const OLDER: &str = "its write map is older than the data";
+/// Why one says nothing that has suffered.
+pub const DAMAGED: &str = "its write map is damaged";
+/// Why one says nothing that another run keeps.
+const HELD: &str = "another run keeps its write map: one is a copy of the other's data set";
+
+/// A word of the header that changes, with its check.
+fn checked(word: u64, at: usize) -> u64 {
+    let check =
+        crc32c::crc32c([word & ((1 << CHECK_SHIFT) - 1), at as u64].map(u64::to_le_bytes).as_flattened());
+    (word & ((1 << CHECK_SHIFT) - 1)) | u64::from(check) << CHECK_SHIFT
+}
 
 /// A data set's map.
 #[derive(Debug)]
 pub struct WriteMap {
-    file: File,
+    store: Store,
     head: Words,
     /// Whether this opened it for a run, and closes it.
     keeps: bool,
@@ -79,21 +103,30 @@ impl WriteMap {
     /// it is. `epoch` is of the data set, `boot` says which start of the machine this is.
     ///
     /// # Errors
-    /// Where there is no room for it, or it can't be mapped.
+    /// Where another run keeps it, there is no room for it, or it can't be mapped.
     pub fn keep(file: File, regions: [&Region; 2], epoch: u64, boot: u64) -> io::Result<Self> {
-        if Self::found(&file, regions, epoch, boot).is_err() {
-            ftruncate(&file, 0)?;
-            fallocate(&file, FallocateFlags::empty(), 0, PAGE_BYTES)?;
-            let head = Words::of(&file, 0, HEAD)?;
-            let words = [MAGIC, VERSION, regions[0].set, regions[1].set, epoch, CLOSED, boot];
-            head.iter().zip(words).for_each(|(at, word)| at.store(word, Ordering::Release));
-            for (at, region) in [Word::Data, Word::Wal].into_iter().zip(regions) {
-                head[at as usize].store(region.extents.len() as u64, Ordering::Release);
-                head[at as usize + 1].store(region.extent_bytes, Ordering::Release);
-            }
+        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            return Err(io::Error::other(HELD));
         }
-        let head = Words::of(&file, 0, HEAD)?;
-        Ok(Self { file, head, keeps: true })
+        let store = Store { file: file.try_clone()?, read_only: false };
+        if let Ok(mut map) = Self::found(store, regions, epoch, boot) {
+            map.keeps = true;
+            return Ok(map);
+        }
+        ftruncate(&file, 0)?;
+        fallocate(&file, FallocateFlags::empty(), 0, PAGE_BYTES)?;
+        let store = Store { file, read_only: false };
+        let map = Self { head: store.words(0, HEAD)?, store, keeps: true };
+        let words = [MAGIC, VERSION, regions[0].set, regions[1].set];
+        map.head.iter().zip(words).for_each(|(at, word)| at.store(word, Ordering::Release));
+        for (at, region) in [Word::Data, Word::Wal].into_iter().zip(regions) {
+            map.head[at as usize].store(region.extents.len() as u64, Ordering::Release);
+            map.head[at as usize + 1].store(region.extent_bytes, Ordering::Release);
+        }
+        map.set(Word::Epoch as usize, epoch);
+        map.head[Word::Boot as usize].store(boot, Ordering::Release);
+        map.set(Word::State as usize, CLOSED);
+        Ok(map)
     }
 
     /// A run begins to write pages of these sizes to the regions.
@@ -104,18 +137,20 @@ impl WriteMap {
         for (region, page_bytes) in regions.into_iter().zip(page_bytes) {
             self.prepare(region, page_bytes)?;
         }
-        self.set(Word::Boot, boot);
-        self.set(Word::State, OPEN);
-        self.file.sync_data()
+        self.head[Word::Boot as usize].store(boot, Ordering::Release);
+        self.set(Word::State as usize, OPEN);
+        self.store.file.sync_data()
     }
 
-    /// Opens the map of a data set, to compare the two.
+    /// Opens the map of a data set, to compare the two; the file need not be writable.
     ///
     /// # Errors
     /// In words, why they can't be compared.
     pub fn compare(file: File, regions: [&Region; 2], epoch: u64, boot: u64) -> Result<Self, String> {
-        Self::found(&file, regions, epoch, boot)?;
-        Self::join(file).map_err(|error| format!("its write map can't be read: {error}"))
+        if flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK) {
+            return Err(HELD.to_owned());
+        }
+        Self::found(Store { file, read_only: true }, regions, epoch, boot)
     }
 
     /// Maps one that another process keeps.
@@ -123,22 +158,23 @@ impl WriteMap {
     /// # Errors
     /// Where it can't be mapped.
     pub fn join(file: File) -> io::Result<Self> {
-        let head = Words::of(&file, 0, HEAD)?;
-        Ok(Self { file, head, keeps: false })
+        let store = Store { file, read_only: false };
+        Ok(Self { head: store.words(0, HEAD)?, store, keeps: false })
     }
 
     /// Where another process of this user finds the file while this one has it open.
     pub fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
+        PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.store.file.as_raw_fd()))
     }
 
-    /// Whether the file is the map of that data set, and knows all that was written to it.
-    fn found(file: &File, regions: [&Region; 2], epoch: u64, boot: u64) -> Result<(), String> {
-        let head = Words::of(file, 0, HEAD).map_err(|_| "it has no write map".to_owned())?;
-        let word = |at: Word| head[at as usize].load(Ordering::Acquire);
+    /// The map in a file, if it is of that data set, and knows all that was written to it.
+    fn found(store: Store, regions: [&Region; 2], epoch: u64, boot: u64) -> Result<Self, String> {
+        let head = store.words(0, HEAD).map_err(|_| "it has no write map".to_owned())?;
+        let map = Self { store, head, keeps: false };
+        let word = |at: Word| map.head[at as usize].load(Ordering::Acquire);
         let same = |at: Word, region: &Region| {
             let shape = [region.extents.len() as u64, region.extent_bytes];
-            shape == [0, 1].map(|n| head[at as usize + n].load(Ordering::Acquire))
+            shape == [0, 1].map(|n| map.head[at as usize + n].load(Ordering::Acquire))
         };
         if word(Word::Magic) != MAGIC || word(Word::Version) != VERSION {
             return Err("its write map is damaged, or of another version of stacktune".to_owned());
@@ -148,46 +184,77 @@ impl WriteMap {
         if !sets || !same(Word::Data, data) || !same(Word::Wal, wal) {
             return Err("the write map is of another data set".to_owned());
         }
-        match word(Word::State) {
-            VOID => Err(UNKEPT.to_owned()),
-            OPEN if word(Word::Boot) != boot => {
-                Err("the machine stopped while a run wrote, and its write map was not durable".to_owned())
+        match map.get(Word::State as usize) {
+            Some(VOID) => return Err(UNKEPT.to_owned()),
+            Some(OPEN) if word(Word::Boot) != boot => {
+                return Err(
+                    "the machine stopped while a run wrote, and its write map was not durable".to_owned()
+                );
             }
-            OPEN | CLOSED if word(Word::Epoch) < epoch => {
-                Err("its write map is older than the data".to_owned())
-            }
-            OPEN | CLOSED => Ok(()),
-            _ => Err("its write map is damaged".to_owned()),
+            Some(OPEN | CLOSED) => {}
+            _ => return Err(DAMAGED.to_owned()),
+        }
+        match map.get(Word::Epoch as usize) {
+            Some(kept) if kept < epoch => return Err(OLDER.to_owned()),
+            Some(_) => {}
+            None => return Err(DAMAGED.to_owned()),
+        }
+        // All of it is there.
+        let are_whole = regions.into_iter().try_for_each(|region| match map.part(region, 2)? {
+            0 => Ok(()),
+            _ => map.writes_under_way(region).map(|_| ()),
+        });
+        match are_whole.map_err(|error| (error.kind(), error)) {
+            Ok(()) => Ok(map),
+            Err((io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData, _)) => Err(DAMAGED.to_owned()),
+            Err((_, error)) => Err(format!("its write map can't be read: {}", describe(&error))),
         }
     }
 
     /// The epoch of the newest run that kept it.
     pub fn epoch(&self) -> u64 {
-        self.head[Word::Epoch as usize].load(Ordering::Acquire)
+        self.get(Word::Epoch as usize).unwrap_or_default()
     }
 
     /// A run of that epoch begins.
     pub fn set_epoch(&self, epoch: u64) {
-        self.set(Word::Epoch, epoch);
+        self.set(Word::Epoch as usize, epoch);
     }
 
     /// A run writes that can't keep it.
     pub fn void(&self) {
-        self.set(Word::State, VOID);
+        self.set(Word::State as usize, VOID);
     }
 
     /// Whether a run wrote that could not keep it.
     pub fn is_void(&self) -> bool {
-        self.head[Word::State as usize].load(Ordering::Acquire) == VOID
+        self.get(Word::State as usize) == Some(VOID)
     }
 
-    fn set(&self, at: Word, word: u64) {
-        self.head[at as usize].store(word, Ordering::Release);
+    fn set(&self, at: usize, word: u64) {
+        self.head[at].store(checked(word, at), Ordering::Release);
     }
 
-    fn part(&self, region: &Region, part: usize) -> &std::sync::atomic::AtomicU64 {
-        let at = if region.id == Region::WAL { Word::Wal } else { Word::Data };
-        &self.head[at as usize + part]
+    /// A word of the header that changes; none that is damaged.
+    fn get(&self, at: usize) -> Option<u64> {
+        let word = self.head[at].load(Ordering::Acquire);
+        (word == checked(word, at)).then_some(word & ((1 << CHECK_SHIFT) - 1))
+    }
+
+    fn part_at(region: &Region, part: usize) -> usize {
+        part + if region.id == Region::WAL { Word::Wal } else { Word::Data } as usize
+    }
+
+    /// Where a part of a region is; 0 where there is none yet.
+    ///
+    /// # Errors
+    /// Where that is damaged.
+    fn part(&self, region: &Region, part: usize) -> io::Result<u64> {
+        let at = Self::part_at(region, part);
+        if self.head[at].load(Ordering::Acquire) == 0 {
+            return Ok(0);
+        }
+        self.get(at).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// A region's table.
@@ -195,14 +262,14 @@ impl WriteMap {
     /// # Errors
     /// Where it can't be mapped.
     pub fn table(&self, region: &Region) -> io::Result<Table> {
-        let layout = Layout::decode(self.part(region, 2).load(Ordering::Acquire));
-        Table::of(&self.file, layout.ok_or(io::ErrorKind::InvalidData)?, region)
+        let layout = Layout::decode(self.part(region, 2)?).ok_or(io::ErrorKind::InvalidData)?;
+        Table::of(&self.store, layout, region)
     }
 
     /// Sees to it that the region's granules are as small as its pages. None of its pages is under way.
     fn prepare(&self, region: &Region, page_bytes: u64) -> io::Result<()> {
         let granule_log2 = page_bytes.ilog2().min(MIB.ilog2());
-        let old = Layout::decode(self.part(region, 2).load(Ordering::Acquire));
+        let old = Layout::decode(self.part(region, 2)?);
         if old.is_some_and(|old| old.granule_log2 <= granule_log2) {
             return Ok(());
         }
@@ -211,9 +278,10 @@ impl WriteMap {
         let mut layout = Layout::fitting(region, granule_log2, bytes_max);
         layout.at_pages = self.extend(layout.words(region).max(1) * WORD_BYTES)?;
         if let Some(old) = old {
-            Table::of(&self.file, layout, region)?.take_over(&Table::of(&self.file, old, region)?, region);
+            let new = Table::of(&self.store, layout, region)?;
+            new.take_over(&Table::of(&self.store, old, region)?, region)?;
         }
-        self.part(region, 2).store(layout.encode(), Ordering::Release);
+        self.set(Self::part_at(region, 2), layout.encode());
         if let Some(old) = old {
             self.give_back(old.at_pages, old.words(region) * WORD_BYTES);
         }
@@ -223,15 +291,15 @@ impl WriteMap {
     /// Makes the file longer, and returns the page at which the new part begins. Its blocks are allocated: a
     /// full disk is found here, and not when a worker stores to it.
     fn extend(&self, bytes: u64) -> io::Result<u64> {
-        let at = self.file.metadata()?.len().next_multiple_of(PAGE_BYTES);
-        fallocate(&self.file, FallocateFlags::empty(), at, bytes.next_multiple_of(PAGE_BYTES))?;
+        let at = self.store.file.metadata()?.len().next_multiple_of(PAGE_BYTES);
+        fallocate(&self.store.file, FallocateFlags::empty(), at, bytes.next_multiple_of(PAGE_BYTES))?;
         Ok(at / PAGE_BYTES)
     }
 
     /// Gives the space of an earlier part back; best effort.
     fn give_back(&self, at_pages: u64, bytes: u64) {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        let _ = fallocate(&self.file, flags, at_pages * PAGE_BYTES, bytes.next_multiple_of(PAGE_BYTES));
+        let _ = fallocate(&self.store.file, flags, at_pages * PAGE_BYTES, bytes.next_multiple_of(PAGE_BYTES));
     }
 
     /// Begins to track a class's writes of pages to a region, none of which is under way. `outstanding` is its
@@ -247,10 +315,10 @@ impl WriteMap {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let bytes = (slots * 2 * WORD_BYTES).next_multiple_of(PAGE_BYTES);
-        let (at_pages, had_bytes) = self.slots(region);
+        let (at_pages, had_bytes) = self.slots(region)?;
         if had_bytes < bytes {
             let new_pages = self.extend(bytes)?;
-            self.part(region, 3).store(new_pages << 32 | bytes, Ordering::Release);
+            self.set(Self::part_at(region, 3), (new_pages << SLOTS_SHIFT) | (bytes / PAGE_BYTES));
             if had_bytes > 0 {
                 self.give_back(at_pages, had_bytes);
             }
@@ -260,52 +328,83 @@ impl WriteMap {
     }
 
     /// Where a region's slots are, in pages of the file, and their bytes.
-    fn slots(&self, region: &Region) -> (u64, u64) {
-        let word = self.part(region, 3).load(Ordering::Acquire);
-        (word >> 32, word & u64::from(u32::MAX))
+    fn slots(&self, region: &Region) -> io::Result<(u64, u64)> {
+        let word = self.part(region, 3)?;
+        Ok((word >> SLOTS_SHIFT, (word & ((1 << SLOTS_SHIFT) - 1)) * PAGE_BYTES))
     }
 
     fn map_slots(&self, region: &Region) -> io::Result<Option<Words>> {
-        let (at_pages, bytes) = self.slots(region);
+        let (at_pages, bytes) = self.slots(region)?;
         let words =
-            (bytes > 0).then(|| Words::of(&self.file, at_pages * PAGE_BYTES, (bytes / WORD_BYTES) as usize));
+            (bytes > 0).then(|| self.store.words(at_pages * PAGE_BYTES, (bytes / WORD_BYTES) as usize));
         words.transpose()
+    }
+
+    /// The writes that are under way, or were when the process was killed: the words that each is for, and its
+    /// sequence number.
+    fn writes_under_way(&self, region: &Region) -> io::Result<Vec<(Range<usize>, u64)>> {
+        let words = self.table(region)?.len();
+        let mut writes = Vec::new();
+        for slot in self.map_slots(region)?.iter().flat_map(|words| words.as_chunks::<2>().0) {
+            let sequence = slot[1].load(Ordering::Acquire);
+            let (first, count) = unpacked(slot[0].load(Ordering::Acquire));
+            match first.checked_add(count).filter(|end| *end <= words) {
+                _ if sequence == 0 => {}
+                Some(end) => writes.push((first..end, sequence)),
+                None => return Err(io::ErrorKind::InvalidData.into()),
+            }
+        }
+        Ok(writes)
     }
 
     /// What is under way, or was when the process was killed: by word of the table, the sequence numbers.
     ///
     /// # Errors
-    /// Where it can't be mapped.
-    pub fn under_way(&self, region: &Region) -> io::Result<HashMap<usize, Vec<u64>>> {
-        let mut under_way: HashMap<usize, Vec<u64>> = HashMap::new();
-        for slot in self.map_slots(region)?.iter().flat_map(|words| words.as_chunks::<2>().0) {
-            let sequence = slot[1].load(Ordering::Acquire);
-            let (first, count) = unpacked(slot[0].load(Ordering::Acquire));
-            for word in (first..first + count).filter(|_| sequence != 0) {
-                under_way.entry(word).or_default().push(sequence);
-            }
-        }
-        Ok(under_way)
+    /// Where it can't be mapped, or is damaged.
+    pub fn under_way(&self, region: &Region) -> io::Result<UnderWay> {
+        Ok(by_word(&self.writes_under_way(region)?))
     }
 
-    /// Settles what was under way when a run ended. `held` says which write the bytes at that place of an extent
-    /// are of, if all of them are of the same; without it, nothing more is known of them.
+    /// Settles what was under way when a run ended. `held` says which writes the bytes at that place of an extent
+    /// are of; without it, nothing more is known of them.
     ///
     /// # Errors
-    /// Where something can't be mapped.
+    /// Where something can't be mapped, or is damaged.
     pub fn settle(&self, region: &Region, held: Option<&Held>) -> io::Result<()> {
-        let under_way = self.under_way(region)?;
-        if under_way.is_empty() {
+        if self.part(region, 2)? == 0 {
             return Ok(());
         }
-        let table = self.table(region)?;
-        for (word, sequences) in under_way {
+        let writes = self.writes_under_way(region)?;
+        let (table, by_word) = (self.table(region)?, by_word(&writes));
+        let held = |word: usize| {
             let (extent, offset_bytes) = table.place_of(word);
-            match held.map(|held| held(extent, offset_bytes, table.granule_bytes())) {
-                Some(Some(held)) if sequences.contains(&held) => table.filled(extent, offset_bytes, 1, held),
-                // What was there before, or neither: verification says which.
-                Some(_) if sequences.len() == 1 => {}
-                _ => table.store(word..word + 1, UNSURE),
+            held.and_then(|held| held(extent, offset_bytes, table.granule_bytes()))
+        };
+        for (words, sequence) in writes {
+            let is_alone = words.clone().all(|word| by_word[&word].len() == 1);
+            let is_mixed = |word| matches!(table.at(word), Expected::Floor(_) | Expected::Unsure);
+            let overlapped = words.clone().any(is_mixed);
+            let found: Option<Vec<Vec<u64>>> = words.clone().map(held).collect();
+            match found {
+                None => table.store(words, UNSURE),
+                // If a part has arrived, all of it should have: verification says what is torn.
+                Some(found) if is_alone && !overlapped => {
+                    if found.iter().flatten().any(|held| *held == sequence) {
+                        table.store(words, EXACT | sequence);
+                    }
+                }
+                // Parts of those that overlapped, or failed, may be mixed.
+                Some(found) => {
+                    for (word, found) in words.zip(found) {
+                        match found[..] {
+                            [last] if by_word[&word].contains(&last) => {
+                                table.store(word..word + 1, EXACT | last);
+                            }
+                            _ if is_alone => {}
+                            _ => table.store(word..word + 1, UNSURE),
+                        }
+                    }
+                }
             }
         }
         let slots = self.map_slots(region)?;
@@ -314,17 +413,27 @@ impl WriteMap {
     }
 }
 
-/// Which write the bytes from an offset on of an extent's member are of.
-pub type Held<'a> = dyn Fn(u32, u64, u64) -> Option<u64> + 'a;
+/// By word of a table, the sequence numbers of what is under way.
+pub type UnderWay = HashMap<usize, Vec<u64>>;
+
+fn by_word(writes: &[(Range<usize>, u64)]) -> UnderWay {
+    let mut by_word = UnderWay::new();
+    for (words, sequence) in writes {
+        words.clone().for_each(|word| by_word.entry(word).or_default().push(*sequence));
+    }
+    by_word
+}
+
+/// Which writes the bytes from an offset on of an extent's member are of; none that can't be read.
+pub type Held<'a> = dyn Fn(u32, u64, u64) -> Option<Vec<u64>> + 'a;
 
 impl Drop for WriteMap {
     /// Its workers have ended: they hold it.
     fn drop(&mut self) {
-        let open = self.head[Word::State as usize].load(Ordering::Acquire) == OPEN;
         // Otherwise it stays open, and counts only until the machine stops.
-        if self.keeps && open && self.file.sync_data().is_ok() {
-            self.set(Word::State, CLOSED);
-            let _ = self.file.sync_data();
+        if self.keeps && self.get(Word::State as usize) == Some(OPEN) && self.store.file.sync_data().is_ok() {
+            self.set(Word::State as usize, CLOSED);
+            let _ = self.store.file.sync_data();
         }
     }
 }

@@ -1,29 +1,42 @@
 //! What a region's pages should hold: a word for each granule, the smallest page that was written.
 //!
-//! A word is 0 while nothing is known. Else its top byte says what the sequence number in the others means:
+//! A word is 0 while nothing is known. Else its top two bits say what the sequence number in the lower ones means:
 //!
-//! | top byte | the granule holds |
+//! | top bits | the granule holds |
 //! |---|---|
 //! | 1 | that very write |
 //! | 2 | writes that overlapped in time, any of which may be last: none older than that one |
 //! | 3 | anything, as a write of it failed |
 //!
+//! The six bits between are a check of the others and of the word's place, modulo 63: no single bit that flips goes
+//! unseen, nor does a block of the file that holds another's words.
+//!
 //! Where there are too many granules, one of each 2^n neighbours is kept, drawn by a hash of their place.
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use super::mapping::{WORD_BYTES, Words};
+use super::mapping::{Store, WORD_BYTES, Words};
 use crate::load::volume::region::Region;
 use crate::load::volume::stamp::SEQUENCE_BITS;
 
 const SEQUENCE: u64 = (1 << SEQUENCE_BITS) - 1;
-pub(super) const EXACT: u64 = 1 << SEQUENCE_BITS;
-pub(super) const FLOOR: u64 = 2 << SEQUENCE_BITS;
-pub(super) const UNSURE: u64 = 3 << SEQUENCE_BITS;
+const KIND_SHIFT: u32 = 62;
+pub(super) const EXACT: u64 = 1 << KIND_SHIFT;
+pub(super) const FLOOR: u64 = 2 << KIND_SHIFT;
+pub(super) const UNSURE: u64 = 3 << KIND_SHIFT;
+const CHECKED: u64 = !(63 << SEQUENCE_BITS);
 const PAGE_LOG2: u32 = 12;
+const GRANULE_LOG2: std::ops::RangeInclusive<u32> = 9..=20;
+const SAMPLE_LOG2_MAX: u32 = 48;
+
+/// A word with its check, for that place.
+#[inline]
+fn checked(word: u64, at: usize) -> u64 {
+    let number = (word & SEQUENCE) | word >> KIND_SHIFT << SEQUENCE_BITS;
+    (word & CHECKED) | (((number + 5 * at as u64) % 63) << SEQUENCE_BITS)
+}
 
 /// What a granule should hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +49,8 @@ pub enum Expected {
     Floor(u64),
     /// Anything of this place, as a write failed.
     Unsure,
+    /// What the map says of it is not what was stored there.
+    Damaged,
 }
 
 /// Where a region's table is in the file, and how it is divided.
@@ -56,7 +71,7 @@ impl Layout {
             let layout = Self { at_pages: 0, granule_log2, sample_log2: *sample_log2 };
             layout.words(region) * WORD_BYTES <= bytes_max
         };
-        let sample_log2 = (0..48).find(fits).unwrap_or(48);
+        let sample_log2 = (0..SAMPLE_LOG2_MAX).find(fits).unwrap_or(SAMPLE_LOG2_MAX);
         Self { at_pages: 0, granule_log2, sample_log2 }
     }
 
@@ -75,10 +90,12 @@ impl Layout {
         self.at_pages << 16 | u64::from(self.granule_log2) << 8 | u64::from(self.sample_log2)
     }
 
-    /// What such a word says; none of 0.
+    /// What such a word says; none of 0, and of others that can't be.
     pub fn decode(word: u64) -> Option<Self> {
         let byte = |shift: u32| (word >> shift) as u32 & 0xff;
-        (word != 0).then(|| Self { at_pages: word >> 16, granule_log2: byte(8), sample_log2: byte(0) })
+        let layout = Self { at_pages: word >> 16, granule_log2: byte(8), sample_log2: byte(0) };
+        let is_sound = GRANULE_LOG2.contains(&layout.granule_log2) && layout.sample_log2 <= SAMPLE_LOG2_MAX;
+        is_sound.then_some(layout)
     }
 }
 
@@ -93,8 +110,8 @@ pub struct Table {
 }
 
 impl Table {
-    pub(super) fn of(file: &File, layout: Layout, region: &Region) -> io::Result<Self> {
-        let words = Words::of(file, layout.at_pages << PAGE_LOG2, layout.words(region).max(1) as usize)?;
+    pub(super) fn of(store: &Store, layout: Layout, region: &Region) -> io::Result<Self> {
+        let words = store.words(layout.at_pages << PAGE_LOG2, layout.words(region).max(1) as usize)?;
         let offsets = region.extents.iter().map(|extent| extent.offset_bytes).collect();
         Ok(Self { words, layout, per_extent: layout.words_per_extent(region), offsets })
     }
@@ -145,53 +162,77 @@ impl Table {
         let Some(at) = self.words_of(extent, offset_bytes, 0).next() else {
             return (Expected::Unknown, None);
         };
+        (self.at(at), Some(at))
+    }
+
+    /// What the granule of a word should hold.
+    pub(super) fn at(&self, at: usize) -> Expected {
         let word = self.words[at].load(Ordering::Acquire);
-        let expected = match word & !SEQUENCE {
+        match word >> KIND_SHIFT << KIND_SHIFT {
+            _ if word == 0 => Expected::Unknown,
+            _ if word != checked(word, at) => Expected::Damaged,
             EXACT => Expected::Exact(word & SEQUENCE),
             FLOOR => Expected::Floor(word & SEQUENCE),
             UNSURE => Expected::Unsure,
-            _ => Expected::Unknown,
-        };
-        (expected, Some(at))
+            _ => Expected::Damaged,
+        }
+    }
+
+    /// How many words it has.
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
     }
 
     #[inline]
     pub(super) fn fetch(&self, word: usize) {
-        std::hint::black_box(self.words[word].load(Ordering::Relaxed));
+        self.words.prefetch(word);
     }
 
     #[inline]
     pub(super) fn store(&self, words: Range<usize>, word: u64) {
         for at in words {
-            self.words[at].store(word, Ordering::Release);
+            self.words[at].store(checked(word, at), Ordering::Release);
         }
     }
 
     /// A stretch of an extent is about to be filled: until it is, nothing is known of it.
     pub fn forget(&self, extent: u32, offset_bytes: u64, bytes: u64) {
-        self.set(extent, offset_bytes, bytes, 0);
+        for words in self.granules_of(extent, offset_bytes, bytes) {
+            words.for_each(|at| self.words[at].store(0, Ordering::Release));
+        }
     }
 
     /// A stretch of an extent was filled by one write.
     pub fn filled(&self, extent: u32, offset_bytes: u64, bytes: u64, sequence: u64) {
-        self.set(extent, offset_bytes, bytes, EXACT | sequence);
+        for words in self.granules_of(extent, offset_bytes, bytes) {
+            self.store(words, EXACT | sequence);
+        }
     }
 
-    fn set(&self, extent: u32, offset_bytes: u64, bytes: u64, word: u64) {
+    /// The words of the granules of a stretch.
+    fn granules_of(&self, extent: u32, offset_bytes: u64, bytes: u64) -> impl Iterator<Item = Range<usize>> {
         let granules = (offset_bytes..offset_bytes + bytes).step_by(self.granule_bytes() as usize);
-        granules.for_each(|at| self.store(self.words_of(extent, at, 0), word));
+        granules.map(move |at| self.words_of(extent, at, 0))
     }
 
     /// Takes over what a table of larger granules says.
-    pub(super) fn take_over(&self, larger: &Self, region: &Region) {
+    ///
+    /// # Errors
+    /// Where that is damaged.
+    pub(super) fn take_over(&self, larger: &Self, region: &Region) -> io::Result<()> {
         for extent in 0..region.extents.len() as u32 {
             let first = self.offsets[extent as usize];
             for at in (first..first + region.extent_bytes).step_by(self.granule_bytes() as usize) {
-                if let Some(from) = larger.words_of(extent, at, 0).next() {
-                    let word = larger.words[from].load(Ordering::Acquire);
-                    self.store(self.words_of(extent, at, 0), word);
+                let words = self.words_of(extent, at, 0);
+                match larger.expected(extent, at).0 {
+                    Expected::Unknown => {}
+                    Expected::Exact(sequence) => self.store(words, EXACT | sequence),
+                    Expected::Floor(sequence) => self.store(words, FLOOR | sequence),
+                    Expected::Unsure => self.store(words, UNSURE),
+                    Expected::Damaged => return Err(io::ErrorKind::InvalidData.into()),
                 }
             }
         }
+        Ok(())
     }
 }

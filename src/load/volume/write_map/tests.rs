@@ -34,6 +34,16 @@ fn kept(dir: &Path, regions: &[Region; 2], page_bytes: u64) -> WriteMap {
     map
 }
 
+/// Keeps the map as it would be if the process were killed now: nothing closes it, and nobody has its lock.
+fn killed(dir: &Path) {
+    std::fs::copy(dir.join("map"), dir.join("killed")).unwrap();
+}
+
+fn after_kill(dir: &Path) -> File {
+    std::fs::rename(dir.join("killed"), dir.join("map")).unwrap_or_default();
+    file(dir)
+}
+
 fn sequence(low: u64) -> u64 {
     (EPOCH << 38) + low
 }
@@ -125,18 +135,19 @@ fn what_was_under_way_at_a_kill_is_known_afterwards() {
         tracked.queued(page, 0, 3 * MIB + page as u64 * 4096, sequence(1 + page as u64));
     }
     tracked.completed(0, true);
-    // A process that is killed closes nothing.
-    std::mem::forget((map, tracked));
+    killed(dir.path());
+    drop((map, tracked));
 
-    let map = WriteMap::compare(file(dir.path()), regions.each_ref(), EPOCH, BOOT).unwrap();
+    let map = WriteMap::compare(after_kill(dir.path()), regions.each_ref(), EPOCH, BOOT).unwrap();
     assert_eq!(expected(&map, &regions[0], 0, 0), Expected::Exact(sequence(1)));
     let under_way = map.under_way(&regions[0]).unwrap();
     assert_eq!(under_way, HashMap::from([(1, vec![sequence(2)]), (2, vec![sequence(3)])]));
     assert_eq!(expected(&map, &regions[0], 0, 1), Expected::Unknown);
 
     // The next run settles it: one has arrived, the other has not.
-    let map = WriteMap::keep(file(dir.path()), regions.each_ref(), EPOCH, BOOT).unwrap();
-    let held = |_, at: u64, _| Some(if at == 3 * MIB + 4096 { sequence(2) } else { 77 });
+    drop(map);
+    let map = WriteMap::keep(after_kill(dir.path()), regions.each_ref(), EPOCH, BOOT).unwrap();
+    let held = |_, at: u64, _| Some(vec![if at == 3 * MIB + 4096 { sequence(2) } else { 77 }]);
     map.settle(&regions[0], Some(&held)).unwrap();
     assert!(map.under_way(&regions[0]).unwrap().is_empty());
     assert_eq!(expected(&map, &regions[0], 0, 1), Expected::Exact(sequence(2)));
@@ -153,19 +164,116 @@ fn a_map_counts_only_for_its_data_set_as_it_is() {
     };
     assert!(compare(&regions, EPOCH, BOOT).contains("has no write map"));
     let map = kept(dir.path(), &regions, 4096);
+    killed(dir.path());
+    drop(map);
     assert!(compare(&regions, EPOCH + 1, BOOT).contains("older than the data"));
+    std::fs::rename(dir.path().join("killed"), dir.path().join("map")).unwrap();
     assert!(compare(&regions, EPOCH, BOOT + 1).contains("the machine stopped"));
     let others = [region(Region::DATA, 2, 5), region(Region::WAL, 1, 2)];
     assert!(compare(&others, EPOCH, BOOT).contains("of another data set"));
+    let map = kept(dir.path(), &regions, 4096);
+    assert!(compare(&regions, EPOCH, BOOT).contains("another run keeps its write map"));
+    let second = WriteMap::keep(file(dir.path()), regions.each_ref(), EPOCH, BOOT).map(|_| ());
+    assert!(second.unwrap_err().to_string().contains("another run keeps its write map"));
     map.void();
-    assert!(compare(&regions, EPOCH, BOOT).contains("could not keep"));
     drop(map);
+    assert!(compare(&regions, EPOCH, BOOT).contains("could not keep"));
     std::fs::write(dir.path().join("map"), [0x55; 8192]).unwrap();
     assert!(compare(&regions, EPOCH, BOOT).contains("damaged"));
     // One that a run has closed counts after a restart, and a data set that was taken back has all of it.
     drop(kept(dir.path(), &regions, 4096));
     for (epoch, boot) in [(EPOCH, BOOT + 1), (EPOCH - 2, BOOT)] {
         WriteMap::compare(file(dir.path()), regions.each_ref(), epoch, boot).unwrap();
+    }
+}
+
+#[test]
+fn a_page_that_was_half_written_at_a_kill_stays_torn_after_the_next_run() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let regions = regions();
+    let map = kept(dir.path(), &regions, 4096);
+    let place = 3 * MIB + (64 << 10);
+    // A page of four granules: of the first write all has arrived, of the second a part, of the third nothing.
+    for (slot, arrived) in [4, 2, 0].into_iter().enumerate() {
+        let at = place + slot as u64 * (16 << 10);
+        let tracked = map.track(&regions[0], 16 << 10, (1, 4)).unwrap();
+        tracked.queued(0, 0, at, sequence(1));
+        tracked.completed(0, true);
+        tracked.queued(slot, 0, at, sequence(9));
+        let held =
+            |_, granule: u64, _| Some(vec![sequence(if granule < at + arrived * 4096 { 9 } else { 1 })]);
+        map.settle(&regions[0], Some(&held)).unwrap();
+        let is = |granule: u64| map.table(&regions[0]).unwrap().expected(0, at + granule * 4096).0;
+        let wanted = Expected::Exact(sequence(if arrived > 0 { 9 } else { 1 }));
+        assert_eq!([0, 1, 2, 3].map(is), [wanted; 4], "{arrived} of 4");
+    }
+    // Of two that overlapped, one of which was acknowledged, parts may be mixed.
+    let tracked = map.track(&regions[0], 16 << 10, (1, 2)).unwrap();
+    let at = place + (64 << 10);
+    for (slot, low) in [(0, 9), (1, 12)] {
+        tracked.queued(slot, 0, at, sequence(low));
+    }
+    tracked.completed(1, true);
+    let held = |_, granule: u64, _| Some(vec![sequence(if granule < at + 8192 { 12 } else { 9 })]);
+    map.settle(&regions[0], Some(&held)).unwrap();
+    let is = |granule: u64| map.table(&regions[0]).unwrap().expected(0, at + granule * 4096).0;
+    let (mixed, arrived) = (Expected::Floor(sequence(9)), Expected::Exact(sequence(9)));
+    assert_eq!([0, 1, 2, 3].map(is), [mixed, mixed, arrived, arrived]);
+    // What can't be read may hold anything.
+    let tracked = map.track(&regions[0], 4096, (1, 1)).unwrap();
+    tracked.queued(0, 0, place, sequence(20));
+    map.settle(&regions[0], Some(&|_, _, _| None)).unwrap();
+    assert_eq!(map.table(&regions[0]).unwrap().expected(0, place).0, Expected::Unsure);
+}
+
+#[test]
+fn a_bit_that_flips_anywhere_in_a_map_is_noticed_or_says_less() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let regions = [region(Region::DATA, 1, 1), region(Region::WAL, 1, 1)];
+    let map = kept(dir.path(), &regions, 64 << 10);
+    let tracked = map.track(&regions[0], 64 << 10, (1, 1)).unwrap();
+    for page in 0..16 {
+        tracked.queued(0, 0, 3 * MIB + (page << 16), sequence(page + 1));
+        tracked.completed(0, true);
+    }
+    drop((map, tracked));
+    let path = dir.path().join("map");
+    let sound = std::fs::read(&path).unwrap();
+    let used = sound.iter().rposition(|byte| *byte != 0).unwrap();
+    let mut noticed = 0;
+    for bit in 0..(used + 1) * 8 {
+        let mut flipped = sound.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        if flipped[bit / 8 / 8 * 8..][..8] == [0; 8] || sound[bit / 8 / 8 * 8..][..8] == [0; 8] {
+            // Nothing was there, or nothing is.
+            continue;
+        }
+        std::fs::write(&path, &flipped).unwrap();
+        let Ok(map) = WriteMap::compare(file(dir.path()), regions.each_ref(), EPOCH, BOOT) else {
+            noticed += 1;
+            continue;
+        };
+        let table = map.table(&regions[0]).unwrap();
+        let pages = (0..16).map(|page| (page, table.expected(0, 3 * MIB + (page << 16)).0));
+        let others: Vec<_> =
+            pages.filter(|(page, held)| *held != Expected::Exact(sequence(page + 1))).collect();
+        assert!(others.iter().all(|(_, held)| *held == Expected::Damaged), "bit {bit}: {others:?}");
+        noticed += usize::from(!others.is_empty());
+    }
+    assert!(noticed > 16 * 64, "{noticed}");
+    // A block of it that is another's.
+    let mut moved = sound.clone();
+    moved.copy_within(4096 + 8..4096 + 64, 4096);
+    std::fs::write(&path, &moved).unwrap();
+    let map = WriteMap::compare(file(dir.path()), regions.each_ref(), EPOCH, BOOT).unwrap();
+    assert_eq!(map.table(&regions[0]).unwrap().expected(0, 3 * MIB).0, Expected::Damaged);
+    drop(map);
+    // One that was cut says nothing, and the next run begins another.
+    for length in [0, 100, 4096, 4100] {
+        std::fs::write(&path, &sound[..length]).unwrap();
+        WriteMap::compare(file(dir.path()), regions.each_ref(), EPOCH, BOOT).unwrap_err();
+        drop(kept(dir.path(), &regions, 4096));
+        WriteMap::compare(file(dir.path()), regions.each_ref(), EPOCH, BOOT).unwrap();
     }
 }
 
@@ -178,7 +286,7 @@ fn too_many_granules_are_sampled_evenly_and_a_page_is_in_the_sample_or_not() {
     assert_eq!(Layout::decode(layout.encode()), Some(layout));
     let file = file(dir.path());
     file.set_len(2 * PAGE_BYTES).unwrap();
-    let table = Table::of(&file, layout, &region).unwrap();
+    let table = Table::of(&Store { file, read_only: false }, layout, &region).unwrap();
     assert!((table.share() - 1.0 / 16.0).abs() < 1e-9);
     let mut drawn = [0; 16];
     for extent in 0..3 {

@@ -55,6 +55,8 @@ impl Tracked {
         if words.is_empty() {
             return;
         }
+        // Often in no cache: on its way until the write completes.
+        self.table.fetch(words.start);
         let (first, low) = (words.start as u64, sequence & LOW);
         self.change(self.cell(first), |old| {
             let joined = (old & !LOW) + ONE;
@@ -113,6 +115,7 @@ impl Tracked {
 }
 
 /// The first word that a write is for, and how many.
+#[inline]
 pub(super) fn unpacked(place: u64) -> (usize, usize) {
-    ((place & ((1 << COUNT_SHIFT) - 1)) as usize, 1 << (place >> COUNT_SHIFT))
+    ((place & ((1 << COUNT_SHIFT) - 1)) as usize, 1 << (place >> COUNT_SHIFT & 31))
 }

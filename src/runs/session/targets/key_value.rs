@@ -9,7 +9,7 @@ use super::layout::{Layout, emulated};
 use crate::error::{Error, Result, describe_errno};
 use crate::host::{TargetFacts, Trusting, make_own_folder};
 use crate::load::kv::Store;
-use crate::load::kv::dataset::Place;
+use crate::load::kv::dataset::DatabaseFolder;
 use crate::load::volume::{self, Extent, Progress, Region};
 use crate::meter::engine::EngineFigures;
 use crate::printable::Shown as _;
@@ -54,7 +54,7 @@ impl FoundPairs {
     pub fn look(dir: PathBuf, kv: Kv, anew: bool) -> Result<Self> {
         // Both refuse before anything is made.
         volume::files::refuse_foreign_lock(&dir)?;
-        Place::new(&dir).marker()?;
+        DatabaseFolder::new(&dir).marker()?;
         make_own_folder(&dir, Trusting::Root)?;
         let facts = volume::examine_folder(&dir)?;
         let bytes_to_load = Store::bytes_to_begin(&dir, &kv, anew)?;
@@ -70,7 +70,7 @@ impl FoundPairs {
         notes.insert(0, format!("RocksDB in {}: {}", dir.shown(), in_words(&data)));
         notes.extend(emulated(facts.emulated.as_ref()));
         // What else lies in the folder is none of the data set's.
-        let path = Place::new(&dir).database();
+        let path = DatabaseFolder::new(&dir).database();
         let extent = Extent { path: path.clone(), identity: None, member: 0, offset_bytes: 0 };
         let region = Region {
             id: Region::DATA,

@@ -9,8 +9,8 @@ use crate::class::Class;
 use crate::meter::spread::Spread;
 use crate::meter::window::CyclesSource;
 use crate::runs::paper::{
-    self, Beside, Changes, Claim, Experiment, Figure, Judged, Published, Row, RowResult, Run, Says, Series,
-    Setup, Shape,
+    self, Beside, Changes, Claim, Experiment, ExperimentRow, Figure, Judged, Published, RowResult, Run, Says,
+    Series, Setup, Shape,
 };
 use crate::runs::record::Recording;
 use crate::runs::sweep::is_unmet;
@@ -207,7 +207,7 @@ fn figures_of(row: &RowResult, figures: impl Iterator<Item = Figure>) -> Figures
 }
 
 impl RowShown {
-    fn of(row: &Row, experiment: &Experiment, rows: &[RowResult], beside: &[Beside]) -> Self {
+    fn of(row: &ExperimentRow, experiment: &Experiment, rows: &[RowResult], beside: &[Beside]) -> Self {
         let wanted = || {
             let more = row.published.iter().map(|published| published.figure);
             experiment.columns.iter().copied().chain(more)

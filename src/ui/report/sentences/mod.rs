@@ -4,7 +4,7 @@ mod run;
 
 pub use run::{amplification, steadiness, variability};
 
-use crate::meter::window::{ClassFigures, CpuFigures, CyclesSource, EngineFigures, Polls};
+use crate::meter::window::{ClassFigures, CpuFigures, CyclesSource, EngineFigures, OthersIo, Polls};
 use crate::settings::Run;
 use crate::units::{approx_size, three_digits};
 
@@ -71,6 +71,19 @@ pub fn others(cpu: &CpuFigures) -> Option<String> {
     let unattributed = cpu.unattributed_cores.filter(|cores| *cores > 0.0);
     let unattributed = unattributed.map(|cores| format!(" ({} unattributed)", three_digits(cores)));
     Some(format!("{} cores{}", three_digits(cpu.others_cores?), unattributed.unwrap_or_default()))
+}
+
+/// What others did on a drive over that time, in words: `nvme0n1: others read 1.20 MB/s and wrote 35.0 MB/s, at least`.
+pub fn others_io(of: &OthersIo, seconds: f64) -> String {
+    let [read, written] =
+        of.rates(seconds).map(|rate| rate.map(|rate| format!("{} MB/s", three_digits(rate))));
+    let unknown = || "an unknown amount".to_owned();
+    format!(
+        "{}: others read {} and wrote {}, at least",
+        of.drive,
+        read.unwrap_or_else(unknown),
+        written.unwrap_or_else(unknown)
+    )
 }
 
 /// `≈ ` before a figure that is based on an estimate.

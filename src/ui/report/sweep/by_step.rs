@@ -219,7 +219,7 @@ fn flags(recordings: &[&Recording]) -> Vec<FlagShown> {
             found.push(FlagShown {
                 class,
                 text: text.clone(),
-                why: note.map_or_else(String::new, |note| note.why.clone()),
+                why: summary.why(class, text).to_owned(),
                 forbids_verdict: note.is_some_and(|note| note.forbids_verdict),
                 runs: 1,
             });

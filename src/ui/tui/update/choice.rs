@@ -1,7 +1,7 @@
 //! Which knob, or line of the ledger, is chosen.
 
 use crate::settings::knobs::{Knob, StackLayer};
-use crate::ui::tui::knob_list::Row;
+use crate::ui::tui::knob_list::ListRow;
 use crate::ui::tui::state::{Focus, State};
 
 /// Moves the choice by that many knobs (or ledger lines).
@@ -12,7 +12,7 @@ pub fn step(state: &mut State, by: isize) {
         return;
     }
     let rows = &state.listing.rows;
-    let knobs: Vec<_> = (0..rows.len()).filter(|&i| matches!(rows[i], Row::Knob(_))).collect();
+    let knobs: Vec<_> = (0..rows.len()).filter(|&i| matches!(rows[i], ListRow::Knob(_))).collect();
     let Some(last) = knobs.len().checked_sub(1) else { return };
     let at = knobs.iter().position(|&i| i == state.chosen).unwrap_or(0);
     // A single step beyond the end leads into the layer above or below.
@@ -26,7 +26,7 @@ pub fn step(state: &mut State, by: isize) {
 
 /// Chooses a row if it is a knob.
 pub fn choose(state: &mut State, row: usize) {
-    if let Some(Row::Knob(_)) = state.listing.rows.get(row) {
+    if let Some(ListRow::Knob(_)) = state.listing.rows.get(row) {
         if state.chosen != row {
             state.passing = None;
         }
@@ -42,7 +42,7 @@ pub fn choose_layer(state: &mut State, layer: StackLayer, last: bool) {
     }
     (state.layer, state.passing, state.top) = (layer, None, 0);
     state.list_knobs();
-    let is_knob = |row: &Row| matches!(row, Row::Knob(_));
+    let is_knob = |row: &ListRow| matches!(row, ListRow::Knob(_));
     let rows = &state.listing.rows;
     let row = if last { rows.iter().rposition(is_knob) } else { rows.iter().position(is_knob) };
     choose(state, row.unwrap_or(0));
@@ -54,7 +54,7 @@ pub fn choose_knob(state: &mut State, knob: &'static Knob) {
         (state.layer, state.top) = (knob.layer(), 0);
     }
     // Listed even if it has no effect, as the chosen one is.
-    state.listing.rows = vec![Row::Knob(knob)];
+    state.listing.rows = vec![ListRow::Knob(knob)];
     state.chosen = 0;
     state.list_knobs();
 }

@@ -37,7 +37,10 @@ pub fn ask(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     };
     if [&from, &to].into_iter().any(|value| state.scope_of(knob, value) == Scope::Rebuild) {
-        state.say(format!("no duel of {}: each turn would build the storage anew", knob.path));
+        let (knob, [a, b]) = (&knob.path, &values);
+        state.say(format!(
+            "each turn would build the storage anew: `stacktune record … --duel {knob}={a},{b}`"
+        ));
         return Vec::new();
     }
     let figure = figure_of(&line.knob);

@@ -17,6 +17,8 @@ mod session;
 #[cfg(test)]
 mod tests;
 mod turn;
+#[cfg(test)]
+mod turn_plan_tests;
 
 #[cfg(test)]
 pub use choice::choose_knob;

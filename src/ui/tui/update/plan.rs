@@ -53,10 +53,19 @@ pub fn planned(state: &mut State, plan: Result<Arc<PlanShown>, String>) {
     }
     match plan {
         Ok(plan) => {
+            let live = plan.live;
+            if live {
+                // It is turned only once it is agreed to.
+                state.asked.retain(|path, _| plan.turns.iter().all(|(turned, ..)| turned != path));
+            }
             let mut asked = Agreement::new(plan);
             let busy = state.dialog.as_ref().is_some_and(|d| d.is_awaited() || !matches!(d, Dialog::Plan(_)));
             if busy && !asked.is_awaited() {
-                state.say("the plan is ready: p shows it");
+                state.say(if live {
+                    "that turn destroys data: turn it again to see its plan"
+                } else {
+                    "the plan is ready: p shows it"
+                });
                 return;
             }
             state.message = None;
@@ -98,7 +107,11 @@ pub fn pressed(
     asked.top = scrolled(asked.top, action, rows, last);
     look(&mut asked, state);
     if let Some(typed) = agreed {
-        state.say_until_running("building…");
+        if asked.plan.live {
+            state.say("turning…");
+        } else {
+            state.say_until_running("building…");
+        }
         return vec![Effect::Send(Command::Build { plan: asked.plan.number, typed })];
     }
     state.dialog = Some(Dialog::Plan(asked));
@@ -134,7 +147,9 @@ fn declined(state: &mut State, asked: &Agreement) -> Vec<Effect> {
         // An empty list allows nothing; the run then reports the consequence.
         return vec![Effect::Send(Command::Consent(Vec::new()))];
     }
-    state.say(if state.collected.is_empty() {
+    state.say(if asked.plan.live {
+        "cancelled: nothing is destroyed, and the load goes on as before"
+    } else if state.collected.is_empty() {
         "cancelled: nothing is built"
     } else {
         "cancelled: nothing is built, the collected changes are kept (Enter plans again, Esc discards them)"

@@ -6,7 +6,7 @@ use super::input::type_into;
 use crate::settings::knobs::{StackLayer, find};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::{self, Action};
-use crate::ui::tui::knob_list::Row;
+use crate::ui::tui::knob_list::ListRow;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Focus, State};
 
@@ -55,7 +55,7 @@ pub fn searched(
 fn choose_best(state: &mut State) {
     let words = state.search().unwrap_or_default().trim().to_lowercase();
     let row_of = |fits: &dyn Fn(&str) -> bool| {
-        let is = |row: &Row| matches!(row, Row::Knob(knob) if fits(&knob.path));
+        let is = |row: &ListRow| matches!(row, ListRow::Knob(knob) if fits(&knob.path));
         state.listing.rows.iter().position(is)
     };
     let best = row_of(&|path| path == words)

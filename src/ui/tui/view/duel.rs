@@ -4,7 +4,7 @@ use ratatui::style::Style;
 use ratatui::text::Line;
 
 use super::frame::span;
-use crate::runs::duel::Report;
+use crate::runs::duel::{PAIRS_MIN, Report};
 use crate::runs::session::message::DuelShown;
 use crate::ui::text::{bounds, fit, width};
 use crate::ui::tui::state::State;
@@ -12,12 +12,10 @@ use crate::units::{SECOND_NS, approx_span, three_digits};
 
 /// How far the scale may reach upwards, as fractions.
 const SCALES: [f64; 7] = [0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0];
-/// The fewest pairs that can decide.
-const PAIRS_MIN: f64 = 7.0;
 /// From this many pairs on, the time left is estimated from the evidence so far.
 const ESTIMATED_FROM: usize = 3;
 
-/// Its rows, for so many cells.
+/// Its rows, at a width of `cells`.
 pub fn rows(state: &State, shown: &DuelShown, cells: usize) -> Vec<Line<'static>> {
     let theme = &state.theme;
     let report = &shown.report;
@@ -65,7 +63,7 @@ fn estimate_s(shown: &DuelShown) -> Option<f64> {
     let row = shown.report.figures.first()?;
     let pairs = row.pairs as f64;
     let growth = row.evidence.ln() / pairs;
-    let needed = (row.threshold.ln() / growth).max(PAIRS_MIN);
+    let needed = (row.threshold.ln() / growth).max(PAIRS_MIN as f64);
     let is_known = row.pairs >= ESTIMATED_FROM && growth > 0.0;
     is_known.then(|| (needed - pairs).max(1.0) * shown.pair_ns as f64 / SECOND_NS as f64)
 }

@@ -9,7 +9,7 @@ use super::frame::{has_focus, panel, put, span};
 use crate::class::Class;
 use crate::settings::knobs::{Knob, Scope, Value};
 use crate::ui::text::{fit, fit_end, left, width};
-use crate::ui::tui::knob_list::Row;
+use crate::ui::tui::knob_list::ListRow;
 use crate::ui::tui::state::{Focus, State};
 
 /// The longest key: values begin behind it.
@@ -67,8 +67,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let shown = rows.iter().enumerate().skip(state.top);
     for (y, (at, row)) in (inner.y..inner.bottom()).zip(shown) {
         let line = match row {
-            Row::Heading(table) => heading(state, table),
-            Row::Knob(knob) => line(state, knob, at == state.chosen, usize::from(area.width)),
+            ListRow::Heading(table) => heading(state, table),
+            ListRow::Knob(knob) => line(state, knob, at == state.chosen, usize::from(area.width)),
         };
         put(buf, inner.x, y, inner.width, &line);
         if at == state.chosen {
@@ -163,7 +163,7 @@ fn line(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Line<
 /// What is at a position in the panel.
 pub fn hit(state: &State, area: Rect, at: Position) -> Option<Hit> {
     let row = state.top + usize::from(at.y.checked_sub(area.y + 1)?);
-    let Row::Knob(knob) = state.listing.rows.get(row)? else { return None };
+    let ListRow::Knob(knob) = state.listing.rows.get(row)? else { return None };
     if row != state.chosen {
         return Some(Hit::Other(row));
     }

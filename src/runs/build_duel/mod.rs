@@ -1,0 +1,319 @@
+//! A duel whose values need other storage: for each block it is built, or opened, anew.
+//!
+//! Each block is a session of its own, and leaves an ordinary recording in the duel's folder. What was built for it is
+//! taken down before the next is built, by its journal: where the process dies, `cleanup` takes down the one that stands,
+//! as after any run.
+
+mod cost;
+
+pub use cost::Cost;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Kind, Result};
+use crate::held_folder::HeldFolder;
+use crate::host::Facts;
+use crate::printable::Shown as _;
+use crate::runs::duel::{Begins, Course, PAIRS_MIN, Report, Spec, Step, report};
+use crate::runs::record::{PROFILE, Summary, make_folder, refuse_folder};
+use crate::runs::session::{
+    Attendant, Event, Options, PlanShown, Session, Sides, Wanted, destroy_of, headless, names_of, plan_shown,
+    refuse_stray_consent, refuse_unallowed, survives_less,
+};
+use crate::settings::Settings;
+use crate::settings::knobs::Conditions;
+use crate::settings::profile::check;
+use crate::units::{approx_size, approx_span, format_size};
+
+/// A block that does not come to its end by then has lost its pair.
+const BLOCK_MAX: Duration = Duration::from_hours(2);
+/// A value's name in the name of a block's folder is cut after so many characters.
+const NAME_MAX: usize = 24;
+
+/// Whether the folder is that of such a duel.
+pub fn is_duel_of_builds(dir: &Path) -> bool {
+    dir.join(report::FILE).is_file() && !dir.join(PROFILE).exists()
+}
+
+/// Who watches such a duel.
+pub trait Watcher: Attendant {
+    /// A block begins, in words.
+    fn block(&mut self, what: &str);
+    /// The block's run makes progress.
+    fn event(&mut self, event: &Event);
+    /// A block was measured, and its target is still open.
+    ///
+    /// # Errors
+    /// What is wrong with what was written; the pair then does not count.
+    fn recorded(&mut self, session: &Session) -> Result<()>;
+}
+
+/// How a duel ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself.
+    Over,
+    /// By a signal.
+    Interrupted,
+}
+
+/// A duel that was looked at, and may begin.
+#[derive(Debug)]
+pub struct BuildDuel {
+    settings: [Settings; 2],
+    course: Course,
+    /// What opening each value's target takes, as it was shown.
+    plans: [PlanShown; 2],
+    cost: Cost,
+    /// How long the last build of each value took.
+    took: [Option<Duration>; 2],
+}
+
+/// What a block is run with.
+pub struct Around<'a> {
+    /// How sessions are opened; what `destroy` names is all that is ever destroyed.
+    pub options: &'a Options,
+    /// The host as it is now.
+    pub facts: &'a dyn Fn() -> Arc<Facts>,
+    /// Signals so far.
+    pub interrupts: &'a dyn Fn() -> usize,
+}
+
+impl BuildDuel {
+    /// Looks at what the duel takes. Nothing is changed.
+    ///
+    /// # Errors
+    /// Why either value can't be run on this host; input where the fewest builds write more than `run.max_writes`.
+    pub fn new(spec: Spec, sides: Sides, facts: &Facts) -> Result<Self> {
+        let settings = sides.settings;
+        let names = spec.values.clone();
+        let plan = |side: usize| {
+            let problems = check(&settings[side], Conditions { facts, target: None });
+            let problem = problems.first().map(|problem| Error::input(problem.to_string()));
+            let plan = problem.map_or_else(|| plan_shown(&settings[side], facts), Err);
+            plan.map_err(|error| Error { what: format!("with {}: {}", names[side], error.what), ..error })
+        };
+        let plans = [plan(0)?, plan(1)?];
+        let mut course = Course::new(spec, Begins::Built);
+        for (side, _) in survives_less(&settings, facts).into_iter().enumerate().filter(|(_, less)| *less) {
+            course.survives_less(side);
+        }
+        let window = settings[0].run.window;
+        let cost = Cost::of(&plans, window * course.pair_windows() as u32);
+        if let (Some(limit), Some(bytes)) = (settings[0].run.max_writes_bytes, cost.writes_bytes)
+            && bytes > limit
+        {
+            let (builds, bytes) = (cost.builds, approx_size(bytes));
+            let what = format!(
+                "the fewest {builds} builds of this duel write {bytes}, but run.max_writes is {}",
+                format_size(limit)
+            );
+            return Err(
+                Error::input(what).hint("a smaller target, or a higher limit: --set run.max_writes=…")
+            );
+        }
+        Ok(Self { settings, course, plans, cost, took: [None; 2] })
+    }
+
+    /// What opening each value's target takes.
+    pub fn plans(&self) -> &[PlanShown; 2] {
+        &self.plans
+    }
+
+    /// What the whole costs.
+    pub fn cost(&self) -> &Cost {
+        &self.cost
+    }
+
+    /// What it came to; a duel that was ended early is unclear.
+    pub fn report(&self) -> Report {
+        self.course.report()
+    }
+
+    /// Fights it, with the blocks' recordings in a new folder; what it came to is [`Self::report`], whatever is returned.
+    ///
+    /// # Errors
+    /// Refused (3), before anything is done, where the operator did not allow what either value destroys; why nothing
+    /// more can be built, or a target could not be taken down.
+    pub fn fight(&mut self, out: &Path, around: &Around, watcher: &mut dyn Watcher) -> Result<Ended> {
+        self.refuse_unallowed(around.options, &(around.facts)())?;
+        refuse_folder(out)?;
+        make_folder(out)?;
+        let folder = HeldFolder::open(out)?;
+        for number in 1.. {
+            if self.course.is_over() {
+                break;
+            }
+            if (around.interrupts)() > 0 {
+                return Ok(Ended::Interrupted);
+            }
+            let value = self.course.begin_block();
+            if let Some(why) = self.over_limit(value, around.options) {
+                self.course.stop(why);
+                break;
+            }
+            watcher.block(&self.outlook(number, value));
+            let name = format!("{number:03}-{}", plain(&self.course.report().values[value]));
+            match self.block(value, &(&folder, &name), around, watcher) {
+                Ok(Some(Ended::Interrupted)) => return Ok(Ended::Interrupted),
+                Ok(_) => {}
+                Err(Lost::Block(error)) if error.kind == Kind::Interrupted => return Ok(Ended::Interrupted),
+                // What never could be built, or is refused now, would be next time too.
+                Err(Lost::Block(error)) if error.kind != Kind::Failed || self.took[value].is_none() => {
+                    return Err(error);
+                }
+                Err(Lost::Block(error)) => {
+                    watcher.notice(&format!("this pair does not count: {}", error.one_line()));
+                    self.course.lose_block(error.what);
+                }
+                Err(Lost::Host(error)) => return Err(error),
+            }
+        }
+        Ok(Ended::Over)
+    }
+
+    /// Both values' targets, before the first is touched.
+    fn refuse_unallowed(&self, options: &Options, facts: &Facts) -> Result<()> {
+        let names = self.settings.iter().flat_map(|of| names_of(&of.target, &of.wal, facts));
+        let names: Vec<_> = names.collect();
+        options.destroy.iter().try_for_each(|name| facts.find(name).map(drop))?;
+        refuse_stray_consent(&options.destroy, &names, facts)?;
+        self.settings.iter().try_for_each(|settings| refuse_unallowed(settings, options, facts))
+    }
+
+    /// Why the next build would write more than it may.
+    fn over_limit(&self, value: usize, options: &Options) -> Option<String> {
+        let limit = self.settings[value].run.max_writes_bytes?;
+        let written_bytes = options.written_bytes.load(Ordering::Relaxed);
+        let bytes = written_bytes.saturating_add(self.plans[value].writes_bytes.unwrap_or(0));
+        let (limit_text, written) = (format_size(limit), approx_size(written_bytes));
+        (bytes > limit).then(|| format!("run.max_writes is {limit_text}, of which {written} are written"))
+    }
+
+    /// What comes next, with the time that the fewest builds still take as far as the last ones show it.
+    fn outlook(&self, number: usize, value: usize) -> String {
+        let (report, pair) = (self.course.report(), self.course.pairs() + 1);
+        let text = format!("block {number}, of pair {pair}: {}", report.values[value]);
+        let left = (2 * PAIRS_MIN + 1).saturating_sub(number);
+        let known = self.took[0].zip(self.took[1]).filter(|_| left > 0);
+        known.map_or_else(
+            || text.clone(),
+            |(one, other)| {
+                let load = self.cost.load_time / (2 * PAIRS_MIN) as u32;
+                let s = ((one + other) / 2 + load).as_secs_f64() * left as f64;
+                format!("{text}; the fewest builds take about {} more (estimated)", approx_span(s))
+            },
+        )
+    }
+
+    /// Builds, measures a block, and takes down what was built. What makes half a pair invalid is an error: then the
+    /// course is as it was before the block.
+    fn block(
+        &mut self,
+        value: usize,
+        (folder, name): &(&HeldFolder, &str),
+        around: &Around,
+        watcher: &mut dyn Watcher,
+    ) -> std::result::Result<Option<Ended>, Lost> {
+        let (settings, facts) = (&self.settings[value], (around.facts)());
+        self.refuse_other(value, &facts).map_err(Lost::Block)?;
+        let options = Options {
+            destroy: destroy_of(&around.options.destroy, settings, &facts),
+            anew: true,
+            uncached: true,
+            ..around.options.clone()
+        };
+        let began = Instant::now();
+        let mut session = Session::open(settings.clone(), options, facts, watcher).map_err(Lost::Block)?;
+        let took = began.elapsed();
+        let mut course = self.course.clone();
+        let mut measured = false;
+        let mut watch = |_: &mut Session, event: &Event| {
+            watcher.event(event);
+            if let Event::Window(window, _) = event
+                && !measured
+            {
+                measured = course.window(window) != Step::Stay;
+            }
+            Ok(!measured)
+        };
+        let recorded = folder.empty_folder(name).and_then(|place| {
+            headless::record_watched(&mut session, place, BLOCK_MAX, around.interrupts, &mut watch)
+        });
+        if (around.interrupts)() > 1 {
+            // I/O that does not drain is no longer waited for; `stacktune cleanup` takes the stack down.
+            std::mem::forget(session);
+            return Ok(Some(Ended::Interrupted));
+        }
+        let valid = recorded.and_then(|summary| judged(&summary, measured)).and_then(|ended| {
+            if ended == Ended::Over {
+                watcher.recorded(&session)?;
+            }
+            Ok(ended)
+        });
+        let down = session.dismantle(false, &mut |advance| {
+            watcher.step(advance);
+            true
+        });
+        match (valid, down) {
+            (Err(error), Err(left)) => {
+                Err(Lost::Host(Error { what: format!("{}; and then {}", error.what, left.what), ..left }))
+            }
+            (Ok(_), Err(left)) => Err(Lost::Host(left)),
+            (Err(error), Ok(_)) => Err(Lost::Block(error)),
+            (Ok(ended), Ok(_)) => {
+                if ended == Ended::Over {
+                    self.course = course;
+                    self.took[value] = Some(took);
+                }
+                Ok(Some(ended))
+            }
+        }
+    }
+
+    /// Refuses to destroy what was not shown: the drives may be others by now.
+    fn refuse_other(&self, value: usize, facts: &Facts) -> Result<()> {
+        let plan = plan_shown(&self.settings[value], facts)?;
+        let key = |wanted: &Wanted| (wanted.typed.clone(), wanted.serial.clone(), wanted.size_bytes);
+        let shown: Vec<_> = self.plans[value].destroys.iter().map(key).collect();
+        match plan.destroys.iter().find(|wanted| !shown.contains(&key(wanted))) {
+            None => Ok(()),
+            Some(other) => {
+                let what = format!("{} would be destroyed now, and was not shown before", other.path.shown());
+                Err(Error::refused(what).hint("look at the drives, and begin the duel again"))
+            }
+        }
+    }
+}
+
+/// Why a block can't count.
+enum Lost {
+    /// For a reason of its own.
+    Block(Error),
+    /// As the host is not as it was, so that nothing more can be built.
+    Host(Error),
+}
+
+/// Whether the block was measured as it should be.
+fn judged(summary: &Summary, measured: bool) -> Result<Ended> {
+    if summary.interrupted {
+        return Ok(Ended::Interrupted);
+    }
+    if let Some(why) = summary.failure.clone().or_else(|| summary.errors_line()) {
+        return Err(Error::failed(why));
+    }
+    if !measured {
+        let span = approx_span(BLOCK_MAX.as_secs_f64());
+        return Err(Error::failed(format!("a block was not measured within {span}")));
+    }
+    Ok(Ended::Over)
+}
+
+/// A value as a part of a folder's name.
+fn plain(value: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+    value.chars().take(NAME_MAX).map(plain).collect()
+}

@@ -1,0 +1,47 @@
+//! How large a stack's files are: by the room that there will be, or, where layers by commands leave it, by the room
+//! that there is once they stand.
+
+use super::capacity;
+use super::spec::StackSpec;
+use crate::error::Result;
+use crate::settings::{Pairs, Stack};
+
+/// What the sizes of a stack's files follow from, beside the room below them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    pub(super) layers: Stack,
+    pairs: Option<Pairs>,
+}
+
+impl Fit {
+    /// Where layers by commands leave room that nobody knows before; none where it is known.
+    pub(super) fn of(spec: &StackSpec) -> Option<Self> {
+        let unknown = !spec.layers.by_commands.is_empty();
+        unknown.then(|| Self { layers: spec.layers.clone(), pairs: spec.pairs.clone() })
+    }
+
+    /// Usable bytes of a device of that many.
+    pub(super) fn room_bytes(&self, device_bytes: u64) -> u64 {
+        capacity::file_room_bytes(&self.layers, device_bytes)
+    }
+
+    /// Bytes of the data file and of the WAL file there.
+    ///
+    /// # Errors
+    /// Input if they, or the file system, do not fit.
+    pub(super) fn file_sizes(&self, device_bytes: u64) -> Result<(u64, u64)> {
+        capacity::refuse_fewer(self.layers.filesystem, device_bytes)?;
+        file_sizes(&self.layers, self.pairs.as_ref(), self.room_bytes(device_bytes))
+    }
+}
+
+/// Bytes of the data file and of the WAL file on a file system with that much room.
+///
+/// # Errors
+/// Input if they do not fit.
+pub(super) fn file_sizes(stack: &Stack, pairs: Option<&Pairs>, room_bytes: u64) -> Result<(u64, u64)> {
+    match pairs {
+        Some(pairs) => Ok((pairs.count_on(room_bytes) * (pairs.key_bytes + pairs.value_bytes), 0)),
+        None => capacity::file_sizes(stack, room_bytes),
+    }
+}

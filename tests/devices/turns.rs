@@ -1,0 +1,275 @@
+//! How often a turn that changes nothing is called a change, and one that changes something is found, by the ledger and by
+//! duels, on a loop device: a part of the soak.
+//!
+//! `TURNS=60/10/3` says how much: turns of equal settings, duels of equal settings, and of each kind of planted change.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stacktune::testing::host::Facts;
+use stacktune::testing::meter::window::LedgerLine;
+use stacktune::testing::runs::duel::{DuelRow, Figure, Report, Spec, Verdict};
+use stacktune::testing::runs::session::{Duel, Event, Options, Session};
+use stacktune::testing::settings::Settings;
+use stacktune::testing::settings::knobs::find;
+use tempfile::TempDir;
+
+use crate::adjust::Nobody;
+use crate::common::devices::Loops;
+use crate::common::program::Outcome;
+use crate::common::{LEFT_TO_SOAK, skip, this_test};
+
+const AMOUNTS: &str = "TURNS";
+const DEVICE: &str = "STACKTUNE_TEST_DEVICE";
+const WINDOW: Duration = Duration::from_millis(250);
+/// Windows from the end of one line to the next turn: of the ten before a turn, those that its line did not have.
+const BETWEEN: usize = 6;
+/// It restarts the classes like any other, and changes nothing that is measured.
+const EQUAL: (&str, [&str; 2]) = ("run.slow_log", ["59s", "60s"]);
+/// What is planted, and the figure that shows it: the scan's depth halved, and a tenth of its rate taken.
+const PLANTED: [(&str, [&str; 2], Figure); 2] =
+    [("scan.depth", ["4", "2"], Figure::Scan), ("scan.rate", ["20MB/s", "18MB/s"], Figure::Scan)];
+/// One in twenty may be called.
+const ALLOWED: f64 = 0.05;
+
+#[test]
+fn equal_settings_are_seldom_called_different_and_planted_changes_are_found() {
+    let name = "equal_settings_are_seldom_called_different_and_planted_changes_are_found";
+    let Ok(amounts) = std::env::var(AMOUNTS) else { return skip(name, LEFT_TO_SOAK) };
+    if let Ok(device) = std::env::var(DEVICE) {
+        return on_device(&device, &amounts);
+    }
+    let Some(loops) = Loops::alone(name) else { return };
+    let (home, device) = (TempDir::new().unwrap(), loops.blank(256));
+    let mut command = this_test(module_path!(), name);
+    command.env(DEVICE, &device.path).env("XDG_STATE_HOME", home.path());
+    let ran = Outcome::of(&command.output().unwrap());
+    println!("{}", ran.stdout);
+    assert_eq!(ran.status, Some(0), "{ran:?}");
+}
+
+/// In a process of its own, whose environment says where journals lie.
+fn on_device(device: &str, amounts: &str) {
+    let amounts: Vec<u64> = amounts.split('/').map(|amount| amount.parse().unwrap()).collect();
+    let [turns, duels, planted] = amounts[..] else { panic!("TURNS=60/10/3, not {amounts:?}") };
+    let mut run = Run::on(device);
+    let mut lines = Share::default();
+    for turn in 0..turns {
+        let line = run.turn(EQUAL.0, EQUAL.1[(turn % 2) as usize]);
+        lines.add(judged(&line), any_clear(&line));
+    }
+    let mut fought = Share::default();
+    for _ in 0..duels {
+        let report = run.duel(EQUAL.0, EQUAL.1, Figure::Total);
+        let clear = called(&report) || report.figures.iter().any(DuelRow::is_clear);
+        fought.add(report.verdict != Verdict::NotJudged, clear);
+    }
+    let mut remark = format!("equal turns called different: {lines}; equal duels: {fought}");
+    for (knob, [from, to], figure) in PLANTED {
+        let (mut by_ledger, mut by_duel) = (Share::default(), Share::default());
+        for _ in 0..planted {
+            run.turn(knob, from);
+            let line = run.turn(knob, to);
+            by_ledger.add(judged(&line), line.scan_mb_per_s.verdict.is_clear());
+            let report = run.duel(knob, [from, to], figure);
+            by_duel.add(report.verdict != Verdict::NotJudged, called(&report));
+        }
+        let of = |share: &Share| format!("{} of {}", share.called, share.judged);
+        let (by_duel, by_ledger) = (of(&by_duel), of(&by_ledger));
+        let found = format!("found by duels {by_duel}, by the ledger {by_ledger}");
+        let _ = write!(remark, "; {knob} {from} → {to} {found}");
+        run.turn(knob, if knob == "scan.rate" { "none" } else { from });
+    }
+    run.session.dismantle(false, &mut |_| true).unwrap();
+    println!("{remark}");
+    if let Some(remarks) = std::env::var_os("REMARKS") {
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(remarks).unwrap();
+        writeln!(file, "{remark}").unwrap();
+    }
+    for share in [&lines, &fought] {
+        assert!(share.interval().0 <= ALLOWED, "{remark}");
+    }
+}
+
+/// How many of those that were judged were called different.
+#[derive(Default)]
+struct Share {
+    called: u64,
+    judged: u64,
+    not_judged: u64,
+}
+
+impl Share {
+    fn add(&mut self, judged: bool, called: bool) {
+        if judged {
+            self.judged += 1;
+            self.called += u64::from(called);
+        } else {
+            self.not_judged += 1;
+        }
+    }
+
+    /// 95%, by Clopper and Pearson 1934.
+    fn interval(&self) -> (f64, f64) {
+        let (called, all) = (self.called, self.judged);
+        let low = if called == 0 { 0.0 } else { root(|p| 1.0 - at_most(called - 1, all, p), 0.025) };
+        let high = if called == all { 1.0 } else { root(|p| -at_most(called, all, p), -0.025) };
+        (low, high)
+    }
+}
+
+impl std::fmt::Display for Share {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let Self { called, judged, not_judged } = self;
+        let (low, high) = self.interval();
+        let share = *called as f64 / (*judged).max(1) as f64 * 100.0;
+        let bounds = format!("{:.1} to {:.1}% by Clopper-Pearson", low * 100.0, high * 100.0);
+        write!(f, "{called} of {judged}, {share:.1}% (95%: {bounds})")?;
+        if *not_judged > 0 { write!(f, ", {not_judged} not judged") } else { Ok(()) }
+    }
+}
+
+/// The chance of so many of `all` at most, each with chance `p`.
+fn at_most(called: u64, all: u64, p: f64) -> f64 {
+    let term = |k: u64| {
+        let ways: f64 = (0..k).map(|i| ((all - i) as f64 / (k - i) as f64).ln()).sum();
+        (ways + k as f64 * p.ln() + (all - k) as f64 * (1.0 - p).ln()).exp()
+    };
+    (0..=called).map(term).sum()
+}
+
+/// Where a function that rises from 0 to 1 takes a value.
+fn root(of: impl Fn(f64) -> f64, value: f64) -> f64 {
+    let (mut low, mut high) = (1e-12, 1.0 - 1e-12);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        *(if of(middle) < value { &mut low } else { &mut high }) = middle;
+    }
+    f64::midpoint(low, high)
+}
+
+#[test]
+fn the_interval_of_a_share_is_that_of_clopper_and_pearson() {
+    // As R's binom.test gives them.
+    for (called, judged, low, high) in
+        [(0, 10, 0.0, 0.308_497), (3, 60, 0.010_424, 0.139_250), (10, 10, 0.691_503, 1.0)]
+    {
+        let found = Share { called, judged, not_judged: 0 }.interval();
+        assert!((found.0 - low).abs() < 1e-4 && (found.1 - high).abs() < 1e-4, "{called}: {found:?}");
+    }
+}
+
+/// A run whose knobs are turned.
+struct Run {
+    session: Session,
+    settings: Settings,
+    lines: u64,
+    seed: u64,
+}
+
+impl Run {
+    fn on(device: &str) -> Self {
+        let mut settings = Settings::default();
+        settings.target.devices = vec![device.to_owned()];
+        settings.run.window = WINDOW;
+        let rates = [None, Some(2_000_000), Some(1_000_000), Some(1_000_000)];
+        for (class, rate) in settings.classes.iter_mut().zip(rates) {
+            (class.rate_bytes_per_s, class.depth) = (rate, 4);
+        }
+        settings.run.slow_log = Duration::from_mins(1);
+        let options = Options { destroy: vec![device.to_owned()], ..Options::default() };
+        let facts = Arc::new(Facts::read(Path::new("/")));
+        let mut session = Session::open(settings.clone(), options, facts, &mut Nobody).unwrap();
+        session.start().unwrap();
+        let mut run = Self { session, settings, lines: 0, seed: 1 };
+        run.wait(4 * BETWEEN);
+        run
+    }
+
+    /// Goes on until `watch` has seen enough.
+    fn watch(&mut self, mut watch: impl FnMut(&mut Session, &Event) -> bool) {
+        loop {
+            let left = self.session.next_ns().saturating_sub(self.session.now_ns());
+            let look = if self.session.is_settling() { 2_000_000 } else { 50_000_000 };
+            std::thread::sleep(Duration::from_nanos(left.min(look)));
+            self.session.tick().unwrap();
+            assert_eq!(self.session.failure(), None);
+            let events: Vec<Event> = self.session.events().collect();
+            for event in &events {
+                if let Event::Ledger(line) = event {
+                    self.lines = self.lines.max(line.number);
+                }
+                if !watch(&mut self.session, event) {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn wait(&mut self, mut windows: usize) {
+        self.watch(|_, event| {
+            windows -= usize::from(matches!(event, Event::Window(..)));
+            windows > 0
+        });
+    }
+
+    /// Turns a knob; returns the line once it is closed, and leaves some windows after it.
+    fn turn(&mut self, knob: &str, value: &str) -> LedgerLine {
+        let number = self.lines + 1;
+        let value = self.set(knob, value);
+        self.session.turn(knob, &value);
+        let mut closed = LedgerLine::default();
+        self.watch(|_, event| match event {
+            Event::Turned { outcome: Err(why), .. } => panic!("{knob}: {why}"),
+            Event::Ledger(line) if line.number == number && !line.open => {
+                closed = (**line).clone();
+                false
+            }
+            _ => true,
+        });
+        self.wait(BETWEEN);
+        closed
+    }
+
+    fn set(&mut self, knob: &str, value: &str) -> stacktune::testing::settings::knobs::Value {
+        let knob = find(knob).unwrap();
+        let value = knob.parse(value).unwrap();
+        knob.set(&mut self.settings, value.clone());
+        value
+    }
+
+    fn duel(&mut self, knob: &str, values: [&str; 2], figure: Figure) -> Report {
+        self.seed += 1;
+        let spec = Spec {
+            knob: knob.to_owned(),
+            values: values.map(str::to_owned),
+            figure,
+            margin: 0.05,
+            seed: self.seed,
+        };
+        let first = self.set(knob, values[0]);
+        self.session.turn(knob, &first);
+        let mut duel = Duel::new(spec, &self.settings).unwrap();
+        self.watch(|session, event| duel.watch(session, event).unwrap());
+        let now = self.set(knob, values[0]);
+        self.session.turn(knob, &now);
+        self.wait(4 * BETWEEN);
+        duel.report()
+    }
+}
+
+fn called(report: &Report) -> bool {
+    matches!(report.verdict, Verdict::First | Verdict::Second | Verdict::LessDurable)
+}
+
+/// Whether any figure of the line was judged.
+fn judged(line: &LedgerLine) -> bool {
+    line.changes().into_iter().any(|(_, change)| change.interval.is_some())
+}
+
+fn any_clear(line: &LedgerLine) -> bool {
+    line.changes().into_iter().any(|(_, change)| change.verdict.is_clear())
+}

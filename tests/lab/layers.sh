@@ -1,0 +1,157 @@
+#!/bin/bash
+# Layers by commands: LVM's stripes, and dm-crypt on them, with the commands of a profile.
+# shellcheck source=tests/lab/lib.sh
+. ./lib.sh
+
+modprobe -a dm_mod dm_crypt ext4 2>/dev/null
+
+# There is no udev here, which would make LVM's nodes.
+cat >/etc/lvm/lvmlocal.conf <<'CONF'
+activation {
+    udev_sync = 0
+    udev_rules = 0
+}
+devices {
+    obtain_device_list_from_udev = 0
+}
+CONF
+
+lvm='[[stack.layer]]
+name = "lvm"
+up = [
+    ["vgcreate", "--quiet", "--yes", "st{id}", "{devices}"],
+    ["lvcreate", "--quiet", "--yes", "--wipesignatures=n", "--zero=n", "--type=striped", "--stripes={count}",
+     "--stripesize=64k", "--extents=100%FREE", "--name=data", "st{id}"],
+]
+down = [
+    ["vgremove", "--quiet", "--yes", "--force", "st{id}"],
+    ["pvremove", "--quiet", "--yes", "{devices}"],
+]
+device = "/dev/mapper/st{id}-data"'
+crypt='[[stack.layer]]
+name = "crypt"
+up = ["cryptsetup", "open", "--type=plain", "--cipher=aes-xts-plain64", "--key-size=512", "--key-file=/dev/urandom",
+      "{device}", "crypt-{id}"]
+down = ["cryptsetup", "close", "crypt-{id}"]
+device = "/dev/mapper/crypt-{id}"'
+
+# Two drives, so that little is filled.
+two=$(drive 0),$(drive 1)
+mapfile -t destroy < <(consent 0 1)
+
+# Records a run on these layers.
+#   layered NAME LAYERS [MORE...]
+layered() {
+    local name=$1 layers=$2
+    shift 2
+    "$STACKTUNE" record "$(profile "$name" "$two" "$layers")" --for 1s --out "/share/$name-$RANDOM" --json \
+        "${small[@]}" --allow-commands "${destroy[@]}" "$@"
+}
+
+mapped() { dmsetup ls --noheadings 2>/dev/null | grep -v '^No devices' || true; }
+
+no_layer_left() {
+    local left
+    left=$(mapped)
+    [[ -z $left ]] || { echo "left: $left"; return 1; }
+    nothing_left
+}
+
+# They write each byte once.
+stripes_of_lvm_are_verified_and_leave_nothing() {
+    need vgcreate dmsetup
+    local out=/share/lvm-one
+    "$STACKTUNE" record "$(profile lvm "$two" "$lvm")" --for 3s --verify --out "$out" --json "${small[@]}" \
+        --set stack.filesystem=ext4 --allow-commands "${destroy[@]}" >/dev/null
+    no_layer_left
+    grep -q 'lowest first: .lvm' "$out/host.json"
+    # What reaches the drives is counted; where the kernel doesn't count a mapper's I/O, its share is not available.
+    awk '/"wa_a":/ { print; wa = $2 + 0 } /"raid":/ { print; raid = $2 ~ /null/ ? 1 : $2 + 0 }
+        END { exit !(wa > 0.98 && wa < 1.2 && raid > 0.98 && raid < 1.02) }' "$out/summary.json"
+}
+
+dm_crypt_on_lvm_and_on_md_is_verified_and_leaves_nothing() {
+    need vgcreate cryptsetup
+    layered crypt-lvm "$lvm"$'\n'"$crypt" --verify --set stack.filesystem=ext4 >/dev/null
+    no_layer_left
+    modprobe -a md_mod raid0 2>/dev/null || true
+    layered crypt-md "$crypt" --verify --set stack.raid=md0 --set stack.filesystem=xfs >/dev/null
+    no_layer_left
+    # Without a file system, on the device itself.
+    layered crypt-bare "$crypt" --verify --set stack.raid=md0 >/dev/null
+    no_layer_left
+}
+
+a_layer_on_a_drive_of_others_is_refused_and_taken_away() {
+    need dmsetup
+    local before linear
+    before=$(cksum "$(node 2)")
+    linear='[[stack.layer]]
+name = "linear"
+up = ["dmsetup", "create", "--noudevsync", "--noudevrules", "lin-{id}", "--table", "0 262144 linear '$(node 2)' 0"]
+down = ["dmsetup", "remove", "lin-{id}"]
+device = "/dev/mapper/lin-{id}"'
+    expect 3 "which is not this stack's" layered foreign "$linear" --set stack.filesystem=ext4
+    no_layer_left
+    # A line break in a word would be another line of whatever reads it.
+    linear='[[stack.layer]]
+name = "linear"
+up = ["dmsetup", "create", "--noudevsync", "--noudevrules", "lin-{id}", "--table", "0 262144 linear '$(node 0)' 0\n262144 2048 linear '$(node 2)' 0"]
+down = ["dmsetup", "remove", "lin-{id}"]
+device = "/dev/mapper/lin-{id}"'
+    expect 2 'line break' layered foreign "$linear" --set stack.filesystem=ext4
+    [[ $before == "$(cksum "$(node 2)")" ]]
+    no_layer_left
+}
+
+without_leave_no_command_runs() {
+    local file
+    file=$(profile denied "$two" "$lvm")
+    expect 2 'allow-commands' "$STACKTUNE" record "$file" --for 1s --out /share/denied "${destroy[@]}"
+    "$STACKTUNE" check "$file" | grep -q 'vgremove --quiet --yes --force'
+    no_layer_left
+}
+
+# Kills a run on LVM and dm-crypt once that succeeds, and cleans up.
+#   killed NAME COMMAND...
+killed() {
+    local name=$1 pid
+    shift
+    "$STACKTUNE" record "$(profile "$name" "$two" "$lvm"$'\n'"$crypt")" --for 5m --out "/share/$name" --json \
+        "${small[@]}" --set stack.filesystem=ext4 --allow-commands "${destroy[@]}" >/dev/null 2>&1 &
+    pid=$!
+    wait_for 120 "$@"
+    kill -9 "$pid"
+    wait "$pid" || true
+    "$STACKTUNE" cleanup
+    no_layer_left
+}
+
+begun() { grep -qs "\"command\":\"$1" /var/lib/stacktune/journal/*.jsonl; }
+
+killed_under_load_and_within_up_cleanup_leaves_nothing() {
+    need vgcreate cryptsetup
+    killed killed-load has_windows /share/killed-load/windows.jsonl 2
+    killed killed-vgcreate begun vgcreate
+    killed killed-lvcreate begun lvcreate
+    killed killed-crypt begun cryptsetup
+}
+
+a_kept_layer_is_reported_and_cleaned_up() {
+    need vgcreate
+    layered kept "$lvm" --set stack.filesystem=ext4 --keep >/dev/null
+    [[ -n $(mapped) ]]
+    "$STACKTUNE" status | grep -q 'layer .lvm. at /dev/mapper/st'
+    "$STACKTUNE" cleanup --all
+    no_layer_left
+}
+
+tests=(stripes_of_lvm_are_verified_and_leave_nothing)
+[[ -z ${SOAK:-} ]] || tests+=(
+    dm_crypt_on_lvm_and_on_md_is_verified_and_leaves_nothing
+    a_layer_on_a_drive_of_others_is_refused_and_taken_away
+    without_leave_no_command_runs
+    killed_under_load_and_within_up_cleanup_leaves_nothing
+    a_kept_layer_is_reported_and_cleaned_up
+)
+run_tests "${tests[@]}"
