@@ -34,6 +34,13 @@ fn outcome(mut command: Command) -> Outcome {
     Outcome::of(&command.output().unwrap())
 }
 
+/// One of these tests at a time: each looks for links that are left.
+fn turn() -> fs::File {
+    let lock = fs::File::create(std::env::temp_dir().join("stacktune-test-layers")).unwrap();
+    lock.lock().unwrap();
+    lock
+}
+
 /// The links of such layers.
 fn links() -> Vec<String> {
     let names = fs::read_dir("/dev").unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -51,6 +58,7 @@ fn a_layer_is_shown_allowed_built_verified_and_taken_away() {
     let Some(_loops) = Loops::take("a_layer_is_shown_allowed_built_verified_and_taken_away", 1) else {
         return;
     };
+    let _turn = turn();
     let home = Home::new();
     let profile = profile(&home, LINK);
     let shown = program(&home, &["check", &profile]).expect(0).stdout;
@@ -79,6 +87,7 @@ fn a_layer_is_shown_allowed_built_verified_and_taken_away() {
 #[test]
 fn a_layer_on_anothers_device_is_refused_and_taken_away() {
     let Some(loops) = Loops::take("a_layer_on_anothers_device_is_refused_and_taken_away", 2) else { return };
+    let _turn = turn();
     let theirs = loops.blank(64);
     let before = fs::read(&theirs.backing).unwrap();
     let home = Home::new();
@@ -103,6 +112,7 @@ fn a_layer_on_anothers_device_is_refused_and_taken_away() {
 fn killed_while_it_is_made_and_under_load_cleanup_takes_a_layer_away() {
     let name = "killed_while_it_is_made_and_under_load_cleanup_takes_a_layer_away";
     let Some(_loops) = Loops::take(name, 1) else { return };
+    let _turn = turn();
     let home = Home::new();
     let slow = profile(&home, &format!("{LINK}, [\"sleep\", \"3\"]"));
     let mut running = Running::start(&mut record(&home, &slow, "1m", &["--allow-commands"]));
@@ -128,6 +138,7 @@ fn killed_while_it_is_made_and_under_load_cleanup_takes_a_layer_away() {
 #[test]
 fn a_kept_layer_that_is_down_is_not_given_up_unasked() {
     let Some(_loops) = Loops::take("a_kept_layer_that_is_down_is_not_given_up_unasked", 1) else { return };
+    let _turn = turn();
     let home = Home::new();
     let profile = profile(&home, LINK);
     outcome(record(&home, &profile, "1s", &["--allow-commands", "--keep"])).expect(0);

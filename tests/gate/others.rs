@@ -27,8 +27,10 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
+/// The flag of others' processor time; other tests may write to the same disk meanwhile, which is another's.
 fn others<'a>(flags: impl IntoIterator<Item = &'a Value>) -> Option<&'a str> {
-    flags.into_iter().filter_map(Value::as_str).find(|flag| flag.starts_with("others "))
+    let is_of_cores = |flag: &&str| flag.starts_with("others ") && flag.ends_with(" cores");
+    flags.into_iter().filter_map(Value::as_str).find(is_of_cores)
 }
 
 #[test]
@@ -40,7 +42,6 @@ fn another_program_beside_the_load_is_flagged() {
     drop(burner);
     let summary = recorded.summary();
     let flag = others(summary["flags"].as_array().unwrap()).expect("flagged");
-    assert!(flag.ends_with(" cores"), "{flag}");
     let note = &summary["flag_notes"][flag];
     assert_eq!(note["forbids_verdict"], false, "it forbids that on cycles and cores alone");
 

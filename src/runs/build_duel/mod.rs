@@ -3,6 +3,8 @@
 //! Each block is a session of its own, and leaves an ordinary recording in the duel's folder. What was built for it is
 //! taken down before the next is built, by its journal: where the process dies, `cleanup` takes down the one that stands,
 //! as after any run.
+//!
+//! Enters: a knob, its two values and a run's settings. Leaves: a recording of each block, and what they say together.
 
 mod cost;
 
