@@ -1,5 +1,7 @@
 //! Which knobs are listed: those of the chosen layer, or those that a search finds.
 
+use std::sync::OnceLock;
+
 use super::layout;
 use super::state::State;
 use crate::settings::Settings;
@@ -56,60 +58,54 @@ impl State {
         self.scroll_to_chosen();
     }
 
-    /// The knobs of the layer; those without effect only if they are asked for, or chosen.
+    /// The knobs of the layer; those without effect only if they are asked for, chosen or collected.
     fn of_layer(&self, chosen: &Knob) -> Listing {
         let settings = self.settings_asked();
+        let of_layer: Vec<_> =
+            self.knobs(settings.as_ref()).filter(|knob| knob.layer() == self.layer).collect();
         let has_effect =
             |knob: &Knob| settings.as_ref().is_none_or(|settings| knob.inactive(settings).is_none());
-        let of_layer = || self.knobs(settings.as_ref()).filter(|knob| knob.layer() == self.layer);
         let stays = |knob: &Knob| {
-            self.show_inactive
-                || has_effect(knob)
-                || knob.path == chosen.path
-                || self.collected.contains_key(knob.path.as_str())
+            knob.path == chosen.path || self.collected.contains_key(knob.path.as_str()) || has_effect(knob)
         };
-        let tables: Vec<_> =
-            TABLES.into_iter().filter(|table| of_layer().any(|knob| table_of(knob) == *table)).collect();
-        let mut listing =
-            Listing { rows: Vec::new(), inactive: of_layer().filter(|knob| !has_effect(knob)).count() };
-        for table in &tables {
-            let mut knobs = of_layer().filter(|knob| table_of(knob) == *table && stays(knob)).peekable();
-            if tables.len() > 1 && knobs.peek().is_some() {
-                listing.rows.push(ListRow::Heading(table));
+        let inactive = of_layer.iter().filter(|knob| !has_effect(knob)).count();
+        let listed = of_layer.iter().filter(|knob| self.show_inactive || stays(knob));
+        let headed = of_layer.iter().any(|knob| table_of(knob) != table_of(of_layer[0]));
+        let mut rows = Vec::new();
+        let mut last = "";
+        for knob in listed {
+            if headed && table_of(knob) != last {
+                last = table_of(knob);
+                rows.push(ListRow::Heading(last));
             }
-            listing.rows.extend(knobs.map(ListRow::Knob));
+            rows.push(ListRow::Knob(knob));
         }
-        listing
+        Listing { rows, inactive }
     }
 
     /// The knobs of any layer that have all these words in name, help or values.
     fn found(&self, words: &str) -> Listing {
         let settings = self.settings_asked();
-        let has = |knob: &Knob| {
+        let has = |knob: &&Knob| {
             let text = text_of(knob);
             words.split_whitespace().all(|word| text.contains(word))
         };
+        let found: Vec<_> = self.knobs(settings.as_ref()).filter(has).collect();
         let mut rows = Vec::new();
         for layer in StackLayer::ALL {
-            let mut knobs =
-                self.knobs(settings.as_ref()).filter(|knob| knob.layer() == layer && has(knob)).peekable();
+            let mut knobs = found.iter().filter(|knob| knob.layer() == layer).peekable();
             rows.extend(knobs.peek().is_some().then_some(ListRow::Heading(layer.name())));
-            rows.extend(knobs.map(ListRow::Knob));
+            rows.extend(knobs.map(|knob| ListRow::Knob(knob)));
         }
         Listing { rows, inactive: 0 }
     }
 
     /// The knobs that the load's engine has, in the order of the tables.
     fn knobs(&self, settings: Option<&Settings>) -> impl Iterator<Item = &'static Knob> {
-        let fallback = Settings::default();
-        let settings = settings.cloned().unwrap_or(fallback);
+        let settings = settings.cloned().unwrap_or_default();
         let listed = self.listed;
-        let of_table =
-            move |table: &'static str| knobs::all().iter().filter(move |knob| table_of(knob) == table);
-        TABLES
-            .into_iter()
-            .flat_map(of_table)
-            .filter(move |knob| listed(knob) && !knob.is_of_another_engine(&settings))
+        let all = by_table().iter().copied();
+        all.filter(move |knob| listed(knob) && !knob.is_of_another_engine(&settings))
     }
 
     /// Scrolls the list of knobs to the chosen row.
@@ -123,6 +119,15 @@ impl State {
         self.top = self.top.min(first).max((self.chosen + 1).saturating_sub(height));
         self.top = self.top.min(rows.len().saturating_sub(height));
     }
+}
+
+/// All knobs in the order of their tables.
+fn by_table() -> &'static [&'static Knob] {
+    static ALL: OnceLock<Vec<&'static Knob>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let of_table = |table| knobs::all().iter().filter(move |knob| table_of(knob) == table);
+        TABLES.into_iter().flat_map(of_table).collect()
+    })
 }
 
 fn table_of(knob: &Knob) -> &'static str {

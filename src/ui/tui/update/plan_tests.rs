@@ -470,6 +470,7 @@ fn drives_are_handed_over_and_back_by_plans() {
         key(state, KeyCode::Enter)
     };
     let mut state = on_a_drive();
+    choose(&mut state, "io.interface");
     assert_eq!(type_in(&mut state, "vfio"), [], "nothing is turned");
     assert_eq!(letter(&mut state, 'p'), plan_of(std::slice::from_ref(&vfio)));
     // Another live value needs no rebuild.
@@ -481,6 +482,7 @@ fn drives_are_handed_over_and_back_by_plans() {
     assert!(state.collected.is_empty());
     // On files there is no drive to hand over.
     let mut files = running(80, 24);
+    choose(&mut files, "io.interface");
     letter(&mut files, 'e');
     erase_all(&mut files);
     typed(&mut files, "vfio");

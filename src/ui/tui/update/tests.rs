@@ -57,9 +57,9 @@ fn arrows_choose_knobs_and_turn_them_by_a_step() {
     assert_eq!(state.knob().path, "io.page_size", "in the layer above");
     assert_eq!(key(&mut state, KeyCode::Right), turn("io.page_size", Value::Size(Some(32 << 10))));
     letter(&mut state, 'k');
-    assert_eq!(state.knob().path, "io.buffering");
+    assert_eq!(state.knob().path, "io.interface");
     key(&mut state, KeyCode::End);
-    assert_eq!(state.knob().path, "sim.seed");
+    assert_eq!(state.knob().path, "io.completion", "the layer's last");
 }
 
 #[test]
@@ -88,6 +88,7 @@ fn unavailable_values_are_shown_skipped_and_never_sent() {
     assert_eq!(state.passing, None);
 
     let mut state = running(80, 24);
+    choose(&mut state, "io.interface");
     assert_eq!(letter(&mut state, 'h'), []);
     assert_eq!(letter(&mut state, 'l'), [], "back at the value in force: nothing to turn");
     assert_eq!(state.passing, None);
@@ -276,15 +277,15 @@ fn undo_view_focus_and_figures() {
     let mut state = turned(80, 24);
     assert_eq!(letter(&mut state, 'u'), [Effect::Send(Command::Undo)]);
     letter(&mut state, 'v');
-    assert_eq!(state.view, View::System);
+    assert_eq!(state.view, View::Charts);
     key(&mut state, KeyCode::Tab);
-    assert_eq!((state.focus, state.view), (Focus::Ledger, View::Ledger));
+    assert_eq!((state.focus, state.view), (Focus::Ledger, View::Charts), "it is always in sight");
     key(&mut state, KeyCode::Down);
     assert_eq!(state.ledger_chosen, 1);
     key(&mut state, KeyCode::End);
     assert_eq!(state.ledger_chosen, 3);
     letter(&mut state, 'v');
-    assert_eq!((state.focus, state.view), (Focus::Knobs, View::Notes), "the ledger is out of sight");
+    assert_eq!((state.focus, state.view), (Focus::Ledger, View::System));
     letter(&mut state, 'c');
     letter(&mut state, 't');
     assert!(state.cumulative && state.response);
@@ -365,8 +366,11 @@ fn the_mouse_chooses_turns_and_scrolls() {
     let mut state = turned(160, 50);
     let areas = layout::areas(state.screen, state.view).unwrap();
     let click = MouseEventKind::Down(MouseButton::Left);
-    // Rows: heading, interface, buffering, page_size.
-    let y = areas.knobs.y + 4;
+    // The second layer, of which each has two rows.
+    assert_eq!(mouse(&mut state, click, areas.stack.x + 3, areas.stack.y + 3), []);
+    assert_eq!(state.layer, crate::settings::knobs::StackLayer::Interface);
+    // Rows: interface, page_size.
+    let y = areas.knobs.y + 2;
     assert_eq!(mouse(&mut state, click, areas.knobs.x + 3, y), []);
     assert_eq!(state.knob().path, "io.page_size");
     let at = |hit_wanted: Hit, state: &State| {
@@ -387,7 +391,7 @@ fn the_mouse_chooses_turns_and_scrolls() {
 
 #[test]
 fn before_anything_is_known_keys_do_no_harm() {
-    for c in " mursftcv1234R".chars() {
+    for c in " mursftcv1234Rzi[]Z0".chars() {
         let mut state = fixture::empty(80, 24);
         let effects = letter(&mut state, c);
         assert_eq!(effects, [], "{c}");
