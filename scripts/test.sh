@@ -23,8 +23,8 @@ PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
 
 # Most tests wait for time, the disk and programs more than they compute.
 readonly AT_ONCE=4
-# Those on loop devices that hold a rate or a latency against another program's, and need the processors.
-readonly MEASURES='^(fio|attest)::'
+# Those on loop devices that hold rates against another program's, and need the processors and a quiet disk.
+readonly MEASURES='^fio::\|^attest::\|^others_io::'
 export RUST_TEST_THREADS=$AT_ONCE
 
 scripts/setup.sh test

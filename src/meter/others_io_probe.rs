@@ -15,7 +15,8 @@
 //!
 //! The load's I/O is counted when it is submitted, and by the block layer when it ends; with the page cache, long after.
 //! The excess falls behind by what is under way, so only its rise above its maximum counts: others' I/O may show later
-//! by that much, and never counts what is ours.
+//! by that much. What is ours is not counted, with one exception: a journal's writes, while other programs have written
+//! elsewhere what has not reached a drive yet.
 //!
 //! A **loop device counts as a drive**, as for write amplification: what happens on the drive below its file is left out.
 //! What passes the block layer by (commands to `NVMe` drives from `io_uring`, drives in userspace) makes it unknown.

@@ -46,13 +46,10 @@ fn others(recorded: &Recorded) -> (f64, f64, Option<String>) {
 }
 
 fn files(home: &Home, name: &str, at: &Path, more: &str) -> String {
-    let (dir, load) = (at.join("load"), crate::common::recorded::LOAD);
+    let (dir, load) = (at.join("load").display().to_string(), crate::common::recorded::LOAD);
     home.profile(
         name,
-        &format!(
-            "[target]\nfiles = {{ dir = \"{}\", count = 2, size = \"32MiB\" }}\n{load}{more}",
-            dir.display()
-        ),
+        &format!("[target]\nfiles = {{ dir = \"{dir}\", count = 2, size = \"32MiB\" }}\n{load}{more}"),
     )
 }
 
@@ -85,13 +82,15 @@ fn a_reader_and_a_writer_beside_files_are_flagged_and_the_load_alone_is_not() {
     run("dd", &["if=/dev/zero", &format!("of={other}"), "bs=1M", "count=8", "conv=fsync", "status=none"]);
     is_quiet(&home.record(&profile, "alone", &["--warmup", "1s", "--for", "3s"]), "the load alone");
 
-    for (name, beside) in [("read", Dd::reads(other)), ("written", Dd::writes(other))] {
+    for (name, begin) in [("read", Dd::reads as fn(&str) -> Dd), ("written", Dd::writes)] {
+        let beside = begin(other);
         let recorded = home.record(&profile, name, &["--warmup", "1s", "--for", "3s"]);
         drop(beside);
         recorded.ran.ended(0, &[]);
         let (read, written, flag) = others(&recorded);
         let (most, least) = if name == "read" { (read, written) } else { (written, read) };
-        assert!(most > 2.0 && least < 1.0, "{name}: read {read}, written {written}");
+        // While programs beside the test write elsewhere, some of the journal's writes may be taken for theirs.
+        assert!(most > 2.0 && least < most / 4.0, "{name}: read {read}, written {written}");
         let flag = flag.unwrap_or_else(|| panic!("{name}: not flagged"));
         assert!(flag.starts_with(&format!("others on {}: ", device.name())), "{flag}");
         assert_eq!(recorded.summary()["flag_notes"][&flag]["forbids_verdict"], true);
@@ -125,7 +124,15 @@ struct Unmount<'a>(&'a tempfile::TempDir);
 
 impl Drop for Unmount<'_> {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).status();
+        // Whoever looked into it a moment ago may still hold it.
+        let unmount =
+            || Command::new("umount").arg(self.0.path()).status().is_ok_and(|status| status.success());
+        let _ = (0..50).any(|_| {
+            unmount() || {
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                false
+            }
+        });
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::meter::window::{Flag, Window};
 use crate::runs::paper::{self, Beside, Figure, RowResult, Ruling, Run};
+use crate::runs::pitfalls::Circumstances;
 use crate::runs::record::fixture::{self, Like};
 use crate::runs::record::{Header, Outcome, Recording, Writer};
 use crate::settings::profile::Sweep;
@@ -23,7 +24,8 @@ fn recorded(dir: &Path, header: &Header, windows: &[Window]) -> Recording {
 }
 
 fn header() -> Header {
-    Header { profile_toml: TOML.into(), ..fixture::header() }
+    let circumstances = Circumstances { cached: true, ..Circumstances::default() };
+    Header { profile_toml: TOML.into(), circumstances, ..fixture::header() }
 }
 
 /// A row; its repeats have these numbers of scan I/Os per window.
