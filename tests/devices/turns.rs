@@ -132,7 +132,7 @@ impl std::fmt::Display for Share {
     }
 }
 
-/// The chance of so many of `all` at most, each with chance `p`.
+/// The chance that at most this many of `all` occur, each with chance `p`.
 fn at_most(called: u64, all: u64, p: f64) -> f64 {
     let term = |k: u64| {
         let ways: f64 = (0..k).map(|i| ((all - i) as f64 / (k - i) as f64).ln()).sum();

@@ -32,7 +32,7 @@ use crate::units::{approx_size, approx_span, format_size};
 
 /// A block that does not come to its end by then has lost its pair.
 const BLOCK_MAX: Duration = Duration::from_hours(2);
-/// A value's name in the name of a block's folder is cut after so many characters.
+/// A value's name in the name of a block's folder is cut to this many characters.
 const NAME_MAX: usize = 24;
 
 /// Whether the folder is that of such a duel.
