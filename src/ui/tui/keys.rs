@@ -160,7 +160,7 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Char(',')], ", ⇧←", Action::Earlier, "window before", "", "Read an earlier window: the cursor moves left, and the classes' figures are that window's."),
     bind(Main, &[Char('.')], ". ⇧→", Action::Later, "window after", "", "Read a later window; after the last one, the figures are live again."),
     bind(Main, &[Char('0')], "0", Action::Now, "live figures", "", "Leave the past: the figures are live again."),
-    bind(Main, &[], "Ctrl-Z", Action::Suspend, "suspend", "", "Suspend the screen as a shell does (`fg` continues it); the load goes on."),
+    bind(Main, &[], "Ctrl-Z", Action::Suspend, "suspend", "", "Pause the load and return to the shell; `fg` continues both."),
     bind(Main, &[], "", Action::Theme(ThemeName::Dark), "theme dark", "", "Colours for a dark background."),
     bind(Main, &[], "", Action::Theme(ThemeName::Light), "theme light", "", "Colours for a light background."),
     bind(Main, &[], "", Action::Theme(ThemeName::Sixteen), "theme 16", "", "The terminal's own sixteen colours."),

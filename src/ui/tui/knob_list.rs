@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::layout;
-use super::state::State;
+use super::state::{ListRow, Listing, State};
 use crate::settings::Settings;
 use crate::settings::knobs::{self, Kind, Knob, StackLayer};
 
@@ -24,24 +24,6 @@ const TABLES: [&str; 14] = [
     "queue",
     "sim",
 ];
-
-/// A row in the list of knobs.
-#[derive(Debug, Clone, Copy)]
-pub enum ListRow {
-    /// The name of a table, or of a layer.
-    Heading(&'static str),
-    /// A knob.
-    Knob(&'static Knob),
-}
-
-/// What is listed.
-#[derive(Debug, Clone, Default)]
-pub struct Listing {
-    /// The rows.
-    pub rows: Vec<ListRow>,
-    /// Knobs of the layer that are left out because they have no effect.
-    pub inactive: usize,
-}
 
 impl State {
     /// Lists the knobs anew; the chosen knob stays chosen if it is among them.

@@ -21,9 +21,11 @@ pub enum Msg {
     Resize(u16, u16),
     /// The run reported something.
     Session(Event),
-    /// A signal asks to suspend the screen.
-    SuspendAsked,
-    /// The screen goes on after it was suspended.
+    /// A signal asks to stop the program.
+    StopAsked,
+    /// The answer to [`Effect::Suspend`]: whether a shell would continue the program.
+    MayStop(bool),
+    /// The program goes on after it was stopped.
     Resumed,
     /// The session's thread is gone: no more events will come.
     SessionGone,
@@ -55,8 +57,10 @@ pub enum Effect {
         /// Whether to replace an existing profile.
         replace: bool,
     },
-    /// Suspend the screen, as a shell does.
+    /// Find out whether the program can be stopped, as Ctrl-Z does elsewhere.
     Suspend,
+    /// Give the terminal back and stop.
+    Stop,
     /// Leave the screen.
     Exit,
 }

@@ -11,6 +11,7 @@ pub mod consent;
 mod dialog;
 mod figures;
 mod heat;
+mod job_control;
 mod keys;
 mod knob_list;
 mod layout;

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{self, Event as Input, MouseEventKind};
+use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::{Handle, Signals};
 
@@ -19,7 +20,7 @@ use super::state::State;
 use super::terminal::{self, Screen};
 use super::theme::Theme;
 use super::update::update;
-use super::{clock, view};
+use super::{clock, job_control, view};
 use crate::error::{Error, Result, describe};
 use crate::runs::session::{Command, Event, raise_thread_priority};
 use crate::threads;
@@ -66,6 +67,9 @@ const DRAIN_MAX: Duration = Duration::from_secs(30);
 /// leave a stack behind.
 const TAKE_DOWN_MAX: Duration = Duration::from_mins(10);
 
+/// How long a signal to this process may be under way.
+const OWN_SIGNAL_MAX: Duration = Duration::from_secs(1);
+
 /// What wakes the loop.
 enum Wake {
     Msg(Msg),
@@ -109,7 +113,7 @@ fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>) -> Result
     // It ends with the session, which may outlive a second `q`, so it is not joined.
     forward(events, wake)?;
 
-    let mut ui = Ui { state: first_state(&options, &screen), commands, options, exit: false, suspend: false };
+    let mut ui = Ui { state: first_state(&options, &screen), commands, options, exit: false, stop: false };
     let left = ui.run_loop(&mut screen, &woken);
 
     drop(screen);
@@ -133,8 +137,8 @@ struct Ui {
     commands: Sender<Command>,
     options: Options,
     exit: bool,
-    /// The screen is to be suspended now.
-    suspend: bool,
+    /// The program is to be stopped now.
+    stop: bool,
 }
 
 impl Ui {
@@ -168,8 +172,8 @@ impl Ui {
                     return Left::HungUp;
                 }
                 Ok(Wake::Signal(SIGTSTP)) => {
-                    // Of another program, or of the shell; our own comes while we are stopped.
-                    self.take(Msg::SuspendAsked);
+                    self.take(Msg::StopAsked);
+                    changed = true;
                 }
                 Ok(Wake::Signal(SIGCONT)) => {
                     if screen.retake().is_err() {
@@ -183,14 +187,45 @@ impl Ui {
             if self.exit {
                 return Left::Done;
             }
-            if std::mem::take(&mut self.suspend) {
-                if screen.suspend().is_err() {
-                    return Left::HungUp;
+            if std::mem::take(&mut self.stop) {
+                if let Some(left) = self.stop(screen, woken) {
+                    return left;
                 }
-                self.take(Msg::Resumed);
                 changed = true;
             }
         }
+    }
+
+    /// Gives the terminal back, stops, and goes on when a shell continues it; returns why the loop ends if it does.
+    fn stop(&mut self, screen: &mut Screen, woken: &Receiver<Wake>) -> Option<Left> {
+        screen.lend();
+        // Whoever started this and waits for it (make, sudo) must stop, too, or the shell would never know.
+        if kill_current_process_group(Signal::TSTP).is_err() {
+            return Some(Left::HungUp);
+        }
+        // It comes to this process as well: were it still under way when it goes on, it would stop once more.
+        let until = Instant::now() + OWN_SIGNAL_MAX;
+        loop {
+            match woken.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Wake::Signal(SIGTSTP)) | Err(RecvTimeoutError::Timeout) => break,
+                Ok(Wake::Signal(SIGCONT)) => {}
+                Ok(Wake::Msg(msg)) => self.take(msg),
+                Ok(Wake::Signal(SIGHUP) | Wake::InputGone) | Err(RecvTimeoutError::Disconnected) => {
+                    return Some(Left::HungUp);
+                }
+                Ok(Wake::Signal(_)) => return Some(Left::Interrupted),
+            }
+        }
+        let stopped = kill_process(getpid(), Signal::STOP);
+        if stopped.is_err() || screen.retake().is_err() {
+            return Some(Left::HungUp);
+        }
+        if let Ok(size) = screen.terminal.size() {
+            self.take(Msg::Resize(size.width, size.height));
+        }
+        self.take(Msg::Resumed);
+        self.stop = false;
+        None
     }
 
     /// Takes a message and performs its effects; their results are messages again.
@@ -220,7 +255,8 @@ impl Ui {
                 let outcome = self.options.profiles.save(&settings, &name, replace);
                 return Some(Msg::Saved(name, outcome));
             }
-            Effect::Suspend => self.suspend = true,
+            Effect::Suspend => return Some(Msg::MayStop(!job_control::is_without_shell())),
+            Effect::Stop => self.stop = true,
             Effect::Exit => self.exit = true,
         }
         None

@@ -10,7 +10,6 @@ use super::dialog::Dialog;
 use super::figures::Figures;
 use super::heat::TailOf;
 use super::keys::Context;
-use super::knob_list::{ListRow, Listing};
 use super::layout::View;
 use super::theme::Theme;
 use crate::error::Error;
@@ -51,6 +50,24 @@ pub struct Message {
     pub wrong: bool,
     /// Whether it is about what goes on until the load runs.
     pub until_running: bool,
+}
+
+/// A row in the list of knobs.
+#[derive(Debug, Clone, Copy)]
+pub enum ListRow {
+    /// The name of a table, or of a layer.
+    Heading(&'static str),
+    /// A knob.
+    Knob(&'static Knob),
+}
+
+/// What is listed.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// The rows.
+    pub rows: Vec<ListRow>,
+    /// Knobs of the layer that are left out because they have no effect.
+    pub inactive: usize,
 }
 
 /// Everything that the screen shows.
@@ -108,8 +125,8 @@ pub struct State {
     pub tail_of: TailOf,
     /// Whether it shows the whole run.
     pub whole_run: bool,
-    /// Whether the screen is to be suspended once the load is paused, and whether it goes on after that.
-    pub suspending: Option<bool>,
+    /// The program stops as soon as the load is paused, or has stopped; the load goes on after that.
+    pub suspending: bool,
     /// Totals instead of the last window.
     pub cumulative: bool,
     /// Response instead of service times.
@@ -158,7 +175,7 @@ impl State {
             ledger_chosen: 0,
             tail_of: TailOf::All,
             whole_run: false,
-            suspending: None,
+            suspending: false,
             cumulative: false,
             response: false,
             dialog: None,

@@ -11,7 +11,6 @@ use crossterm::execute;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 
 use crate::error::{Error, Result, describe};
 use crate::threads;
@@ -52,19 +51,16 @@ impl Screen {
     /// Takes the terminal again after another program may have used it, and has everything drawn anew.
     pub fn retake(&mut self) -> std::io::Result<()> {
         TAKEN.store(true, Ordering::SeqCst);
+        // A shell may have set modes of its own meanwhile: crossterm believes that its are still in force.
+        disable_raw_mode()?;
         enable_raw_mode()?;
         execute!(stdout(), EnterAlternateScreen, EnableMouseCapture)?;
         self.terminal.clear()
     }
 
-    /// Gives the terminal back and stops the process, as Ctrl-Z does elsewhere; returns when it goes on.
-    pub fn suspend(&mut self) -> std::io::Result<()> {
+    /// Gives the terminal back for as long as the process is stopped.
+    pub fn lend(&mut self) {
         give_back();
-        // Whoever started this and waits for it (make, sudo) must stop, too, or the shell would never know. This
-        // process handles the signal, so it stops itself by another.
-        kill_current_process_group(Signal::TSTP)?;
-        kill_process(getpid(), Signal::STOP)?;
-        self.retake()
     }
 }
 

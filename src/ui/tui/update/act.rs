@@ -58,7 +58,7 @@ pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Earlier => past(state, -1),
         Action::Later => past(state, 1),
         Action::Now => state.frozen = None,
-        Action::Suspend => return suspend(state),
+        Action::Suspend => return vec![Effect::Suspend],
         Action::Theme(name) => state.theme = Theme::named(name),
         Action::Freeze => freeze(state),
         Action::Cumulative => state.cumulative = !state.cumulative,
@@ -141,15 +141,6 @@ fn past(state: &mut State, by: isize) {
         state.say("there is no earlier window");
     }
     state.frozen = Some(figures);
-}
-
-/// Suspends the screen as a shell does. A stopped process can't serve a load, so that is paused first.
-fn suspend(state: &mut State) -> Vec<Effect> {
-    if state.phase() == Phase::Running && !state.quitting && state.ended.is_none() {
-        state.suspending = Some(true);
-        return vec![Effect::Send(Command::Pause(true))];
-    }
-    vec![Effect::Suspend]
 }
 
 fn next_view(state: &mut State) {

@@ -1,8 +1,7 @@
 //! Which knob, or line of the ledger, is chosen.
 
 use crate::settings::knobs::{Knob, StackLayer};
-use crate::ui::tui::knob_list::ListRow;
-use crate::ui::tui::state::{Focus, State};
+use crate::ui::tui::state::{Focus, ListRow, State};
 
 /// Moves the choice by that many knobs (or ledger lines).
 pub fn step(state: &mut State, by: isize) {

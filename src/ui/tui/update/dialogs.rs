@@ -8,7 +8,7 @@ use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::State;
 use crate::ui::tui::update::act::{act, leave};
 use crate::ui::tui::update::input::{scrolled, type_into};
-use crate::ui::tui::update::{duel, plan, search, turn};
+use crate::ui::tui::update::{duel, palette, plan, search, turn};
 use crate::ui::tui::view;
 
 /// Handles a key, given its action here or the character that it types.
@@ -51,7 +51,7 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
             return duel::pressed(state, (line, knob, values), chosen, action);
         }
         Dialog::Search { input, before } => search::searched(state, (input, before), action, typed),
-        Dialog::Palette { input, chosen } => return search::palette(state, (input, chosen), action, typed),
+        Dialog::Palette { input, chosen } => return palette::pressed(state, (input, chosen), action, typed),
         Dialog::Consent(_) => {
             state.dialog = Some(dialog);
             return consent(state, action, typed);

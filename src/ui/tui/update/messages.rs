@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
 
 use super::act::{act, quit};
-use super::{dialogs, mouse, session};
+use super::{dialogs, mouse, session, suspend};
 use crate::error::{Error, Kind};
 use crate::printable::Shown as _;
 use crate::runs::session::Command;
@@ -35,11 +35,9 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
         }
         Msg::Session(event) => session::handle(state, event),
         Msg::SessionGone => session::gone(state),
-        Msg::SuspendAsked => act(state, Action::Suspend),
-        Msg::Resumed => match state.suspending.take() {
-            Some(true) => vec![Effect::Send(Command::Pause(false))],
-            _ => Vec::new(),
-        },
+        Msg::StopAsked => act(state, Action::Suspend),
+        Msg::MayStop(may) => suspend::suspend(state, may),
+        Msg::Resumed => suspend::resumed(state),
         Msg::Listed(found) => {
             if let Some(Dialog::Open { entries, .. }) = &mut state.dialog {
                 *entries = Some(found);

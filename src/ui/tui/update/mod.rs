@@ -9,11 +9,13 @@ mod duel_tests;
 mod input;
 mod messages;
 mod mouse;
+mod palette;
 pub mod plan;
 #[cfg(test)]
 mod plan_tests;
 mod search;
 mod session;
+mod suspend;
 #[cfg(test)]
 mod tests;
 mod turn;

@@ -1,14 +1,11 @@
-//! The search for a knob, and the palette of actions.
+//! The search for a knob.
 
-use super::act::act;
 use super::choice::{choose_knob, step};
 use super::input::type_into;
 use crate::settings::knobs::{StackLayer, find};
 use crate::ui::tui::dialog::Dialog;
-use crate::ui::tui::keys::{self, Action};
-use crate::ui::tui::knob_list::ListRow;
-use crate::ui::tui::message::Effect;
-use crate::ui::tui::state::{Focus, State};
+use crate::ui::tui::keys::Action;
+use crate::ui::tui::state::{Focus, ListRow, State};
 
 /// Begins a search.
 pub fn begin(state: &mut State) {
@@ -65,30 +62,4 @@ fn choose_best(state: &mut State) {
     state.chosen = best.unwrap_or(0);
     state.top = 0;
     state.scroll_to_chosen();
-}
-
-/// Handles a key of the palette.
-pub fn palette(
-    state: &mut State,
-    (mut input, chosen): (String, usize),
-    action: Option<Action>,
-    typed: Option<char>,
-) -> Vec<Effect> {
-    let found = keys::named(&input);
-    let chosen = match action {
-        Some(Action::Close) => return Vec::new(),
-        Some(Action::Accept) => {
-            let Some(row) = found.get(chosen) else {
-                state.dialog = Some(Dialog::Palette { input, chosen });
-                return Vec::new();
-            };
-            return if row.action == Action::Quit { super::act::quit(state) } else { act(state, row.action) };
-        }
-        Some(Action::Up) => chosen.saturating_sub(1),
-        Some(Action::Down) => (chosen + 1).min(found.len().saturating_sub(1)),
-        _ if type_into(&mut input, action, typed) => 0,
-        _ => chosen,
-    };
-    state.dialog = Some(Dialog::Palette { input, chosen });
-    Vec::new()
 }

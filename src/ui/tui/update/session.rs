@@ -12,7 +12,7 @@ use crate::ui::tui::figures::Figures;
 use crate::ui::tui::layout;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Focus, Passing, State};
-use crate::ui::tui::update::{duel, plan};
+use crate::ui::tui::update::{duel, plan, suspend};
 
 /// Handles an event.
 pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
@@ -88,8 +88,7 @@ fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
         let reason = state.unavailable(state.knob(), &passing.value);
         state.passing = reason.map(|reason| Passing { reason, ..passing });
     }
-    let paused = state.suspending == Some(true) && state.phase() == Phase::Paused;
-    if paused { vec![Effect::Suspend] } else { Vec::new() }
+    suspend::reported(state)
 }
 
 fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) {

@@ -397,3 +397,31 @@ fn before_anything_is_known_keys_do_no_harm() {
         assert_eq!(effects, [], "{c}");
     }
 }
+
+#[test]
+fn ctrl_z_stops_once_the_load_is_paused_and_resumes_it_afterwards() {
+    let ctrl_z = || Msg::Key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL));
+    let mut state = running(80, 24);
+    assert_eq!(update(&mut state, ctrl_z()), [Effect::Suspend]);
+    assert_eq!(update(&mut state, Msg::MayStop(true)), [Effect::Send(Command::Pause(true))]);
+    assert!(said(&state).contains("pausing the load"), "{}", said(&state));
+    let report = |phase| Msg::Session(Event::Status(Arc::new(fixture::status(phase))));
+    assert_eq!(update(&mut state, report(Phase::Running)), [], "not yet");
+    assert_eq!(update(&mut state, report(Phase::Paused)), [Effect::Stop]);
+    assert_eq!(update(&mut state, Msg::Resumed), [Effect::Send(Command::Pause(false))]);
+    assert_eq!(update(&mut state, report(Phase::Paused)), [], "it stops once");
+    // A load that was paused before stays so.
+    assert_eq!(update(&mut state, Msg::StopAsked), [Effect::Suspend]);
+    assert_eq!(update(&mut state, Msg::MayStop(true)), [Effect::Stop]);
+    assert_eq!(update(&mut state, Msg::Resumed), []);
+}
+
+#[test]
+fn ctrl_z_does_nothing_without_a_shell_or_while_a_stack_is_built() {
+    let mut state = running(80, 24);
+    assert_eq!(update(&mut state, Msg::MayStop(false)), []);
+    assert!(said(&state).contains("no shell waits"), "{}", said(&state));
+    tell(&mut state, Event::Status(Arc::new(fixture::status(Phase::Building))));
+    assert_eq!(update(&mut state, Msg::MayStop(true)), []);
+    assert!(said(&state).contains("the stack is being built"), "{}", said(&state));
+}

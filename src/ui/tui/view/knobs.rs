@@ -9,8 +9,7 @@ use super::frame::{has_focus, panel, put, span};
 use crate::class::Class;
 use crate::settings::knobs::{Knob, Scope, Value};
 use crate::ui::text::{fit, fit_end, left, width};
-use crate::ui::tui::knob_list::ListRow;
-use crate::ui::tui::state::{Focus, State};
+use crate::ui::tui::state::{Focus, ListRow, State};
 
 /// The longest key: values begin behind it.
 const KEY_CELLS: usize = 13;
