@@ -187,7 +187,7 @@ pub mod ui {
     }
 
     pub mod tui {
-        pub use crate::ui::tui::{Link, Options, ProfileEntry, ProfileStore, run};
+        pub use crate::ui::tui::{Link, Memory, Options, ProfileEntry, ProfileStore, run};
 
         pub mod message {
             pub use crate::ui::tui::message::Msg;

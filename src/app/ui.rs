@@ -4,10 +4,14 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 
 use super::inputs::{facts, facts_with_versions, options};
 use super::output::print;
+use super::user_memory::UserMemory;
 use crate::error::{Error, Result};
 use crate::load::kv;
 use crate::printable::Shown as _;
@@ -17,6 +21,7 @@ use crate::settings::Settings;
 use crate::settings::profile::{Source, Store, Sweep};
 use crate::threads;
 use crate::ui::cli::RunArgs;
+use crate::ui::report;
 use crate::ui::tui::{self, Link, ProfileEntry, ProfileStore};
 
 /// Opens the UI with a profile; the demo without one.
@@ -32,6 +37,9 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     let profiles = Profiles { store: Store::of_user(), steps: RefCell::default() };
     profiles.remember_steps(&profile);
     let settings = profile.settings;
+    let written_bytes = Arc::clone(&options.written_bytes);
+    let kept_in = Rc::new(RefCell::new(None));
+    let memory = UserMemory { file: None, path: Rc::clone(&kept_in) };
     let (commands, asked) = channel();
     let (report, events) = channel();
     let session = std::thread::Builder::new()
@@ -39,13 +47,14 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
         .spawn(move || live::run(settings, options, &facts_with_versions, &asked, &report))
         .map_err(|error| threads::refused("run the load", &error))?;
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let tui::Outcome { ended, kept } = tui::run(
+    let tui::Outcome { ended, kept, mut ran } = tui::run(
         Link { commands, events },
         tui::Options {
             no_color: set("NO_COLOR"),
             over_ssh: set("SSH_CONNECTION"),
             profiles: Box::new(profiles),
             recordings: recordings(),
+            memory: Box::new(memory),
         },
     );
     match &ended {
@@ -53,6 +62,9 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
         Err(error) if error.kind == crate::error::Kind::Interrupted => {}
         _ => drop(session.join()),
     }
+    ran.written_bytes = written_bytes.load(Ordering::Relaxed);
+    // Who has no terminal any more can't read it.
+    let _ = print(&report::ran::ran(&ran, kept_in.borrow().as_deref()));
     print_kept(&kept);
     ended
 }

@@ -22,7 +22,7 @@ pub fn running(home: &Home, more: &[&str]) -> Terminal {
 
 /// Quits in order.
 #[track_caller]
-fn quit(mut terminal: Terminal) {
+pub fn quit(mut terminal: Terminal) {
     terminal.press("q");
     terminal.left().expect(0);
 }
@@ -102,7 +102,8 @@ fn arrows_and_letters_turn_knobs_and_the_ledger_shows_what_each_changed() {
     terminal.press("h");
     terminal.wait_for("scan.depth 256 → 128");
     terminal.press("\x1b[C");
-    terminal.wait("the arrow's turn", |screen| screen.matches("scan.depth 128 → 256").count() == 2);
+    // Twice in the ledger, and in the strip.
+    terminal.wait("the arrow's turn", |screen| screen.matches("scan.depth 128 → 256").count() == 3);
     terminal.press("\x1b[B\x1b[D");
     let screen = terminal.wait_for("scan.batch 32 → 16");
     assert!(screen.contains("▸batch"), "{screen}");

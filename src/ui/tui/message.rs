@@ -33,6 +33,8 @@ pub enum Msg {
     Listed(Vec<ProfileEntry>),
     /// The profile that [`Effect::Load`] asked for.
     Loaded(Result<Box<Profile>, Error>),
+    /// Something could not be kept ([`Effect::Keep`], [`Effect::DropFirstSteps`]).
+    NotKept(Error),
     /// The result of [`Effect::Save`], for that name.
     Saved(String, Result<PathBuf, Error>),
 }
@@ -44,6 +46,10 @@ pub enum Effect {
     Send(Command),
     /// Start a recording into a new folder named after this profile and the time.
     StartRecording(String),
+    /// Keep a closed line of the ledger: JSON that ends its line.
+    Keep(String),
+    /// Never show the first steps again.
+    DropFirstSteps,
     /// List the profiles.
     List,
     /// Load a profile by its name.

@@ -24,6 +24,7 @@ mod stack;
 pub mod state;
 mod terminal;
 pub mod theme;
+mod typed;
 pub mod update;
 pub mod view;
 
@@ -34,6 +35,7 @@ mod pty_tests;
 #[cfg(test)]
 mod tests;
 
+pub use clock::local_stamp;
 pub use picture::{is_svg_of_ours, svg};
 pub use profiles::{ProfileEntry, ProfileStore};
-pub use run::{Link, Options, Outcome, run};
+pub use run::{Link, Memory, Options, Outcome, run};

@@ -24,6 +24,7 @@ use super::{clock, job_control, view};
 use crate::error::{Error, Result, describe};
 use crate::runs::session::{Command, Event, raise_thread_priority};
 use crate::threads;
+use crate::ui::report::ran::Ran;
 
 /// The two ends of a session that runs in a thread of its own.
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub struct Outcome {
     pub ended: Result<()>,
     /// The commands that remove a retained stack; empty if there is none.
     pub kept: Vec<String>,
+    /// What ran.
+    pub ran: Ran,
 }
 
 /// How the screen is drawn, and where profiles and recordings are.
@@ -53,6 +56,18 @@ pub struct Options {
     pub profiles: Box<dyn ProfileStore>,
     /// The folder in which each recording gets a new folder.
     pub recordings: PathBuf,
+    /// What outlives the screen.
+    pub memory: Box<dyn Memory>,
+}
+
+/// What outlives the screen.
+pub trait Memory {
+    /// Keeps a closed line of the ledger.
+    fn keep(&mut self, line: &str) -> Result<()>;
+    /// Whether nobody has turned a knob yet, nor hidden the first steps.
+    fn is_new(&self) -> bool;
+    /// The first steps are not shown again.
+    fn drop_first_steps(&mut self) -> Result<()>;
 }
 
 /// Time between two drawings.
@@ -98,11 +113,11 @@ enum Left {
 ///
 /// [`Kind::Interrupted`]: crate::error::Kind::Interrupted
 pub fn run(link: Link, options: Options) -> Outcome {
-    let mut kept = Vec::new();
-    Outcome { ended: run_until_end(link, options, &mut kept), kept }
+    let (mut kept, mut ran) = (Vec::new(), Ran::default());
+    Outcome { ended: run_until_end(link, options, &mut kept, &mut ran), kept, ran }
 }
 
-fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>) -> Result<()> {
+fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>, ran: &mut Ran) -> Result<()> {
     let Link { commands, events } = link;
     raise_thread_priority();
     let (wake, woken) = channel();
@@ -119,7 +134,7 @@ fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>) -> Result
     drop(screen);
     wanted.store(false, Ordering::Relaxed);
     let outcome = ui.finish(left, &woken);
-    *kept = ui.state.kept;
+    (*kept, *ran) = (ui.state.kept, ui.state.ran);
     signals.close();
     outcome
 }
@@ -129,7 +144,7 @@ fn first_state(options: &Options, screen: &Screen) -> State {
     let (colorterm, colorfgbg) = (variable("COLORTERM"), variable("COLORFGBG"));
     let theme = Theme::of_environment(options.no_color, colorterm.as_deref(), colorfgbg.as_deref());
     let size = screen.terminal.size().unwrap_or_default();
-    State::new(theme, size.width, size.height)
+    State { first_steps: options.memory.is_new(), ..State::new(theme, size.width, size.height) }
 }
 
 struct Ui {
@@ -246,6 +261,10 @@ impl Ui {
                 let name: String = profile.chars().map(safe).collect();
                 let folder = self.options.recordings.join(format!("{name}-{}", clock::local_stamp()));
                 return self.send(Command::Record(Some(folder)));
+            }
+            Effect::Keep(line) => return self.options.memory.keep(&line).err().map(Msg::NotKept),
+            Effect::DropFirstSteps => {
+                return self.options.memory.drop_first_steps().err().map(Msg::NotKept);
             }
             Effect::List => return Some(Msg::Listed(self.options.profiles.list())),
             Effect::Load(name) => {

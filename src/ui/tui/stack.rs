@@ -7,6 +7,7 @@ use crate::meter::written::Written;
 use crate::runs::session::message::Status;
 use crate::settings::knobs::StackLayer;
 use crate::settings::{Buffering, Filesystem, Named, Raid, Settings};
+use crate::ui::text::NONE;
 use crate::units::{approx_size, mb_per_s};
 
 /// A layer, as the operator sees it; a figure that is not measured is absent.
@@ -138,16 +139,17 @@ fn file_system(status: &Status, written: Option<&Written>) -> LayerShown {
     let target = status.target.as_ref();
     let own = stack.filesystem != Filesystem::None;
     let found = target.filter(|target| !target.devices).map(|target| target.medium.as_str());
-    let setting = if own { stack.filesystem.name() } else { found.unwrap_or("none") };
+    let unknown = if target.is_some() { "none" } else { NONE };
+    let setting = if own { stack.filesystem.name() } else { found.unwrap_or(unknown) };
     LayerShown {
         setting: setting.to_owned(),
-        detail: if own || setting == "none" {
+        detail: if own || found.is_none() {
             String::new()
         } else {
             "of the host, not of the stack".to_owned()
         },
         amplification: written.and_then(|written| written.parts().file_system).filter(|_| setting != "none"),
-        is_absent: setting == "none",
+        is_absent: !own && found.is_none(),
         ..LayerShown::default()
     }
 }
@@ -171,7 +173,7 @@ fn drives(status: &Status, window: Option<&Window>) -> LayerShown {
     let many = members.len();
     let word = if status.target.as_ref().is_some_and(|target| target.devices) { "device" } else { "file" };
     let setting = match (many, word) {
-        (0, _) => lies_on.first().copied().unwrap_or("–").to_owned(),
+        (0, _) => lies_on.first().copied().unwrap_or(NONE).to_owned(),
         (1, _) => members[0].name.clone(),
         (many, word) => format!("{many} {word}s"),
     };

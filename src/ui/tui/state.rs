@@ -12,15 +12,17 @@ use super::heat::TailOf;
 use super::keys::Context;
 use super::layout::View;
 use super::theme::Theme;
+use super::typed::Typed;
 use crate::error::Error;
 use crate::runs::session::message::{Advance, DuelShown, Phase, Progress, Status};
 use crate::settings::Settings;
 use crate::settings::knobs::{self, Conditions, Knob, Scope, StackLayer, Value};
+use crate::ui::report::ran::Ran;
 
 /// Number of notices kept for the notes.
 const NOTICES_MAX: usize = 50;
 /// The knob that is chosen first: turning it always shows something.
-const FIRST_KNOB: &str = "io.buffering";
+pub const FIRST_KNOB: &str = "io.buffering";
 
 /// What has the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -137,6 +139,10 @@ pub struct State {
     pub message: Option<Message>,
     /// The run's notices, newest last.
     pub notices: VecDeque<String>,
+    /// Whether the first steps are shown as long as nothing has been turned.
+    pub first_steps: bool,
+    /// What is remembered of this screen once it is gone.
+    pub ran: Ran,
     /// The folder of the current recording.
     pub recording: Option<PathBuf>,
     /// Whether the operator has asked to quit.
@@ -181,6 +187,8 @@ impl State {
             dialog: None,
             message: None,
             notices: VecDeque::new(),
+            first_steps: false,
+            ran: Ran::default(),
             recording: None,
             quitting: false,
             ended: None,
@@ -203,7 +211,7 @@ impl State {
     }
 
     /// The words of a search that goes on.
-    pub fn search(&self) -> Option<&str> {
+    pub fn search(&self) -> Option<&Typed> {
         match &self.dialog {
             Some(Dialog::Search { input, .. }) => Some(input),
             _ => None,
@@ -256,6 +264,11 @@ impl State {
     pub fn unavailable(&self, knob: &Knob, value: &Value) -> Option<String> {
         let (status, scope) = (self.status.as_ref()?, self.scope_of(knob, value));
         knob.unavailable(value, &self.settings_of(scope)?, conditions(status, scope))
+    }
+
+    /// Whether the first steps are on the screen.
+    pub fn shows_first_steps(&self) -> bool {
+        self.first_steps && self.figures().ledger.is_empty()
     }
 
     /// Whether a stack is in place, or is being built or torn down.

@@ -1,7 +1,7 @@
 //! Which knob, or line of the ledger, is chosen.
 
-use crate::settings::knobs::{Knob, StackLayer};
-use crate::ui::tui::state::{Focus, ListRow, State};
+use crate::settings::knobs::{Knob, StackLayer, find};
+use crate::ui::tui::state::{FIRST_KNOB, Focus, ListRow, State};
 
 /// Moves the choice by that many knobs (or ledger lines).
 pub fn step(state: &mut State, by: isize) {
@@ -56,4 +56,11 @@ pub fn choose_knob(state: &mut State, knob: &'static Knob) {
     state.listing.rows = vec![ListRow::Knob(knob)];
     state.chosen = 0;
     state.list_knobs();
+}
+
+/// Chooses the knob that is chosen at the start; in what another profile lists, if it is there.
+pub fn choose_first(state: &mut State) {
+    if let Some(knob) = find(FIRST_KNOB) {
+        choose_knob(state, knob);
+    }
 }

@@ -55,6 +55,10 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
             state.complain(error.one_line());
             Vec::new()
         }
+        Msg::NotKept(error) => {
+            state.notice(format!("it is not kept for the next time: {}", error.one_line()));
+            Vec::new()
+        }
         Msg::Saved(name, outcome) => {
             saved(state, name, outcome);
             Vec::new()
@@ -71,7 +75,7 @@ fn saved(state: &mut State, name: String, outcome: Result<PathBuf, Error>) {
         // The name that was typed is not lost.
         Err(error) if state.dialog.is_none() => {
             let error = Some(error.one_line());
-            state.dialog = Some(Dialog::Save { input: name, selected: false, error });
+            state.dialog = Some(Dialog::Save { input: name.into(), selected: false, error });
         }
         Err(error) => state.complain(error.one_line()),
     }

@@ -6,11 +6,12 @@ use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::{self, Action};
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::State;
+use crate::ui::tui::typed::Typed;
 
 /// Handles a key.
 pub fn pressed(
     state: &mut State,
-    (mut input, chosen): (String, usize),
+    (mut input, chosen): (Typed, usize),
     action: Option<Action>,
     typed: Option<char>,
 ) -> Vec<Effect> {

@@ -135,6 +135,8 @@ fn agree(asked: &mut Agreement, action: Option<Action>, typed: Option<char>) -> 
             Consented::Not => None,
         };
     }
+    // Home and End scroll.
+    let action = action.filter(|action| !matches!(action, Action::First | Action::Last));
     if type_into(&mut asked.consent.input, action, typed) {
         asked.consent.error = None;
     }

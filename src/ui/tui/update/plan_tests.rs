@@ -198,7 +198,7 @@ fn a_plan_that_destroys_takes_each_serial_after_its_end_was_seen() {
     planned(&mut state, fixture::plan_destroying());
     typed(&mut state, "S4EWNX0R123451y");
     assert_eq!(key(&mut state, KeyCode::Enter), []);
-    assert_eq!(agreement(&state).consent.input, "", "not before it was read");
+    assert_eq!(*agreement(&state).consent.input, *"", "not before it was read");
     assert!(shown(&state).contains("Scroll to the end of the plan first."));
     let mut pages = 0;
     while !agreement(&state).read {

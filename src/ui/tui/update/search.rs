@@ -6,18 +6,19 @@ use crate::settings::knobs::{StackLayer, find};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::state::{Focus, ListRow, State};
+use crate::ui::tui::typed::Typed;
 
 /// Begins a search.
 pub fn begin(state: &mut State) {
     state.focus = Focus::Knobs;
     let before = (state.layer, state.knob().path.as_str());
-    state.dialog = Some(Dialog::Search { input: String::new(), before });
+    state.dialog = Some(Dialog::Search { input: Typed::default(), before });
 }
 
 /// Handles a key of a search.
 pub fn searched(
     state: &mut State,
-    (mut input, before): (String, (StackLayer, &'static str)),
+    (mut input, before): (Typed, (StackLayer, &'static str)),
     action: Option<Action>,
     typed: Option<char>,
 ) {
@@ -50,7 +51,7 @@ pub fn searched(
 
 /// Chooses the knob whose path is nearest to what is typed: it, or the first that begins with it or contains it.
 fn choose_best(state: &mut State) {
-    let words = state.search().unwrap_or_default().trim().to_lowercase();
+    let words = state.search().map_or_else(String::new, |typed| typed.trim().to_lowercase());
     let row_of = |fits: &dyn Fn(&str) -> bool| {
         let is = |row: &ListRow| matches!(row, ListRow::Knob(knob) if fits(&knob.path));
         state.listing.rows.iter().position(is)

@@ -12,6 +12,7 @@ use crate::ui::tui::figures::Figures;
 use crate::ui::tui::layout;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Focus, Passing, State};
+use crate::ui::tui::update::choice::choose_first;
 use crate::ui::tui::update::{duel, plan, suspend};
 
 /// Handles an event.
@@ -20,8 +21,11 @@ pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
         Event::Began => begin(state),
         Event::Status(status) => return take_status(state, status),
         Event::Progress(progress) => state.progress = Some(progress),
-        Event::Window(window, totals) => state.live.window(window, totals),
-        Event::Ledger(line) => take_ledger(state, line),
+        Event::Window(window, totals) => {
+            state.ran.now().until_ns = window.start_ns + window.duration_ns;
+            state.live.window(window, totals);
+        }
+        Event::Ledger(line) => return take_ledger(state, line),
         Event::Turned { knob, outcome: Ok(true) } => {
             // Drop the requested value: the run may have changed it.
             state.asked.retain(|path, _| *path != knob);
@@ -57,6 +61,8 @@ pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
 fn begin(state: &mut State) {
     state.live = Figures::default();
     (state.frozen, state.ledger_chosen, state.duel) = (None, 0, None);
+    state.ran.begin();
+    choose_first(state);
     state.duels.clear();
 }
 
@@ -81,6 +87,7 @@ fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
         state.message = state.message.take().filter(|message| !message.until_running);
     }
     state.recording.clone_from(&status.recording);
+    state.ran.now().profile.clone_from(&status.settings.name);
     state.status = Some(status);
     plan::settle(state);
     // Whether the value shown is available may have changed with the target.
@@ -91,7 +98,11 @@ fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
     suspend::reported(state)
 }
 
-fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) {
+fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) -> Vec<Effect> {
+    state.ran.turn(Arc::clone(&line));
+    // Who has turned a knob knows how; the file with this ledger says so next time.
+    state.first_steps = false;
+    let kept = if line.open { Vec::new() } else { vec![Effect::Keep(state.ran.json(&line))] };
     let before = state.live.ledger.len();
     state.live.ledger(line);
     // A new line on top must not move what the operator reads.
@@ -99,11 +110,15 @@ fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) {
     if grown && state.ledger_chosen > 0 && state.focus == Focus::Ledger && state.frozen.is_none() {
         state.ledger_chosen += 1;
     }
+    kept
 }
 
 fn take_recording(state: &mut State, folder: Option<std::path::PathBuf>) {
     match (&folder, &state.recording) {
-        (Some(folder), _) => state.say(format!("recording into {}", folder.shown())),
+        (Some(folder), _) => {
+            state.say(format!("recording into {}", folder.shown()));
+            state.ran.recordings.push(folder.clone());
+        }
         (None, Some(folder)) => state.say(format!("recorded in {}", folder.shown())),
         (None, None) => state.say("the recording has ended"),
     }

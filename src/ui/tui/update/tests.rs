@@ -16,6 +16,7 @@ use crate::ui::tui::fixture::{self, running, tell, troubled, turned};
 use crate::ui::tui::layout::{self, View};
 use crate::ui::tui::message::{Effect, Msg};
 use crate::ui::tui::state::{Focus, State};
+use crate::ui::tui::tests::shown;
 use crate::ui::tui::view::knobs::{Hit, hit};
 
 pub(super) fn key(state: &mut State, code: KeyCode) -> Vec<Effect> {
@@ -424,4 +425,39 @@ fn ctrl_z_does_nothing_without_a_shell_or_while_a_stack_is_built() {
     tell(&mut state, Event::Status(Arc::new(fixture::status(Phase::Building))));
     assert_eq!(update(&mut state, Msg::MayStop(true)), []);
     assert!(said(&state).contains("the stack is being built"), "{}", said(&state));
+}
+
+#[test]
+fn the_first_steps_go_with_esc_or_the_first_turn() {
+    let new = || State { first_steps: true, ..running(80, 24) };
+    let mut state = new();
+    assert!(shown(&state).contains("turn the chosen knob"), "{}", shown(&state));
+    assert_eq!(key(&mut state, KeyCode::Esc), [Effect::DropFirstSteps]);
+    assert!(!shown(&state).contains("turn the chosen knob"));
+    let mut state = new();
+    let kept = update(&mut state, Msg::Session(Event::Ledger(Arc::new(fixture::ledger().remove(0)))));
+    assert!(matches!(&kept[..], [Effect::Keep(line)] if line.contains("\"profile\":\"demo\"")), "{kept:?}");
+    assert!(!shown(&state).contains("turn the chosen knob") && !state.first_steps);
+}
+
+#[test]
+fn the_cursor_moves_in_what_is_typed() {
+    let mut state = running(80, 24);
+    letter(&mut state, 's');
+    // Moving keeps the suggested name.
+    key(&mut state, KeyCode::Left);
+    typed(&mut state, "-x");
+    assert!(shown(&state).contains("› dem-x▏o"), "{}", shown(&state));
+    key(&mut state, KeyCode::Home);
+    key(&mut state, KeyCode::Right);
+    key(&mut state, KeyCode::Backspace);
+    assert!(shown(&state).contains("› ▏em-xo"), "{}", shown(&state));
+    let saved = key(&mut state, KeyCode::Enter);
+    assert!(matches!(&saved[..], [Effect::Save { name, .. }] if name == "em-xo"), "{saved:?}");
+    letter(&mut state, '/');
+    typed(&mut state, "uffer");
+    (0..9).for_each(|_| drop(key(&mut state, KeyCode::Left)));
+    typed(&mut state, "b");
+    key(&mut state, KeyCode::Enter);
+    assert_eq!(state.knob().path, "io.buffering");
 }

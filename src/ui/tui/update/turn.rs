@@ -74,7 +74,7 @@ pub fn edit(state: &mut State) {
         return;
     }
     if let Some(settings) = state.settings_for(knob) {
-        let input = knob.get(&settings).to_string();
+        let input = knob.get(&settings).to_string().into();
         state.dialog = Some(Dialog::Edit { knob: &knob.path, input, error: None });
     }
 }

@@ -55,7 +55,10 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     ];
     let remarks: Vec<_> = remarks.into_iter().filter(|remark| !remark.is_empty()).collect();
     let title = match state.search() {
-        Some(words) => format!("/{words}▏"),
+        Some(words) => {
+            let (before, behind) = words.around();
+            format!("/{before}▏{behind}")
+        }
         None => format!("knobs of {}", state.layer.name()),
     };
     let focused = has_focus(state, Focus::Knobs) || state.search().is_some();

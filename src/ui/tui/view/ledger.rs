@@ -46,6 +46,10 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let remark = count + if area.width < 60 { "newest first" } else { "newest first · ⏎ its figures" };
     let inner = panel(state, buf, area, "ledger", &remark, focused);
     let theme = &state.theme;
+    if state.shows_first_steps() {
+        first_steps(state, buf, inner);
+        return;
+    }
     if ledger.is_empty() {
         put(buf, inner.x, inner.y, inner.width, &Line::from(span("no knob has been turned yet", theme.dim)));
         return;
@@ -76,6 +80,21 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
         put(buf, inner.x, y, inner.width, line);
+    }
+}
+
+/// What a new user does first, where the ledger will be.
+fn first_steps(state: &State, buf: &mut Buffer, inner: Rect) {
+    let theme = &state.theme;
+    let steps = [
+        ("← →", "turn the chosen knob: io.buffering shows most"),
+        ("▶", "the line below says whether it helped"),
+        ("u", "undoes it; ? explains every key"),
+        ("Esc", "hides these lines for good"),
+    ];
+    for (y, (key, text)) in (inner.y..inner.bottom()).zip(steps) {
+        let line = Line::from(vec![span(format!(" {key:<5}"), theme.accent), span(text, theme.plain)]);
+        put(buf, inner.x, y, inner.width, &line);
     }
 }
 

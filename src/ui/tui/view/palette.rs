@@ -9,6 +9,7 @@ use super::frame::{put, span, window};
 use crate::ui::text::{fit, left};
 use crate::ui::tui::keys;
 use crate::ui::tui::state::State;
+use crate::ui::tui::typed::Typed;
 
 const CELLS: u16 = 76;
 const NAME_CELLS: usize = 28;
@@ -17,7 +18,7 @@ const KEY_CELLS: usize = 8;
 const ROWS: usize = 12;
 
 /// Draws it.
-pub fn render(state: &State, input: &str, chosen: usize, buf: &mut Buffer, screen: Rect) {
+pub fn render(state: &State, input: &Typed, chosen: usize, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
     let found = keys::named(input);
     let inner = window(theme, buf, screen, CELLS, ROWS as u16 + 5, "run an action");

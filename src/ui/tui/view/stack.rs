@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::frame::{panel, put, span};
 use crate::settings::knobs::StackLayer;
-use crate::ui::text::{NONE, fit, latency, left, mb, right};
+use crate::ui::text::{NONE, fit, latency, left, mb, right, width};
 use crate::ui::tui::stack::{LayerShown, layer};
 use crate::ui::tui::state::State;
 
@@ -23,7 +23,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let cells = usize::from(area.width);
     let inner = panel(state, buf, area, "stack", "", false);
     let titles = titles(cells);
-    let at = area.right().saturating_sub(u16::try_from(crate::ui::text::width(&titles)).unwrap_or(0));
+    let at = area.right().saturating_sub(u16::try_from(width(&titles)).unwrap_or(0));
     put(buf, at, area.y, area.right() - at, &Line::from(span(titles, state.theme.dim)));
     let each = rows_each(area);
     for (n, of) in StackLayer::ALL.into_iter().enumerate() {
@@ -33,7 +33,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         }
         let shown = layer(state, of);
         let chosen = state.layer == of;
-        put(buf, inner.x, y, inner.width, &figures(state, of, &shown, chosen, cells));
+        put(buf, inner.x, y, inner.width, &figures(state, of, &shown, each > 1, cells));
         if chosen {
             buf.set_style(Rect::new(inner.x, y, inner.width, 1), state.theme.chosen);
         }
@@ -76,18 +76,26 @@ fn columns(cells: usize) -> Vec<Column> {
     columns
 }
 
-fn figures(state: &State, of: StackLayer, shown: &LayerShown, chosen: bool, cells: usize) -> Line<'static> {
+fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, cells: usize) -> Line<'static> {
     let theme = &state.theme;
+    let chosen = state.layer == of;
     let columns = columns(cells);
     let taken: usize = columns.iter().map(|(_, wide, _)| wide).sum();
     let room = cells.saturating_sub(1 + NAME_CELLS + taken);
     let style = if shown.is_absent { theme.dim } else { theme.strong };
+    // Where each layer has one row, what the drives lie on still fits beside them.
+    let beside =
+        if of == StackLayer::Drives && !two_rows { format!(" {}", shown.detail) } else { String::new() };
+    let setting = fit(&shown.setting, room.saturating_sub(1));
+    let beside = if width(&setting) + width(&beside) < room { beside } else { String::new() };
+    let gap = " ".repeat(room - width(&setting) - width(&beside));
     let keyed = state.status.as_ref().is_some_and(|status| status.settings.is_keyed());
     let name = if of == StackLayer::Interface && keyed { "engine" } else { of.name() };
     let mut spans = vec![
         span(if chosen { "▸" } else { " " }, theme.accent),
         span(left(name, NAME_CELLS), if chosen { theme.accent } else { theme.plain }),
-        span(left(&fit(&shown.setting, room.saturating_sub(1)), room), style),
+        span(setting, style),
+        span(beside + &gap, theme.dim),
     ];
     for (_, wide, figure) in columns {
         let text = figure(shown);
