@@ -22,10 +22,11 @@ use crate::settings::profile::{Source, Store, Sweep};
 use crate::threads;
 use crate::ui::cli::RunArgs;
 use crate::ui::report;
+use crate::ui::theme_name::ThemeName;
 use crate::ui::tui::{self, Link, ProfileEntry, ProfileStore};
 
 /// Opens the UI with a profile; the demo without one.
-pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
+pub fn run(profile: Option<&str>, theme: Option<ThemeName>, args: &RunArgs) -> Result<()> {
     refuse_consent_in_advance(args)?;
     let (profile, demo) = super::inputs::profile(profile, &args.sets.set)?;
     kv::built::require(&profile.settings)?;
@@ -50,6 +51,7 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     let tui::Outcome { ended, kept, mut ran } = tui::run(
         Link { commands, events },
         tui::Options {
+            theme,
             no_color: set("NO_COLOR"),
             over_ssh: set("SSH_CONNECTION"),
             profiles: Box::new(profiles),

@@ -117,7 +117,7 @@ fn the_strip_says_when_a_turn_can_be_judged_and_why_one_was_not() {
     terminal.choose("scan.depth");
     terminal.press("h");
     terminal.wait("the turn", |screen| {
-        screen.contains("turn 1: scan.depth 128 → 64") && screen.contains("it came before a baseline")
+        screen.contains("turn 1: scan.depth 128 → 64") && screen.contains("no baseline before it")
     });
     quit(terminal);
 

@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::theme::ThemeName;
+use crate::ui::theme_name::ThemeName;
 
 /// Where a key is pressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -274,10 +274,11 @@ pub fn action(contexts: &[Context], key: &KeyEvent) -> Option<Action> {
             .find(|(c, _, context)| *c == pressed && (*context == Always || contexts.contains(context)))
             .map(|(_, action, _)| *action);
     }
-    if key.modifiers.contains(KeyModifiers::SHIFT) && contexts.contains(&Main) {
-        if let Some((_, action)) = WITH_SHIFT.iter().find(|(code, _)| *code == key.code) {
-            return Some(*action);
-        }
+    if key.modifiers.contains(KeyModifiers::SHIFT)
+        && contexts.contains(&Main)
+        && let Some((_, action)) = WITH_SHIFT.iter().find(|(code, _)| *code == key.code)
+    {
+        return Some(*action);
     }
     contexts.iter().find_map(|context| {
         MAP.iter().find(|row| row.context == *context && row.keys.contains(&key.code)).map(|row| row.action)

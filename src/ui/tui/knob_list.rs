@@ -122,7 +122,7 @@ fn text_of(knob: &Knob) -> String {
     let mut text = format!("{} {} {}", knob.path, knob.spec.help, knob.layer().name());
     if let Kind::Choice(choices) = knob.spec.kind {
         for (name, meaning) in choices {
-            text += &format!(" {name} {meaning}");
+            text.extend([" ", name, " ", meaning]);
         }
     }
     text.to_lowercase()

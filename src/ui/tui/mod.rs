@@ -5,6 +5,7 @@
 //! [`update`](update::update) is pure: state and message in, effects out. [`view`] draws a state into
 //! a buffer and does no I/O. Only [`run`] touches the terminal, the session and the profiles.
 
+mod background;
 mod charts;
 mod clock;
 pub mod consent;

@@ -86,6 +86,7 @@ fn child() {
     let (report, events) = channel();
     thread::spawn(move || session(&asked, &report, &log));
     let options = Options {
+        theme: None,
         no_color: true,
         over_ssh: false,
         profiles: Box::new(NoProfiles),

@@ -20,11 +20,12 @@ use super::state::State;
 use super::terminal::{self, Screen};
 use super::theme::Theme;
 use super::update::update;
-use super::{clock, job_control, view};
+use super::{background, clock, job_control, view};
 use crate::error::{Error, Result, describe};
 use crate::runs::session::{Command, Event, raise_thread_priority};
 use crate::threads;
 use crate::ui::report::ran::Ran;
+use crate::ui::theme_name::ThemeName;
 
 /// The two ends of a session that runs in a thread of its own.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ pub struct Outcome {
 
 /// How the screen is drawn, and where profiles and recordings are.
 pub struct Options {
+    /// The palette; the one that suits the terminal if there is none.
+    pub theme: Option<ThemeName>,
     /// Draw without colours (`NO_COLOR`).
     pub no_color: bool,
     /// Draw twice a second at most instead of ten times.
@@ -123,12 +126,14 @@ fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>, ran: &mut
     let (wake, woken) = channel();
     let signals = watch_signals(wake.clone())?;
     let mut screen = Screen::take()?;
+    // Before anybody else reads what the terminal answers.
+    let state = first_state(&options, &screen);
     let wanted = Arc::new(AtomicBool::new(true));
     read_input(wake.clone(), Arc::clone(&wanted))?;
     // It ends with the session, which may outlive a second `q`, so it is not joined.
     forward(events, wake)?;
 
-    let mut ui = Ui { state: first_state(&options, &screen), commands, options, exit: false, stop: false };
+    let mut ui = Ui { state, commands, options, exit: false, stop: false };
     let left = ui.run_loop(&mut screen, &woken);
 
     drop(screen);
@@ -140,11 +145,24 @@ fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>, ran: &mut
 }
 
 fn first_state(options: &Options, screen: &Screen) -> State {
-    let variable = |name| std::env::var(name).ok();
-    let (colorterm, colorfgbg) = (variable("COLORTERM"), variable("COLORFGBG"));
-    let theme = Theme::of_environment(options.no_color, colorterm.as_deref(), colorfgbg.as_deref());
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let theme = options.theme.map_or_else(|| suitable(options.no_color, variable), Theme::named);
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
+    let ascii = view::ascii::is_needed(variable("TERM").as_deref(), locale.as_deref());
     let size = screen.terminal.size().unwrap_or_default();
-    State { first_steps: options.memory.is_new(), ..State::new(theme, size.width, size.height) }
+    State { ascii, first_steps: options.memory.is_new(), ..State::new(theme, size.width, size.height) }
+}
+
+/// The palette that suits the terminal; it is asked for its background where no variable says that.
+fn suitable(no_color: bool, variable: impl Fn(&'static str) -> Option<String>) -> Theme {
+    let full = variable("COLORTERM").is_some_and(|value| matches!(&*value, "truecolor" | "24bit"));
+    let said = variable("COLORFGBG").and_then(|value| value.rsplit(';').next()?.parse::<u8>().ok());
+    let light = match said {
+        Some(colour) => Some(matches!(colour, 7 | 9..=15)),
+        None if full && !no_color => background::is_light(),
+        None => None,
+    };
+    Theme::of_terminal(no_color, full, light)
 }
 
 struct Ui {
@@ -213,7 +231,7 @@ impl Ui {
 
     /// Gives the terminal back, stops, and goes on when a shell continues it; returns why the loop ends if it does.
     fn stop(&mut self, screen: &mut Screen, woken: &Receiver<Wake>) -> Option<Left> {
-        screen.lend();
+        Screen::lend();
         // Whoever started this and waits for it (make, sudo) must stop, too, or the shell would never know.
         if kill_current_process_group(Signal::TSTP).is_err() {
             return Some(Left::HungUp);

@@ -77,6 +77,8 @@ pub struct Listing {
 pub struct State {
     /// The palette.
     pub theme: Theme,
+    /// Whether the terminal has ASCII alone.
+    pub ascii: bool,
     /// Whether a knob is listed at all: each is, except in tests about something else.
     pub listed: fn(&Knob) -> bool,
     /// The terminal's size.
@@ -156,6 +158,7 @@ impl State {
     pub fn new(theme: Theme, columns: u16, lines: u16) -> Self {
         let mut state = Self {
             theme,
+            ascii: false,
             listed: |_| true,
             screen: Rect::new(0, 0, columns, lines),
             status: None,

@@ -62,8 +62,8 @@ impl Screen {
         Ok(())
     }
 
-    /// Gives the terminal back for as long as the process is stopped.
-    pub fn lend(&mut self) {
+    /// Gives the terminal back until [`Screen::retake`].
+    pub fn lend() {
         give_back();
     }
 }

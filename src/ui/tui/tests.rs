@@ -319,7 +319,8 @@ fn a_plan_scrolled_to_its_end_was_shown_whole_at_every_size() {
             let buffer = drawn(&state);
             // Between the dialog's borders: it stands in the middle, and other panels have rules of their own.
             let cells = (columns - 4).min(100);
-            let within = (columns - cells) / 2 + 1..(columns + cells) / 2 - 1;
+            let left = (columns - cells) / 2;
+            let within = left + 1..left + cells - 1;
             let row = |y: u16| within.clone().map(|x| buffer[(x, y)].symbol()).collect::<String>();
             seen.extend((0..lines).map(|y| row(y).trim().to_owned()));
             if matches!(&state.dialog, Some(Dialog::Plan(asked)) if asked.read) {

@@ -3,6 +3,7 @@
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::class::Class;
+use crate::ui::theme_name::ThemeName;
 
 /// The styles of everything on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,20 +57,6 @@ const ON_LIGHT: [(u8, u8, u8); 8] = [
     (0x1a, 0x26, 0x5e),
 ];
 
-/// A palette that can be chosen by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum ThemeName {
-    /// Full colours on a dark background.
-    Dark,
-    /// Full colours on a light background.
-    Light,
-    /// The terminal's own sixteen colours.
-    #[value(name = "16")]
-    Sixteen,
-    /// No colour.
-    Mono,
-}
-
 impl Theme {
     /// The palette of that name.
     pub fn named(name: ThemeName) -> Self {
@@ -81,18 +68,15 @@ impl Theme {
         }
     }
 
-    /// The palette for an environment: `colorterm` and `colorfgbg` are the values of the variables of
-    /// those names.
-    pub fn of_environment(no_color: bool, colorterm: Option<&str>, colorfgbg: Option<&str>) -> Self {
-        let full = matches!(colorterm, Some("truecolor" | "24bit"));
-        let background = colorfgbg.and_then(|v| v.rsplit(';').next()?.parse::<u8>().ok());
-        let light = matches!(background, Some(7 | 9..=15));
-        match () {
-            () if no_color => Self::mono(),
-            () if full && light => Self::light(),
-            () if full && background.is_some() => Self::dark(),
+    /// The palette for a terminal: whether it is to have colours, whether it has all of them, and whether its background
+    /// is light, if that is known.
+    pub fn of_terminal(no_color: bool, full: bool, light: Option<bool>) -> Self {
+        match (no_color, full, light) {
+            (true, ..) => Self::mono(),
+            (_, true, Some(true)) => Self::light(),
+            (_, true, Some(false)) => Self::dark(),
             // Where the background is unknown only the terminal's own colours are safe on it.
-            () => Self::sixteen(),
+            _ => Self::sixteen(),
         }
     }
 
@@ -191,12 +175,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_chooses_the_palette() {
-        let of = Theme::of_environment;
-        assert_eq!(of(true, Some("truecolor"), Some("15;0")), Theme::mono());
-        assert_eq!(of(false, Some("truecolor"), Some("15;0")), Theme::dark());
-        assert_eq!(of(false, Some("truecolor"), Some("0;15")), Theme::light());
-        assert_eq!(of(false, Some("truecolor"), None), Theme::sixteen());
-        assert_eq!(of(false, None, Some("0;15")), Theme::sixteen());
+    fn the_terminal_chooses_the_palette() {
+        let of = Theme::of_terminal;
+        assert_eq!(of(true, true, Some(false)), Theme::mono());
+        assert_eq!(of(false, true, Some(false)), Theme::dark());
+        assert_eq!(of(false, true, Some(true)), Theme::light());
+        assert_eq!(of(false, true, None), Theme::sixteen());
+        assert_eq!(of(false, false, Some(true)), Theme::sixteen());
     }
 }

@@ -20,8 +20,7 @@ pub fn suspend(state: &mut State, may: bool) -> Vec<Effect> {
             vec![Effect::Send(Command::Pause(true))]
         }
         Phase::Building => not_now(state, "the stack is being built"),
-        Phase::Ending => not_now(state, "the I/O under way drains"),
-        Phase::Running => not_now(state, "the I/O under way drains"),
+        Phase::Ending | Phase::Running => not_now(state, "the I/O under way drains"),
         Phase::Opening | Phase::Filling | Phase::Paused => vec![Effect::Stop],
     }
 }

@@ -131,7 +131,7 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
     let theme = &state.theme;
     let cells = usize::from(area.width);
     let rows: Vec<_> = keys::hints(state.contexts()).filter(|row| is_of_use(state, row)).collect();
-    let wide = |row: &&keys::Binding| width(label(row)) + 1 + width(hint(state, row)) + 2;
+    let wide = |row: &&keys::Binding| width(label(state, row)) + 1 + width(hint(state, row)) + 2;
     let kept = |row: &&keys::Binding| matches!(row.action, keys::Action::Help | keys::Action::Quit);
     let mut room = cells.saturating_sub(1 + rows.iter().filter(|r| kept(r)).map(wide).sum::<usize>());
     let mut spans = vec![Span::raw(" ")];
@@ -142,7 +142,7 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
             }
             room -= wide(row);
         }
-        spans.push(span(label(row), theme.accent));
+        spans.push(span(label(state, row), theme.accent));
         spans.push(span(format!(" {}  ", hint(state, row)), theme.dim));
     }
     put(buf, area.x, area.y, area.width, &Line::from(spans));
@@ -160,9 +160,13 @@ fn is_of_use(state: &State, row: &keys::Binding) -> bool {
     }
 }
 
+/// A glyph that only a word can stand for.
+const ENTER: &str = "⏎";
+
 /// The keys of a row, with their opposite if one row stands for both.
-fn label(row: &keys::Binding) -> &'static str {
+fn label(state: &State, row: &keys::Binding) -> &'static str {
     match row.action {
+        _ if state.ascii && row.label == ENTER => "Enter",
         keys::Action::TurnUp => "←→",
         keys::Action::Down => "↑↓",
         keys::Action::LayerDown => "[ ]",

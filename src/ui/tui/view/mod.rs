@@ -1,5 +1,6 @@
 //! Drawing: one file per panel; each reads the state and writes cells.
 
+pub mod ascii;
 mod believe;
 mod charts;
 mod classes;

@@ -9,7 +9,7 @@ use super::ledger::{by, verdict};
 use crate::meter::ledger::{AFTER_WINDOWS, WINDOWS_MIN};
 use crate::meter::window::LedgerLine;
 use crate::runs::session::message::{DuelShown, Phase};
-use crate::ui::text::{signed_percent, width};
+use crate::ui::text::{fit, signed_percent, width};
 use crate::ui::tui::state::State;
 use crate::units::three_digits;
 
@@ -18,7 +18,18 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let cells = usize::from(area.width).saturating_sub(2);
     let mut spans = vec![span(" ▶ ", state.theme.accent)];
     spans.extend(said(state, cells.saturating_sub(3)));
-    put(buf, area.x, area.y, area.width, &Line::from(spans));
+    put(buf, area.x, area.y, area.width, &Line::from(fitted(spans, cells)));
+}
+
+/// The spans, the last that fits cut.
+fn fitted(spans: Vec<Span<'static>>, cells: usize) -> Vec<Span<'static>> {
+    let mut room = cells;
+    let mut cut = |span: Span<'static>| {
+        let content = fit(&span.content, room);
+        room -= width(&content);
+        Span { content: content.into(), ..span }
+    };
+    spans.into_iter().map(&mut cut).collect()
 }
 
 fn said(state: &State, cells: usize) -> Vec<Span<'static>> {
@@ -72,7 +83,7 @@ fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static
     let after = line.windows.1 as usize;
     let mut spans = vec![span(turn(line), theme.plain)];
     if line.windows.0 == 0 {
-        spans.push(span("can't be judged: it came before a baseline", theme.warn));
+        spans.push(span("can't be judged: no baseline before it", theme.warn));
         return spans;
     }
     spans.push(match after {
