@@ -192,14 +192,14 @@ pub mod ui {
     }
 
     pub mod tui {
-        pub use crate::ui::tui::{Link, Options, ProfileEntry, ProfileStore, run};
+        pub use crate::ui::tui::{Link, Memory, Options, ProfileEntry, ProfileStore, run};
 
         pub mod message {
             pub use crate::ui::tui::message::Msg;
         }
 
         pub mod state {
-            pub use crate::ui::tui::state::{ListRow, State, rows};
+            pub use crate::ui::tui::state::State;
         }
 
         pub mod theme {

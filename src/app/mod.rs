@@ -10,7 +10,8 @@
 //! | [`signals`] | signals that end a run cleanly | – |
 //! | [`outlook`] | what a sweep would run, write and destroy | output |
 //! | [`picture`] | `picture`: the screen of a run as SVG | inputs |
-//! | [`ui`] | the screen, on a session in its own thread | inputs, output |
+//! | [`user_memory`] | what outlives a screen: its ledger, and what the user knows | – |
+//! | [`ui`] | the screen, on a session in its own thread | inputs, output, user_memory |
 //! | [`stacks`] | `status` and `cleanup` | output, signals |
 //! | [`verify`] | `verify`: reads back every page | inputs, output, signals |
 //! | [`watcher`] | the attendant at the command line | output, signals |
@@ -37,6 +38,7 @@ mod signals;
 mod stacks;
 mod sweep;
 mod ui;
+mod user_memory;
 mod verify;
 mod watcher;
 

@@ -38,7 +38,7 @@ pub fn run(args: &PictureArgs) -> Result<()> {
     let run = move || live::run(profile.settings, options, &facts, &asked, &report);
     let session = threads::start("run the load", run)?;
 
-    let mut state = State::new(Theme::dark(), args.columns, args.lines);
+    let mut state = State::new(Theme::named(args.theme), args.columns, args.lines);
     let gap = args.duration / (turns.len() as u32 + 1);
     let mut turns = turns.into_iter();
     let mut due = gap;

@@ -4,10 +4,14 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 
 use super::inputs::{facts, facts_with_versions, options};
 use super::output::print;
+use super::user_memory::UserMemory;
 use crate::error::{Error, Result};
 use crate::load::kv;
 use crate::printable::Shown as _;
@@ -17,10 +21,12 @@ use crate::settings::Settings;
 use crate::settings::profile::{Source, Store, Sweep};
 use crate::threads;
 use crate::ui::cli::RunArgs;
+use crate::ui::report;
+use crate::ui::theme_name::ThemeName;
 use crate::ui::tui::{self, Link, ProfileEntry, ProfileStore};
 
 /// Opens the UI with a profile; the demo without one.
-pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
+pub fn run(profile: Option<&str>, theme: Option<ThemeName>, args: &RunArgs) -> Result<()> {
     refuse_consent_in_advance(args)?;
     let (profile, demo) = super::inputs::profile(profile, &args.sets.set)?;
     kv::built::require(&profile.settings)?;
@@ -32,6 +38,9 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     let profiles = Profiles { store: Store::of_user(), steps: RefCell::default() };
     profiles.remember_steps(&profile);
     let settings = profile.settings;
+    let written_bytes = Arc::clone(&options.written_bytes);
+    let kept_in = Rc::new(RefCell::new(None));
+    let memory = UserMemory { file: None, path: Rc::clone(&kept_in) };
     let (commands, asked) = channel();
     let (report, events) = channel();
     let session = std::thread::Builder::new()
@@ -39,13 +48,15 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
         .spawn(move || live::run(settings, options, &facts_with_versions, &asked, &report))
         .map_err(|error| threads::refused("run the load", &error))?;
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let tui::Outcome { ended, kept } = tui::run(
+    let tui::Outcome { ended, kept, mut ran } = tui::run(
         Link { commands, events },
         tui::Options {
+            theme,
             no_color: set("NO_COLOR"),
             over_ssh: set("SSH_CONNECTION"),
             profiles: Box::new(profiles),
             recordings: recordings(),
+            memory: Box::new(memory),
         },
     );
     match &ended {
@@ -53,6 +64,9 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
         Err(error) if error.kind == crate::error::Kind::Interrupted => {}
         _ => drop(session.join()),
     }
+    ran.written_bytes = written_bytes.load(Ordering::Relaxed);
+    // Who has no terminal any more can't read it.
+    let _ = print(&report::ran::ran(&ran, kept_in.borrow().as_deref()));
     print_kept(&kept);
     ended
 }

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::estimate::WINDOWS_MIN;
+pub use super::estimate::WINDOWS_MIN;
 use super::flag::{FlagKind, stem};
 use super::turn_figures::{self, Measured};
 use super::window::{Flag, LedgerLine, Window};
@@ -19,7 +19,7 @@ use crate::class::Class;
 /// The most that show how much windows vary.
 const HISTORY_WINDOWS: usize = 60;
 /// A line is closed after this many windows,
-const AFTER_WINDOWS: usize = 5;
+pub const AFTER_WINDOWS: usize = 5;
 /// or this many, if a percentile needs them.
 const AFTER_WINDOWS_MAX: usize = 20;
 

@@ -36,6 +36,7 @@
 //! | [`cpu`] | the processor over a window: the whole system's shares and cycles | frequency, pmu, window |
 //! | [`cusum`] | where a series leaves its level (CUSUM; Page 1954) | settling |
 //! | [`estimate`] | how much a figure differs between two stretches of windows, and whether clearly | spread, window |
+//! | [`outcome`] | what a turn did, in a word | estimate, window |
 //! | [`source`] | where counts come from: cells here, deltas of another process | counters, tasks, under_way, cell, slow |
 //! | [`variability`] | how much the throughput varies (Didona et al. 2021, 4.7) | window |
 //! | [`flags`] | raises flags: what makes a figure untrustworthy | flag, drives, others_io, window, context |
@@ -73,6 +74,7 @@ pub mod meters;
 pub mod others;
 pub mod others_io;
 mod others_io_probe;
+pub mod outcome;
 pub mod pmu;
 pub mod pooled;
 pub mod price;

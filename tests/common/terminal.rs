@@ -170,15 +170,12 @@ impl Terminal {
         })
     }
 
-    /// Chooses a knob that is on the way down from the first one.
+    /// Chooses a knob by searching for it.
     #[track_caller]
     pub fn choose(&mut self, path: &str) {
-        use stacktune::testing::settings::LoadEngine;
-        use stacktune::testing::ui::tui::state::{ListRow, rows};
-        let mut knobs = rows(LoadEngine::Pages).iter().filter(|row| matches!(row, ListRow::Knob(_)));
-        let down = knobs.position(|row| matches!(row, ListRow::Knob(knob) if knob.path == path)).unwrap();
-        self.press("g");
-        self.press(&"j".repeat(down));
+        self.press(&format!("/{path}"));
+        self.wait_for(&format!("/{path}"));
+        self.press("\r");
         self.wait_for(&format!("{path}: "));
     }
 
@@ -292,9 +289,13 @@ pub fn first_line(screen: &str) -> &str {
 
 /// The row of a class in the table: what stands behind its name, cell by cell.
 pub fn class_row<'a>(screen: &'a str, class: &str) -> Vec<&'a str> {
-    let title = screen.lines().position(|line| line.contains("MB/s") && line.contains("IOPS"));
-    let mut rows = screen.lines().skip(title.map_or(usize::MAX, |at| at + 1)).take(8);
-    let row = rows.find_map(|line| line.split_once(&format!("{class}  ")).map(|(_, figures)| figures));
+    let is_title = |line: &&str| line.contains("class ") && line.contains("MB/s") && line.contains("errors");
+    let Some(title) = screen.lines().find(is_title) else { return Vec::new() };
+    // Other panels may be to the left.
+    let left = title[..title.find("class ").unwrap()].chars().count();
+    let rows = screen.lines().skip_while(|line| *line != title).skip(1).take(8);
+    let from_left = rows.map(|line| line.char_indices().nth(left).map_or("", |(at, _)| &line[at..]));
+    let row = from_left.into_iter().find_map(|line| line.strip_prefix(&format!("{class}  ")));
     row.unwrap_or_default().split_whitespace().collect()
 }
 

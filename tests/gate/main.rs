@@ -24,5 +24,6 @@ mod simulated;
 mod sweep;
 mod terminal;
 mod terminal_end;
+mod terminal_faults;
 mod volume;
 mod write_maps;

@@ -22,7 +22,7 @@ pub fn running(home: &Home, more: &[&str]) -> Terminal {
 
 /// Quits in order.
 #[track_caller]
-fn quit(mut terminal: Terminal) {
+pub fn quit(mut terminal: Terminal) {
     terminal.press("q");
     terminal.left().expect(0);
 }
@@ -102,7 +102,8 @@ fn arrows_and_letters_turn_knobs_and_the_ledger_shows_what_each_changed() {
     terminal.press("h");
     terminal.wait_for("scan.depth 256 → 128");
     terminal.press("\x1b[C");
-    terminal.wait("the arrow's turn", |screen| screen.matches("scan.depth 128 → 256").count() == 2);
+    // Twice in the ledger, and in the strip.
+    terminal.wait("the arrow's turn", |screen| screen.matches("scan.depth 128 → 256").count() == 3);
     terminal.press("\x1b[B\x1b[D");
     let screen = terminal.wait_for("scan.batch 32 → 16");
     assert!(screen.contains("▸batch"), "{screen}");
@@ -116,7 +117,7 @@ fn arrows_and_letters_turn_knobs_and_the_ledger_shows_what_each_changed() {
     terminal.press("u");
     terminal.wait_for("undo scan.depth 100 → 256");
     // Its result is shown once the windows after it are there.
-    terminal.wait("a closed ledger line", |screen| !screen.contains("gathering…"));
+    terminal.wait("a closed ledger line", |screen| !screen.contains("gathering"));
     quit(terminal);
 }
 
@@ -340,7 +341,7 @@ fn help_and_sizes() {
     let mut terminal = running(&home, &[]);
     terminal.press("?");
     terminal.wait("the help", |screen| {
-        screen.contains("help · Esc closes") && screen.contains("The chosen knob: io.interface")
+        screen.contains("help · Esc closes") && screen.contains("The chosen knob: io.buffering")
     });
     terminal.press("\x1b");
     terminal.wait_until_gone("help · Esc closes");

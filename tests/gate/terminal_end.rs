@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 
-use crate::common::program::{Home, json_file, json_lines};
+use crate::common::program::{Home, MODEST, json_file, json_lines};
 use crate::common::terminal::{Terminal, first_line};
 use crate::common::this_test;
 use crate::terminal::{ALL, recording_with, running};
@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use stacktune::testing::error::Result;
 use stacktune::testing::settings::Settings;
 use stacktune::testing::settings::profile::Profile;
-use stacktune::testing::ui::tui::{Link, Options, ProfileEntry, ProfileStore};
+use stacktune::testing::ui::tui::{Link, Memory, Options, ProfileEntry, ProfileStore};
 
 #[test]
 fn sigint_sigterm_and_sigquit_restore_the_terminal() {
@@ -79,6 +79,22 @@ impl ProfileStore for Cursed {
     }
 }
 
+struct Forgetful;
+
+impl Memory for Forgetful {
+    fn keep(&mut self, _: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_new(&self) -> bool {
+        true
+    }
+
+    fn drop_first_steps(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
 #[test]
 fn a_panic_restores_the_terminal_and_is_reported_there() {
     // The screen in a process of its own: this test again, on a terminal.
@@ -87,7 +103,14 @@ fn a_panic_restores_the_terminal_and_is_reported_there() {
         let (commands, _asked) = channel();
         let (_report, events) = channel();
         let profiles = Box::new(Cursed);
-        let options = Options { no_color: false, over_ssh: false, profiles, recordings: PathBuf::new() };
+        let options = Options {
+            theme: None,
+            no_color: false,
+            over_ssh: false,
+            profiles,
+            recordings: PathBuf::new(),
+            memory: Box::new(Forgetful),
+        };
         let _ = stacktune::testing::ui::tui::run(Link { commands, events }, options);
         return;
     }
@@ -110,6 +133,54 @@ fn a_panic_restores_the_terminal_and_is_reported_there() {
     let written = String::from_utf8_lossy(&left.bytes);
     let (_, after_the_screen) = written.rsplit_once("\x1b[?1049l").unwrap();
     assert!(after_the_screen.contains("the list is cursed"), "{}", left.screen);
+}
+
+#[test]
+fn ctrl_z_returns_to_the_shell_and_fg_continues() {
+    let home = Home::new();
+    let shell = ["--norc", "--noprofile", "-i"].map(String::from);
+    let mut terminal =
+        Terminal::start_program(Path::new("/bin/bash"), &home, &shell, (120, 40), &[("PS1", "shell> ")]);
+    terminal.wait_for("shell> ");
+    let arguments: Vec<_> = home.sets(&MODEST).iter().map(|set| format!(" '{set}'")).collect();
+    terminal.press(&format!("{}{}\r", env!("CARGO_BIN_EXE_stacktune"), arguments.concat()));
+    terminal.wait_until_running();
+    for depth in ["128 → 256", "256 → 512"] {
+        terminal.press("\x1a");
+        terminal.wait("the shell", |screen| screen.contains("Stopped") && !screen.contains("─ stack"));
+        assert!(!terminal.is_taken());
+        terminal.press("echo $((6 * 7))\r");
+        terminal.wait_for("\n42\n");
+        terminal.press("fg\r");
+        terminal.wait("the load again", |screen| {
+            first_line(screen).contains("running") && screen.contains("continued: the load was paused")
+        });
+        assert!(terminal.is_taken());
+        // Keys work, and the signal of the first time does not stop it again.
+        terminal.choose("scan.depth");
+        terminal.press("l");
+        terminal.wait_for(&format!("scan.depth {depth}"));
+    }
+    terminal.press("q");
+    terminal.wait("the shell", |screen| !screen.contains("─ stack") && screen.ends_with("shell> "));
+    terminal.press("exit\r");
+    terminal.left().expect(0);
+}
+
+#[test]
+fn without_a_shell_that_would_continue_it_ctrl_z_does_nothing_and_says_so() {
+    let home = Home::new();
+    let mut terminal = running(&home, &[]);
+    terminal.press("\x1a");
+    terminal.wait_for("no shell waits for stacktune");
+    terminal.press("j");
+    terminal.wait_until_gone("no shell waits");
+    terminal.signal(Signal::TSTP);
+    terminal.wait_for("no shell waits for stacktune");
+    terminal.choose("scan.depth");
+    assert!(terminal.is_taken() && !terminal.screen().contains("PAUSED"));
+    terminal.press("q");
+    terminal.left().expect(0);
 }
 
 #[test]

@@ -157,6 +157,7 @@ fn drives_change_hands_from_the_screen_there_and_back() {
         });
     };
     runs(&terminal, "io_uring");
+    terminal.choose("io.interface");
     for (interface, step) in
         [("vfio", "bind 0000:01:00.0 to vfio-pci"), ("io_uring", "give 0000:01:00.0 back to nvme")]
     {

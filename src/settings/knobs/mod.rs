@@ -12,6 +12,7 @@ mod classes;
 mod io;
 mod knob;
 mod kv;
+mod layer;
 mod md;
 mod memory;
 mod polling;
@@ -25,6 +26,7 @@ pub mod value;
 mod wal;
 
 pub use knob::{Knob, all, find, nearest, nearest_of, problems};
+pub use layer::StackLayer;
 pub use spec::{Conditions, Scope};
 pub use value::{Kind, Value};
 

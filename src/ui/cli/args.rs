@@ -9,6 +9,7 @@ use super::attest::AttestArgs;
 use super::shared::{EXIT_STATUS, JsonArgs};
 use crate::runs::duel::Figure;
 use crate::ui::help;
+use crate::ui::theme_name::ThemeName;
 use crate::units::{parse_duration, parse_rate, parse_size};
 
 pub(super) const MAIN_HELP: &str = "\
@@ -77,6 +78,9 @@ pub struct Cli {
     /// The profile to open: a name, or a path [default: demo]
     #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
     pub profile: Option<String>,
+    /// The colours of the screen [default: those that suit the terminal]
+    #[arg(long, value_enum)]
+    pub theme: Option<ThemeName>,
     /// How to run it.
     #[command(flatten)]
     pub run: RunArgs,
@@ -405,6 +409,9 @@ pub struct PictureArgs {
     /// Lines of the screen
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(10..=200))]
     pub lines: u16,
+    /// The colours
+    #[arg(long, value_enum, default_value = "dark")]
+    pub theme: ThemeName,
     /// Turn a knob while it runs (may be repeated; the turns are spread evenly)
     #[arg(long = "turn", value_name = "KNOB=VALUE")]
     pub turns: Vec<String>,

@@ -18,6 +18,7 @@ pub mod over_time;
 mod plan;
 pub mod profiles;
 pub mod progress;
+pub mod ran;
 pub mod reproduce;
 pub mod sentences;
 pub mod show;

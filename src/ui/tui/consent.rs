@@ -3,6 +3,7 @@
 use crate::printable::Shown as _;
 use crate::runs::session::message::Wanted;
 use crate::ui::text::{wrap, wrap_exact};
+use crate::ui::tui::typed::Typed;
 use crate::units::approx_size;
 
 /// The devices whose content would be destroyed, asked one after the other.
@@ -13,7 +14,7 @@ pub struct Consent {
     /// What was typed in full, for the devices before the current one.
     pub typed: Vec<String>,
     /// What is being typed.
-    pub input: String,
+    pub input: Typed,
     /// Why it was not accepted.
     pub error: Option<String>,
     /// Lines scrolled.
@@ -32,7 +33,7 @@ pub enum Consented {
 impl Consent {
     /// Asks for these devices.
     pub fn new(wanted: Vec<Wanted>) -> Self {
-        Self { wanted, typed: Vec::new(), input: String::new(), error: None, top: 0 }
+        Self { wanted, typed: Vec::new(), input: Typed::default(), error: None, top: 0 }
     }
 
     /// The device being asked for.
@@ -44,7 +45,7 @@ impl Consent {
     pub fn accept(&mut self) -> Consented {
         let Some(device) = self.device() else { return Consented::Not };
         // An empty word would be confirmed by Enter alone.
-        if device.typed.is_empty() || self.input != device.typed {
+        if device.typed.is_empty() || *self.input != *device.typed {
             self.error = Some(if self.input.is_empty() {
                 "Type it first: Enter alone does not confirm.".into()
             } else {
@@ -52,7 +53,7 @@ impl Consent {
             });
             return Consented::Not;
         }
-        self.typed.push(std::mem::take(&mut self.input));
+        self.typed.push(std::mem::take(&mut self.input).to_string());
         self.error = None;
         self.top = 0;
         if self.typed.len() == self.wanted.len() {
@@ -112,7 +113,7 @@ mod tests {
     }
 
     fn type_in(consent: &mut Consent, text: &str) -> Consented {
-        consent.input = text.into();
+        consent.input = text.to_owned().into();
         consent.accept()
     }
 

@@ -3,6 +3,8 @@
 use super::consent::Consent;
 use super::planned::Agreement;
 use super::profiles::ProfileEntry;
+use super::typed::Typed;
+use crate::settings::knobs::StackLayer;
 
 /// A dialog.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,14 +14,14 @@ pub enum Dialog {
         /// The knob's path.
         knob: &'static str,
         /// What is typed.
-        input: String,
+        input: Typed,
         /// Why it was not accepted.
         error: Option<String>,
     },
     /// Typing the name to save under.
     Save {
         /// What is typed.
-        input: String,
+        input: Typed,
         /// The input is the suggested name, as selected text: typing replaces it.
         selected: bool,
         /// Why it was not accepted.
@@ -35,6 +37,20 @@ pub enum Dialog {
         /// The profiles.
         entries: Option<Vec<ProfileEntry>>,
         /// The chosen one.
+        chosen: usize,
+    },
+    /// Searching for a knob; the list of knobs shows what is found.
+    Search {
+        /// What is typed.
+        input: Typed,
+        /// The layer and the knob that were chosen before.
+        before: (StackLayer, &'static str),
+    },
+    /// Running an action by its name.
+    Palette {
+        /// What is typed.
+        input: Typed,
+        /// The chosen one of the actions that it finds.
         chosen: usize,
     },
     /// What devices hold would be destroyed.

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::heat::Timeline;
 use crate::class::Class;
+use crate::meter::flag::FlagKind;
 use crate::meter::pooled::{Pool, PooledLatencies, PooledLatency};
 use crate::meter::totals::Totals;
 use crate::meter::window::{Latency, LedgerLine, Window};
@@ -26,6 +28,12 @@ pub struct Figures {
     pub totals: Option<Arc<Totals>>,
     /// The windows that the charts show, oldest first.
     pub history: VecDeque<Point>,
+    /// The same windows' figures, without their histograms.
+    past: VecDeque<Arc<Window>>,
+    /// Latencies over time.
+    pub timeline: Timeline,
+    /// Windows since the run or its target began that a turn can be compared with.
+    pub steady: usize,
     /// The ledger, oldest first.
     pub ledger: VecDeque<Arc<LedgerLine>>,
 }
@@ -46,11 +54,13 @@ pub struct Point {
 impl Figures {
     /// Takes a window and the totals up to it.
     pub fn window(&mut self, window: Arc<Window>, totals: Arc<Totals>) {
-        // A smaller number means a new run on the same screen.
+        // Windows are counted from 0 again on a target that was built anew; the clock goes on.
         if self.window.as_ref().is_some_and(|last| window.index < last.index) {
-            self.history.clear();
             self.pool = Pool::default();
+            self.steady = 0;
         }
+        let settled = !window.flags.iter().any(|flag| flag.is(FlagKind::Settling));
+        self.steady += usize::from(window.is_clean() && settled);
         self.pooled = self.pool.window(&window);
         let p99 = |latency: &Option<Latency>, pooled: PooledLatency| {
             let own = latency.as_ref().and_then(|latency| latency.p99);
@@ -69,8 +79,29 @@ impl Figures {
                 if figures.not_held { None } else { p99(&figures.latencies.response_ns, pooled) }
             }),
         });
+        self.timeline.window(&window);
+        if self.past.len() == HISTORY_MAX {
+            self.past.pop_front();
+        }
+        self.past.push_back(Arc::new(Window { histograms: Arc::default(), ..(*window).clone() }));
         self.window = Some(window);
         self.totals = Some(totals);
+    }
+
+    /// Goes that many windows forward, or back if negative, among those that are kept. Whether it could.
+    pub fn shift(&mut self, by: isize) -> bool {
+        let Some(shown) = &self.window else { return false };
+        let at = self.past.partition_point(|past| past.start_ns < shown.start_ns);
+        let Some(window) = at.checked_add_signed(by).and_then(|at| self.past.get(at)) else { return false };
+        self.window = Some(Arc::clone(window));
+        self.pooled = Default::default();
+        true
+    }
+
+    /// The time from the shown window to the last one that is kept; none if it is that.
+    pub fn ago_ns(&self) -> Option<u64> {
+        let (shown, last) = (self.window.as_ref()?, self.past.back()?);
+        Some(last.start_ns.saturating_sub(shown.start_ns)).filter(|ns| *ns > 0)
     }
 
     /// Takes a ledger line: a new one, or an update of one with the same number.
@@ -107,6 +138,21 @@ mod tests {
         figures.ledger(line(1, false));
         assert_eq!(figures.ledger.len(), 2);
         assert!(!figures.ledger[0].open);
+    }
+
+    #[test]
+    fn a_target_built_anew_goes_on_in_the_charts() {
+        let mut figures = Figures::default();
+        for (index, start_ns) in [(0, 0), (1, 10), (0, 50), (1, 60)] {
+            let window = Window { index, start_ns, duration_ns: 10, ..Window::default() };
+            figures.window(Arc::new(window), Arc::default());
+        }
+        let ends: Vec<_> = figures.history.iter().map(|point| point.end_ns).collect();
+        assert_eq!(ends, [10, 20, 60, 70]);
+        assert!(figures.shift(-3) && !figures.shift(-1));
+        assert_eq!((figures.window.as_ref().unwrap().start_ns, figures.ago_ns()), (0, Some(60)));
+        assert!(figures.shift(3) && !figures.shift(1));
+        assert_eq!(figures.ago_ns(), None);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use crate::ui::theme_name::ThemeName;
+
 /// Where a key is pressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Context {
@@ -27,6 +29,10 @@ pub enum Context {
     Duel,
     /// The help, and the host's page.
     Help,
+    /// Words that knobs are searched by are typed.
+    Search,
+    /// The name of an action is typed.
+    Palette,
     /// Everywhere.
     Always,
 }
@@ -66,17 +72,31 @@ pub enum Action {
     Response,
     View,
     Focus,
+    LayerUp,
+    LayerDown,
+    ShowInactive,
+    Search,
+    Palette,
+    TailOf,
+    WholeRun,
+    Earlier,
+    Later,
+    Now,
+    Suspend,
+    Theme(ThemeName),
     Help,
     Quit,
     Close,
     Accept,
+    CursorLeft,
+    CursorRight,
     Yes,
     Erase,
     EraseAll,
 }
 
 /// A row of the key map.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Binding {
     /// Where it holds.
     pub context: Context,
@@ -86,6 +106,8 @@ pub struct Binding {
     pub label: &'static str,
     /// What they do.
     pub action: Action,
+    /// Its name in the palette; empty if it is not in it.
+    pub name: &'static str,
     /// What they do in a word, for the line of keys; if empty, they are not in it.
     pub hint: &'static str,
     /// What they do as a sentence, for the help.
@@ -97,110 +119,151 @@ const fn bind(
     keys: &'static [KeyCode],
     label: &'static str,
     action: Action,
+    name: &'static str,
     hint: &'static str,
     help: &'static str,
 ) -> Binding {
-    Binding { context, keys, label, action, hint, help }
+    Binding { context, keys, label, action, name, hint, help }
 }
 
-use Context::{Always, Duel, Failed, Help, Knobs, Leaving, Ledger, Main, Open, Plan, Question, Text};
+use Context::{
+    Always, Duel, Failed, Help, Knobs, Leaving, Ledger, Main, Open, Palette, Plan, Question, Search, Text,
+};
 use KeyCode::{
     BackTab, Backspace, Char, Down, End, Enter, Esc, Home, Left, PageDown, PageUp, Right, Tab, Up,
 };
 
-/// The key map, in the order of the line of keys and of the help.
+/// Every action and its keys, in the order of the line of keys, of the help and of the palette.
 #[rustfmt::skip] // a table is read by rows
 pub const MAP: &[Binding] = &[
-    bind(Knobs, &[Up, Char('k')], "↑ k", Action::Up, "", "Choose the knob above."),
-    bind(Knobs, &[Down, Char('j')], "↓ j", Action::Down, "", "Choose the knob below."),
-    bind(Knobs, &[Left, Char('h')], "← h", Action::TurnDown, "", "Turn the knob down by one step. A value that this host does not support is shown with the reason and skipped."),
-    bind(Knobs, &[Right, Char('l')], "→ l", Action::TurnUp, "turn", "Turn the knob up by one step."),
-    bind(Knobs, &[Enter], "⏎", Action::Enter, "type", "Type an exact value; once changes that need a rebuild are collected, show the plan."),
-    bind(Knobs, &[Char('e')], "e", Action::Edit, "type", "Type an exact value, also while changes are collected."),
-    bind(Ledger, &[Up, Char('k')], "↑ k", Action::Up, "", "Choose the newer line."),
-    bind(Ledger, &[Down, Char('j')], "↓ j", Action::Down, "scroll", "Choose the older line; its figures are shown with their spread."),
-    bind(Main, &[Esc], "Esc", Action::Drop, "discard", "Discard the changes collected for a rebuild."),
-    bind(Main, &[Char('b')], "b", Action::Former, "rebuild previous", "After a failed build: rebuild the previous stack."),
-    bind(Main, &[Char(' ')], "space", Action::Pause, "pause", "Pause or resume the load; no I/O is scheduled while paused."),
-    bind(Main, &[Char('m')], "m", Action::Mute, "mute", "Switch the class of the chosen knob off or on."),
-    bind(Main, &[Char('u')], "u", Action::Undo, "undo", "Undo the last turn."),
-    bind(Main, &[Char('D')], "D", Action::Duel, "duel", "Compare the two values of the ledger's chosen turn (else the last): the knob is turned back and forth in random order until it is clear which is better. Again: end the duel."),
-    bind(Main, &[Char('v')], "v", Action::View, "view", "Show the next panel where not all fit: charts, system, ledger, notes."),
-    bind(Main, &[Tab, BackTab], "tab", Action::Focus, "focus", "Move between the knobs and the ledger."),
-    bind(Main, &[Char('s')], "s", Action::Save, "save", "Save the settings as a profile."),
-    bind(Main, &[Char('o')], "o", Action::Open, "open", "Open a profile; the target is rebuilt if it differs."),
-    bind(Main, &[Char('r')], "r", Action::Record, "record", "Start or stop a recording."),
-    bind(Main, &[Char('f')], "f", Action::Freeze, "freeze", "Freeze or unfreeze the figures on the screen; the load keeps running."),
-    bind(Main, &[Char('c')], "c", Action::Cumulative, "totals", "Switch between the totals of the run and the last window."),
-    bind(Main, &[Char('t')], "t", Action::Response, "times", "Switch between response times (from the intended start) and service times."),
-    bind(Main, &[Char('p')], "p", Action::Plan, "", "Show the plan for rebuilding the target with the collected changes; nothing is done before you confirm it."),
-    bind(Main, &[Char('H')], "H", Action::Host, "host", "Show the host: processor, kernel, drives and what uses them."),
-    bind(Main, &[Char('B')], "B", Action::Believe, "believe?", "Show how far the figures can be trusted: the seven pitfalls, write and space amplification, steady state."),
-    bind(Main, &[Char('1')], "1", Action::MuteClass(0), "", "Switch the scan off or on."),
-    bind(Main, &[Char('2')], "2", Action::MuteClass(1), "", "Switch the point reads off or on."),
-    bind(Main, &[Char('3')], "3", Action::MuteClass(2), "", "Switch the WAL off or on."),
-    bind(Main, &[Char('4')], "4", Action::MuteClass(3), "", "Switch the background writes off or on."),
-    bind(Main, &[Char('R')], "R", Action::Restart, "", "Restart the classes that were stopped by errors, or failed."),
-    bind(Main, &[PageUp], "PgUp", Action::PageUp, "", "Scroll up a page."),
-    bind(Main, &[PageDown], "PgDn", Action::PageDown, "", "Scroll down a page."),
-    bind(Main, &[Home, Char('g')], "Home g", Action::First, "", "Go to the first row."),
-    bind(Main, &[End, Char('G')], "End G", Action::Last, "", "Go to the last row."),
-    bind(Main, &[Char('?')], "?", Action::Help, "help", "Show this help."),
-    bind(Main, &[Char('q')], "q", Action::Quit, "quit", "Drain and quit, asking first whether to keep a stack that was built; press again to quit at once."),
-    bind(Text, &[Enter], "⏎", Action::Accept, "accept", "Accept the input."),
-    bind(Text, &[Esc], "Esc", Action::Close, "cancel", "Cancel."),
-    bind(Text, &[Backspace], "⌫", Action::Erase, "", "Erase a character."),
-    bind(Text, &[Up], "↑", Action::Up, "", "Scroll up."),
-    bind(Text, &[Down], "↓", Action::Down, "", "Scroll down."),
-    bind(Text, &[PageUp], "PgUp", Action::PageUp, "", "Scroll up a page."),
-    bind(Text, &[PageDown], "PgDn", Action::PageDown, "", "Scroll down a page."),
-    bind(Text, &[Home], "Home", Action::First, "", "Go to the beginning."),
-    bind(Text, &[End], "End", Action::Last, "", "Go to the end."),
-    bind(Plan, &[Up, Char('k')], "↑ k", Action::Up, "", "Scroll up."),
-    bind(Plan, &[Down, Char('j')], "↓ j", Action::Down, "scroll", "Scroll down; a plan can be confirmed once you have seen its end."),
-    bind(Plan, &[PageUp], "PgUp", Action::PageUp, "", "Scroll up a page."),
-    bind(Plan, &[PageDown, Char(' ')], "PgDn", Action::PageDown, "page", "Scroll down a page."),
-    bind(Plan, &[Home, Char('g')], "Home g", Action::First, "", "Go to the beginning."),
-    bind(Plan, &[End, Char('G')], "End G", Action::Last, "", "Go to the end."),
-    bind(Plan, &[Char('y')], "y", Action::Yes, "confirm", "Carry out the plan; if it destroys data, each device's serial must be typed in full."),
-    bind(Plan, &[Char('n'), Esc], "n Esc", Action::Close, "cancel", "Close the plan; nothing is done, and the collected changes are kept."),
-    bind(Failed, &[Char('b')], "b", Action::Former, "rebuild previous", "Rebuild the previous stack."),
-    bind(Failed, &[Char('o')], "o", Action::Open, "open", "Open a profile."),
-    bind(Failed, &[Up, Char('k')], "↑ k", Action::Up, "", "Scroll up."),
-    bind(Failed, &[Down, Char('j')], "↓ j", Action::Down, "scroll", "Scroll down."),
-    bind(Failed, &[PageUp], "PgUp", Action::PageUp, "", "Scroll up a page."),
-    bind(Failed, &[PageDown, Char(' ')], "PgDn", Action::PageDown, "", "Scroll down a page."),
-    bind(Failed, &[Esc, Enter], "Esc", Action::Close, "close", "Close; the message stays in the notes."),
-    bind(Failed, &[Char('q')], "q", Action::Quit, "quit", "Quit."),
-    bind(Leaving, &[Char('t')], "t", Action::TakeDown, "tear down and quit", "Tear down the stack and quit."),
-    bind(Leaving, &[Char('k')], "k", Action::Keep, "keep and quit", "Keep the stack and quit; the commands that remove it are printed."),
-    bind(Leaving, &[Esc], "Esc", Action::Close, "cancel", "Keep running."),
-    bind(Question, &[Char('y')], "y", Action::Yes, "yes", "Yes."),
-    bind(Question, &[Char('n'), Esc], "n Esc", Action::Close, "no", "No."),
-    bind(Open, &[Up, Char('k')], "↑ k", Action::Up, "", "Choose the profile above."),
-    bind(Open, &[Down, Char('j')], "↓ j", Action::Down, "choose", "Choose the profile below."),
-    bind(Open, &[PageUp], "PgUp", Action::PageUp, "", "Go up ten profiles."),
-    bind(Open, &[PageDown], "PgDn", Action::PageDown, "", "Go down ten profiles."),
-    bind(Open, &[Home, Char('g')], "Home g", Action::First, "", "Choose the first."),
-    bind(Open, &[End, Char('G')], "End G", Action::Last, "", "Choose the last."),
-    bind(Open, &[Enter], "⏎", Action::Accept, "open", "Open the chosen profile."),
-    bind(Open, &[Esc, Char('q')], "Esc", Action::Close, "cancel", "Close the list."),
-    bind(Duel, &[Up, Char('k')], "↑ k", Action::Up, "", "Choose the figure above."),
-    bind(Duel, &[Down, Char('j')], "↓ j", Action::Down, "choose", "Choose the figure below."),
-    bind(Duel, &[Enter], "⏎", Action::Accept, "begin", "Begin the duel by the chosen figure."),
-    bind(Duel, &[Esc, Char('q')], "Esc", Action::Close, "cancel", "Close; nothing is turned."),
-    bind(Help, &[Up, Char('k')], "↑ k", Action::Up, "", "Scroll up."),
-    bind(Help, &[Down, Char('j')], "↓ j", Action::Down, "scroll", "Scroll down."),
-    bind(Help, &[PageUp], "PgUp", Action::PageUp, "", "Scroll up a page."),
-    bind(Help, &[PageDown, Char(' ')], "PgDn", Action::PageDown, "page", "Scroll down a page."),
-    bind(Help, &[Home, Char('g')], "Home g", Action::First, "", "Go to the beginning."),
-    bind(Help, &[End, Char('G')], "End G", Action::Last, "", "Go to the end."),
-    bind(Help, &[Esc, Char('q'), Char('?')], "Esc", Action::Close, "close", "Close it."),
+    bind(Knobs, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the knob above."),
+    bind(Knobs, &[Down, Char('j')], "↓ j", Action::Down, "", "", "Choose the knob below."),
+    bind(Knobs, &[Left, Char('h')], "← h", Action::TurnDown, "turn down", "", "Turn the knob down by one step. A value that this host does not support is shown with the reason and skipped."),
+    bind(Knobs, &[Right, Char('l')], "→ l", Action::TurnUp, "turn up", "turn", "Turn the knob up by one step."),
+    bind(Knobs, &[Enter], "⏎", Action::Enter, "", "type", "Type an exact value; once changes that need a rebuild are collected, show the plan."),
+    bind(Knobs, &[Char('e')], "e", Action::Edit, "type a value", "type", "Type an exact value, also while changes are collected."),
+    bind(Knobs, &[Char('[')], "[", Action::LayerUp, "layer above", "", "Choose the layer above: its knobs are listed."),
+    bind(Knobs, &[Char(']')], "]", Action::LayerDown, "layer below", "layer", "Choose the layer below: its knobs are listed."),
+    bind(Knobs, &[Char('i')], "i", Action::ShowInactive, "inactive knobs", "", "Show or hide the knobs that have no effect under these settings."),
+    bind(Ledger, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the newer line."),
+    bind(Ledger, &[Down, Char('j')], "↓ j", Action::Down, "", "scroll", "Choose the older line; its figures are shown with their spread."),
+    bind(Main, &[Esc], "Esc", Action::Drop, "discard changes", "discard", "Discard the changes collected for a rebuild."),
+    bind(Main, &[Char('b')], "b", Action::Former, "rebuild previous", "rebuild previous", "After a failed build: rebuild the previous stack."),
+    bind(Main, &[Char(' ')], "space", Action::Pause, "pause", "pause", "Pause or resume the load; no I/O is scheduled while paused."),
+    bind(Main, &[Char('/')], "/", Action::Search, "search knobs", "search", "Search all knobs by name, meaning and values."),
+    bind(Main, &[Char('m')], "m", Action::Mute, "mute class", "mute", "Switch the class of the chosen knob off or on."),
+    bind(Main, &[Char('u')], "u", Action::Undo, "undo", "undo", "Undo the last turn."),
+    bind(Main, &[Char('D')], "D", Action::Duel, "duel", "duel", "Compare the two values of the ledger's chosen turn (else the last): the knob is turned back and forth in random order until it is clear which is better. Again: end the duel."),
+    bind(Main, &[Char('v')], "v", Action::View, "next view", "view", "Show the next panel where not all fit: charts, system, ledger, notes."),
+    bind(Main, &[Char(':')], ":", Action::Palette, "", "commands", "Run any action by its name."),
+    bind(Main, &[Tab, BackTab], "tab", Action::Focus, "knobs or ledger", "focus", "Move between the knobs and the ledger."),
+    bind(Main, &[Char('z')], "z", Action::TailOf, "latency of the next class", "latency of", "Choose whose latency the heat map shows: a class, or all."),
+    bind(Main, &[Char('Z')], "Z", Action::WholeRun, "whole run", "", "Show the whole run in the heat map, or its end."),
+    bind(Main, &[Char(',')], ", ⇧←", Action::Earlier, "window before", "", "Read an earlier window: the cursor moves left, and the classes' figures are that window's."),
+    bind(Main, &[Char('.')], ". ⇧→", Action::Later, "window after", "", "Read a later window; after the last one, the figures are live again."),
+    bind(Main, &[Char('0')], "0", Action::Now, "live figures", "", "Leave the past: the figures are live again."),
+    bind(Main, &[], "Ctrl-Z", Action::Suspend, "suspend", "", "Pause the load and return to the shell; `fg` continues both."),
+    bind(Main, &[], "", Action::Theme(ThemeName::Dark), "theme dark", "", "Colours for a dark background."),
+    bind(Main, &[], "", Action::Theme(ThemeName::Light), "theme light", "", "Colours for a light background."),
+    bind(Main, &[], "", Action::Theme(ThemeName::Sixteen), "theme 16", "", "The terminal's own sixteen colours."),
+    bind(Main, &[], "", Action::Theme(ThemeName::Mono), "theme mono", "", "No colours."),
+    bind(Main, &[Char('s')], "s", Action::Save, "save", "save", "Save the settings as a profile."),
+    bind(Main, &[Char('o')], "o", Action::Open, "open", "open", "Open a profile; the target is rebuilt if it differs."),
+    bind(Main, &[Char('r')], "r", Action::Record, "record", "record", "Start or stop a recording."),
+    bind(Main, &[Char('f')], "f", Action::Freeze, "freeze", "freeze", "Freeze or unfreeze the figures on the screen; the load keeps running."),
+    bind(Main, &[Char('c')], "c", Action::Cumulative, "totals", "totals", "Switch between the totals of the run and the last window."),
+    bind(Main, &[Char('t')], "t", Action::Response, "response times", "times", "Switch between response times (from the intended start) and service times."),
+    bind(Main, &[Char('p')], "p", Action::Plan, "plan", "", "Show the plan for rebuilding the target with the collected changes; nothing is done before you confirm it."),
+    bind(Main, &[Char('H')], "H", Action::Host, "host", "host", "Show the host: processor, kernel, drives and what uses them."),
+    bind(Main, &[Char('B')], "B", Action::Believe, "believe", "believe?", "Show how far the figures can be trusted: the seven pitfalls, write and space amplification, steady state."),
+    bind(Main, &[Char('1')], "1", Action::MuteClass(0), "mute scan", "", "Switch the scan off or on."),
+    bind(Main, &[Char('2')], "2", Action::MuteClass(1), "mute point", "", "Switch the point reads off or on."),
+    bind(Main, &[Char('3')], "3", Action::MuteClass(2), "mute wal", "", "Switch the WAL off or on."),
+    bind(Main, &[Char('4')], "4", Action::MuteClass(3), "mute background", "", "Switch the background writes off or on."),
+    bind(Main, &[Char('R')], "R", Action::Restart, "restart classes", "", "Restart the classes that were stopped by errors, or failed."),
+    bind(Main, &[PageUp], "PgUp", Action::PageUp, "", "", "Scroll up a page."),
+    bind(Main, &[PageDown], "PgDn", Action::PageDown, "", "", "Scroll down a page."),
+    bind(Main, &[Home, Char('g')], "Home g", Action::First, "", "", "Go to the first row."),
+    bind(Main, &[End, Char('G')], "End G", Action::Last, "", "", "Go to the last row."),
+    bind(Main, &[Char('?')], "?", Action::Help, "help", "help", "Show this help."),
+    bind(Main, &[Char('q')], "q", Action::Quit, "quit", "quit", "Drain and quit, asking first whether to keep a stack that was built; press again to quit at once."),
+    bind(Text, &[Enter], "⏎", Action::Accept, "", "accept", "Accept the input."),
+    bind(Text, &[Esc], "Esc", Action::Close, "", "cancel", "Cancel."),
+    bind(Text, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character."),
+    bind(Text, &[Left], "←", Action::CursorLeft, "", "", "Move the cursor to the left."),
+    bind(Text, &[Right], "→", Action::CursorRight, "", "", "Move it to the right."),
+    bind(Text, &[Up], "↑", Action::Up, "", "", "Scroll up."),
+    bind(Text, &[Down], "↓", Action::Down, "", "", "Scroll down."),
+    bind(Text, &[PageUp], "PgUp", Action::PageUp, "", "", "Scroll up a page."),
+    bind(Text, &[PageDown], "PgDn", Action::PageDown, "", "", "Scroll down a page."),
+    bind(Text, &[Home], "Home", Action::First, "", "", "Go to the beginning."),
+    bind(Text, &[End], "End", Action::Last, "", "", "Go to the end."),
+    bind(Plan, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Scroll up."),
+    bind(Plan, &[Down, Char('j')], "↓ j", Action::Down, "", "scroll", "Scroll down; a plan can be confirmed once you have seen its end."),
+    bind(Plan, &[PageUp], "PgUp", Action::PageUp, "", "", "Scroll up a page."),
+    bind(Plan, &[PageDown, Char(' ')], "PgDn", Action::PageDown, "", "page", "Scroll down a page."),
+    bind(Plan, &[Home, Char('g')], "Home g", Action::First, "", "", "Go to the beginning."),
+    bind(Plan, &[End, Char('G')], "End G", Action::Last, "", "", "Go to the end."),
+    bind(Plan, &[Char('y')], "y", Action::Yes, "", "confirm", "Carry out the plan; if it destroys data, each device's serial must be typed in full."),
+    bind(Plan, &[Char('n'), Esc], "n Esc", Action::Close, "", "cancel", "Close the plan; nothing is done, and the collected changes are kept."),
+    bind(Failed, &[Char('b')], "b", Action::Former, "", "rebuild previous", "Rebuild the previous stack."),
+    bind(Failed, &[Char('o')], "o", Action::Open, "", "open", "Open a profile."),
+    bind(Failed, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Scroll up."),
+    bind(Failed, &[Down, Char('j')], "↓ j", Action::Down, "", "scroll", "Scroll down."),
+    bind(Failed, &[PageUp], "PgUp", Action::PageUp, "", "", "Scroll up a page."),
+    bind(Failed, &[PageDown, Char(' ')], "PgDn", Action::PageDown, "", "", "Scroll down a page."),
+    bind(Failed, &[Esc, Enter], "Esc", Action::Close, "", "close", "Close; the message stays in the notes."),
+    bind(Failed, &[Char('q')], "q", Action::Quit, "", "quit", "Quit."),
+    bind(Leaving, &[Char('t')], "t", Action::TakeDown, "", "tear down and quit", "Tear down the stack and quit."),
+    bind(Leaving, &[Char('k')], "k", Action::Keep, "", "keep and quit", "Keep the stack and quit; the commands that remove it are printed."),
+    bind(Leaving, &[Esc], "Esc", Action::Close, "", "cancel", "Keep running."),
+    bind(Question, &[Char('y')], "y", Action::Yes, "", "yes", "Yes."),
+    bind(Question, &[Char('n'), Esc], "n Esc", Action::Close, "", "no", "No."),
+    bind(Open, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the profile above."),
+    bind(Open, &[Down, Char('j')], "↓ j", Action::Down, "", "choose", "Choose the profile below."),
+    bind(Open, &[PageUp], "PgUp", Action::PageUp, "", "", "Go up ten profiles."),
+    bind(Open, &[PageDown], "PgDn", Action::PageDown, "", "", "Go down ten profiles."),
+    bind(Open, &[Home, Char('g')], "Home g", Action::First, "", "", "Choose the first."),
+    bind(Open, &[End, Char('G')], "End G", Action::Last, "", "", "Choose the last."),
+    bind(Open, &[Enter], "⏎", Action::Accept, "", "open", "Open the chosen profile."),
+    bind(Open, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Close the list."),
+    bind(Search, &[Enter], "⏎", Action::Accept, "", "choose", "Choose the knob; its layer's knobs are listed."),
+    bind(Search, &[Esc], "Esc", Action::Close, "", "cancel", "Go back to where you were."),
+    bind(Search, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character."),
+    bind(Search, &[Left], "←", Action::CursorLeft, "", "", "Move the cursor to the left."),
+    bind(Search, &[Right], "→", Action::CursorRight, "", "", "Move it to the right."),
+    bind(Search, &[Up], "↑", Action::Up, "", "", "Choose the knob above."),
+    bind(Search, &[Down], "↓", Action::Down, "", "choose", "Choose the knob below."),
+    bind(Palette, &[Enter], "⏎", Action::Accept, "", "run", "Run the chosen action."),
+    bind(Palette, &[Esc], "Esc", Action::Close, "", "cancel", "Run nothing."),
+    bind(Palette, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character."),
+    bind(Palette, &[Left], "←", Action::CursorLeft, "", "", "Move the cursor to the left."),
+    bind(Palette, &[Right], "→", Action::CursorRight, "", "", "Move it to the right."),
+    bind(Palette, &[Up], "↑", Action::Up, "", "", "Choose the action above."),
+    bind(Palette, &[Down], "↓", Action::Down, "", "choose", "Choose the action below."),
+    bind(Duel, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the figure above."),
+    bind(Duel, &[Down, Char('j')], "↓ j", Action::Down, "", "choose", "Choose the figure below."),
+    bind(Duel, &[Enter], "⏎", Action::Accept, "", "begin", "Begin the duel by the chosen figure."),
+    bind(Duel, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Close; nothing is turned."),
+    bind(Help, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Scroll up."),
+    bind(Help, &[Down, Char('j')], "↓ j", Action::Down, "", "scroll", "Scroll down."),
+    bind(Help, &[PageUp], "PgUp", Action::PageUp, "", "", "Scroll up a page."),
+    bind(Help, &[PageDown, Char(' ')], "PgDn", Action::PageDown, "", "page", "Scroll down a page."),
+    bind(Help, &[Home, Char('g')], "Home g", Action::First, "", "", "Go to the beginning."),
+    bind(Help, &[End, Char('G')], "End G", Action::Last, "", "", "Go to the end."),
+    bind(Help, &[Esc, Char('q'), Char('?')], "Esc", Action::Close, "", "close", "Close it."),
 ];
 
 /// Keys with Ctrl, everywhere.
-const WITH_CTRL: &[(char, Action, Context)] =
-    &[('c', Action::Quit, Always), ('u', Action::EraseAll, Text), ('z', Action::Undo, Main)];
+const WITH_CTRL: &[(char, Action, Context)] = &[
+    ('c', Action::Quit, Always),
+    ('u', Action::EraseAll, Text),
+    ('u', Action::EraseAll, Search),
+    ('u', Action::EraseAll, Palette),
+    ('z', Action::Suspend, Always),
+];
+/// Keys with shift that are not letters, on the main screen.
+const WITH_SHIFT: &[(KeyCode, Action)] = &[(Left, Action::Earlier), (Right, Action::Later)];
 
 /// What a key does, in the first context that binds it.
 pub fn action(contexts: &[Context], key: &KeyEvent) -> Option<Action> {
@@ -211,6 +274,12 @@ pub fn action(contexts: &[Context], key: &KeyEvent) -> Option<Action> {
             .find(|(c, _, context)| *c == pressed && (*context == Always || contexts.contains(context)))
             .map(|(_, action, _)| *action);
     }
+    if key.modifiers.contains(KeyModifiers::SHIFT)
+        && contexts.contains(&Main)
+        && let Some((_, action)) = WITH_SHIFT.iter().find(|(code, _)| *code == key.code)
+    {
+        return Some(*action);
+    }
     contexts.iter().find_map(|context| {
         MAP.iter().find(|row| row.context == *context && row.keys.contains(&key.code)).map(|row| row.action)
     })
@@ -219,6 +288,16 @@ pub fn action(contexts: &[Context], key: &KeyEvent) -> Option<Action> {
 /// The rows for the line of keys.
 pub fn hints(contexts: &[Context]) -> impl Iterator<Item = &'static Binding> {
     MAP.iter().filter(move |row| contexts.contains(&row.context) && !row.hint.is_empty())
+}
+
+/// The actions that can be run by name, whose name or help contains each of the words; those by name first.
+pub fn named(words: &str) -> Vec<&'static Binding> {
+    let words: Vec<_> = words.split_whitespace().map(str::to_lowercase).collect();
+    let has = |text: &str| words.iter().all(|word| text.to_lowercase().contains(word));
+    let in_palette = || MAP.iter().filter(|row| !row.name.is_empty());
+    let by_name = in_palette().filter(|row| has(row.name));
+    let by_help = in_palette().filter(|row| !has(row.name) && has(row.help));
+    by_name.chain(by_help).collect()
 }
 
 #[cfg(test)]
@@ -235,6 +314,22 @@ mod tests {
                 assert!(!together || shared.is_none(), "{shared:?}: {} and {}", row.help, other.help);
             }
         }
+    }
+
+    #[test]
+    fn every_action_of_the_screen_has_one_name() {
+        let rows = || MAP.iter().filter(|row| !row.name.is_empty());
+        for (i, row) in rows().enumerate() {
+            assert!(rows().skip(i + 1).all(|other| other.name != row.name), "{}", row.name);
+            assert_eq!(named(row.name)[0].action, row.action, "{}", row.name);
+        }
+        let moves = [Action::Up, Action::Down, Action::PageUp, Action::PageDown, Action::First, Action::Last];
+        let unnamed = [Action::Enter, Action::Palette];
+        for row in MAP.iter().filter(|row| matches!(row.context, Knobs | Ledger | Main)) {
+            let is_move = moves.contains(&row.action) || unnamed.contains(&row.action);
+            assert!(row.name.is_empty() == is_move, "{}", row.help);
+        }
+        assert!(named("no such thing").is_empty());
     }
 
     #[test]

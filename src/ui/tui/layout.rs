@@ -8,12 +8,14 @@ pub const MIN: (u16, u16) = (80, 24);
 /// Which panel is shown if not all fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum View {
-    /// MB/s and latency over time.
+    /// Latency over time.
     #[default]
+    Tails,
+    /// MB/s over time.
     Charts,
     /// CPU and members.
     System,
-    /// What each turn did.
+    /// What each turn did, at full width.
     Ledger,
     /// Flags, fallbacks, notes and notices in full.
     Notes,
@@ -22,12 +24,14 @@ pub enum View {
 /// How much fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
-    /// One view at a time.
+    /// One view at a time beside stack, classes, knobs and ledger.
     Small,
-    /// Everything but ledger and notes.
+    /// Latency and throughput together, or one of the others.
     Medium,
     /// Everything.
     Large,
+    /// Everything, in three columns.
+    Wide,
 }
 
 /// The panels' places; an area without cells is not shown.
@@ -35,12 +39,16 @@ pub enum Tier {
 pub struct Areas {
     /// Name, phase, what was written.
     pub header: Rect,
-    /// The knobs.
+    /// The layers.
+    pub stack: Rect,
+    /// The knobs of the chosen layer.
     pub knobs: Rect,
+    /// Latency over time.
+    pub heat: Rect,
+    /// MB/s over time.
+    pub charts: Rect,
     /// The classes' table.
     pub classes: Rect,
-    /// Charts over time.
-    pub charts: Rect,
     /// The processor.
     pub cpu: Rect,
     /// Members.
@@ -49,6 +57,8 @@ pub struct Areas {
     pub ledger: Rect,
     /// Notes.
     pub notes: Rect,
+    /// What the last turn did, or what is waited for.
+    pub strip: Rect,
     /// The last message, or what the chosen knob does.
     pub message: Rect,
     /// Keys.
@@ -59,10 +69,11 @@ impl View {
     /// The view after this one at that size.
     pub fn next(self, tier: Tier) -> Self {
         match (tier, self) {
-            (Tier::Small, View::Charts) => View::System,
-            (Tier::Small, View::Notes) => View::Charts,
-            (Tier::Small, View::System) | (_, View::Notes) => View::Ledger,
-            _ => View::Notes,
+            (Tier::Small, View::Tails) => View::Charts,
+            (Tier::Small, View::System) => View::Ledger,
+            (Tier::Small, View::Charts) | (_, View::Tails | View::Charts) => View::System,
+            (_, View::Notes) => View::Tails,
+            (_, View::System | View::Ledger) => View::Notes,
         }
     }
 }
@@ -71,6 +82,7 @@ impl View {
 pub fn tier(area: Rect) -> Option<Tier> {
     match (area.width, area.height) {
         (w, h) if w < MIN.0 || h < MIN.1 => None,
+        (w, h) if w >= 220 && h >= 46 => Some(Tier::Wide),
         (w, h) if w >= 150 && h >= 46 => Some(Tier::Large),
         (w, h) if w >= 118 && h >= 36 => Some(Tier::Medium),
         _ => Some(Tier::Small),
@@ -80,18 +92,20 @@ pub fn tier(area: Rect) -> Option<Tier> {
 /// The panels' places; none if the screen is too small.
 pub fn areas(area: Rect, view: View) -> Option<Areas> {
     let tier = tier(area)?;
-    let [header, body, message, hints] = Layout::vertical([
+    let [header, body, strip, message, hints] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Min(0),
+        Constraint::Length(1),
         Constraint::Length(2),
         Constraint::Length(1),
     ])
     .areas(area);
-    let frame = Areas { header, message, hints, ..Areas::default() };
+    let frame = Areas { header, strip, message, hints, ..Areas::default() };
     Some(match tier {
         Tier::Small => small(frame, body, view),
         Tier::Medium => medium(frame, body, view),
         Tier::Large => large(frame, body),
+        Tier::Wide => wide(frame, body),
     })
 }
 
@@ -99,53 +113,76 @@ fn columns(area: Rect, left: u16) -> [Rect; 2] {
     Layout::horizontal([Constraint::Length(left), Constraint::Min(0)]).spacing(2).areas(area)
 }
 
+/// Areas one above the other, of these heights; the one after them takes the rest.
+fn rows<const N: usize>(area: Rect, heights: [u16; N]) -> ([Rect; N], Rect) {
+    let mut y = area.y;
+    let above = heights.map(|height| {
+        let height = height.min(area.bottom() - y);
+        y += height;
+        Rect { y: y - height, height, ..area }
+    });
+    (above, Rect { y, height: area.bottom() - y, ..area })
+}
+
+/// The title and one line a layer.
+const STACK_ROWS: u16 = 7;
+/// The same with a second line for each.
+const STACK_ROWS_LARGE: u16 = 13;
+
 fn small(frame: Areas, body: Rect, view: View) -> Areas {
-    let [classes, below] = Layout::vertical([Constraint::Length(7), Constraint::Min(0)]).areas(body);
-    let [knobs, right] = columns(below, 33);
-    let mut areas = Areas { knobs, classes, ..frame };
+    // What a taller screen has more goes to the knobs and the ledger, and some of it to the charts.
+    let more = body.height.saturating_sub(19) / 3;
+    let ([top, classes], below) = rows(body, [STACK_ROWS + more, 6]);
+    let [left, right] = columns(top, 38);
+    let [knobs, beside] = columns(below, 33);
+    let mut areas = Areas { stack: left, knobs, classes, ledger: beside, ..frame };
     match view {
+        View::Tails => areas.heat = right,
         View::Charts => areas.charts = right,
-        View::Ledger => areas.ledger = right,
         View::Notes => areas.notes = right,
         View::System => {
             [areas.cpu, areas.members] =
-                Layout::vertical([Constraint::Length(8), Constraint::Min(0)]).areas(right);
+                Layout::horizontal([Constraint::Fill(3), Constraint::Fill(2)]).spacing(1).areas(right);
         }
+        View::Ledger => (areas.ledger, areas.stack) = (top, beside),
     }
     areas
 }
 
 fn medium(frame: Areas, body: Rect, view: View) -> Areas {
-    let [knobs, right] = columns(body, 35);
-    let [classes, charts, system, bottom] = Layout::vertical([
-        Constraint::Length(7),
-        Constraint::Length(11),
-        Constraint::Length(8),
-        Constraint::Min(0),
-    ])
-    .areas(right);
-    let [cpu, members] = columns(system, 47);
-    let mut areas = Areas { knobs, classes, charts, cpu, members, ..frame };
-    if view == View::Notes {
-        areas.notes = bottom;
-    } else {
-        areas.ledger = bottom;
+    let [left, right] = columns(body, 45);
+    let ([stack], knobs) = rows(left, [STACK_ROWS]);
+    let upper = 16 + body.height.saturating_sub(35) / 3;
+    let ([upper, classes], ledger) = rows(right, [upper, 7]);
+    let mut areas = Areas { stack, knobs, classes, ledger, ..frame };
+    match view {
+        View::Notes => areas.notes = upper,
+        View::System => [areas.cpu, areas.members] = columns(upper, 44),
+        View::Tails | View::Charts | View::Ledger => {
+            ([areas.heat], areas.charts) = rows(upper, [upper.height - 6]);
+        }
     }
     areas
 }
 
 fn large(frame: Areas, body: Rect) -> Areas {
-    let [knobs, right] = columns(body, 36);
-    let [classes, charts, system, ledger] = Layout::vertical([
-        Constraint::Length(9),
-        Constraint::Length(14),
-        Constraint::Length(9),
-        Constraint::Min(0),
-    ])
-    .areas(right);
+    let [left, right] = columns(body, 50);
+    let ([stack], knobs) = rows(left, [STACK_ROWS_LARGE]);
+    let more = body.height.saturating_sub(45) / 2;
+    let ([heat, charts, classes, system], ledger) = rows(right, [12 + more, 6, 9, 9]);
     let [cpu, rest] = columns(system, 47);
     let [members, notes] = columns(rest, rest.width.saturating_sub(2) / 2 - 3);
-    Areas { knobs, classes, charts, cpu, members, ledger, notes, ..frame }
+    Areas { stack, knobs, heat, charts, classes, cpu, members, ledger, notes, ..frame }
+}
+
+fn wide(frame: Areas, body: Rect) -> Areas {
+    let [left, rest] = columns(body, 50);
+    let ([stack], knobs) = rows(left, [STACK_ROWS_LARGE]);
+    let [middle, right] = columns(rest, rest.width.saturating_sub(62));
+    let more = body.height.saturating_sub(45) / 2;
+    let ([heat, charts, classes], ledger) = rows(middle, [14 + more, 6, 9]);
+    let ([cpu, members], notes) = rows(right, [9, 14 + more / 2]);
+    Areas { stack, knobs, heat, charts, classes, cpu, members, ledger, notes, ..frame }
 }
 
 #[cfg(test)]
@@ -154,27 +191,31 @@ mod tests {
 
     #[test]
     fn the_views_go_round() {
-        let mut view = View::Charts;
-        let mut seen = Vec::new();
-        for _ in 0..4 {
-            seen.push(view);
-            view = view.next(Tier::Small);
-        }
-        assert_eq!(seen, [View::Charts, View::System, View::Ledger, View::Notes]);
-        assert_eq!(view, View::Charts);
-        assert_eq!(View::Charts.next(Tier::Medium), View::Notes);
-        assert_eq!(View::Notes.next(Tier::Medium), View::Ledger);
+        let round = |tier: Tier, many: usize| {
+            let mut view = View::default();
+            let mut seen = Vec::new();
+            for _ in 0..many {
+                seen.push(view);
+                view = view.next(tier);
+            }
+            assert_eq!(view, View::default());
+            seen
+        };
+        let all = [View::Tails, View::Charts, View::System, View::Ledger, View::Notes];
+        assert_eq!(round(Tier::Small, 5), all);
+        assert_eq!(round(Tier::Medium, 3), [View::Tails, View::System, View::Notes]);
     }
 
     #[test]
     fn panels_never_overlap_and_never_leave_the_screen() {
-        for (w, h) in [(80, 24), (119, 60), (120, 40), (149, 46), (150, 46), (160, 50), (300, 100)] {
+        for (w, h) in [(80, 24), (119, 60), (120, 40), (149, 46), (150, 46), (160, 50), (240, 70), (300, 100)]
+        {
             let screen = Rect::new(0, 0, w, h);
-            for view in [View::Charts, View::System, View::Ledger, View::Notes] {
+            for view in [View::Tails, View::Charts, View::System, View::Ledger, View::Notes] {
                 let a = areas(screen, view).unwrap();
                 let panels = [
-                    a.header, a.knobs, a.classes, a.charts, a.cpu, a.members, a.ledger, a.notes, a.message,
-                    a.hints,
+                    a.header, a.stack, a.knobs, a.heat, a.charts, a.classes, a.cpu, a.members, a.ledger,
+                    a.notes, a.strip, a.message, a.hints,
                 ];
                 for (i, one) in panels.iter().enumerate().filter(|(_, r)| !r.is_empty()) {
                     assert_eq!(screen.intersection(*one), *one, "{w}×{h} {view:?} {i}");

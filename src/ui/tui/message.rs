@@ -21,12 +21,20 @@ pub enum Msg {
     Resize(u16, u16),
     /// The run reported something.
     Session(Event),
+    /// A signal asks to stop the program.
+    StopAsked,
+    /// The answer to [`Effect::Suspend`]: whether a shell would continue the program.
+    MayStop(bool),
+    /// The program goes on after it was stopped.
+    Resumed,
     /// The session's thread is gone: no more events will come.
     SessionGone,
     /// The list of profiles that [`Effect::List`] asked for.
     Listed(Vec<ProfileEntry>),
     /// The profile that [`Effect::Load`] asked for.
     Loaded(Result<Box<Profile>, Error>),
+    /// Something could not be kept ([`Effect::Keep`], [`Effect::DropFirstSteps`]).
+    NotKept(Error),
     /// The result of [`Effect::Save`], for that name.
     Saved(String, Result<PathBuf, Error>),
 }
@@ -38,6 +46,10 @@ pub enum Effect {
     Send(Command),
     /// Start a recording into a new folder named after this profile and the time.
     StartRecording(String),
+    /// Keep a closed line of the ledger: JSON that ends its line.
+    Keep(String),
+    /// Never show the first steps again.
+    DropFirstSteps,
     /// List the profiles.
     List,
     /// Load a profile by its name.
@@ -51,6 +63,10 @@ pub enum Effect {
         /// Whether to replace an existing profile.
         replace: bool,
     },
+    /// Find out whether the program can be stopped, as Ctrl-Z does elsewhere.
+    Suspend,
+    /// Give the terminal back and stop.
+    Stop,
     /// Leave the screen.
     Exit,
 }

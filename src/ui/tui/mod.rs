@@ -5,21 +5,27 @@
 //! [`update`](update::update) is pure: state and message in, effects out. [`view`] draws a state into
 //! a buffer and does no I/O. Only [`run`] touches the terminal, the session and the profiles.
 
+mod background;
 mod charts;
 mod clock;
 pub mod consent;
 mod dialog;
 mod figures;
+mod heat;
+mod job_control;
 mod keys;
+mod knob_list;
 mod layout;
 pub mod message;
 pub mod picture;
 pub mod planned;
 mod profiles;
 mod run;
+mod stack;
 pub mod state;
 mod terminal;
 pub mod theme;
+mod typed;
 pub mod update;
 pub mod view;
 
@@ -30,6 +36,7 @@ mod pty_tests;
 #[cfg(test)]
 mod tests;
 
+pub use clock::local_stamp;
 pub use picture::{is_svg_of_ours, svg};
 pub use profiles::{ProfileEntry, ProfileStore};
-pub use run::{Link, Options, Outcome, run};
+pub use run::{Link, Memory, Options, Outcome, run};

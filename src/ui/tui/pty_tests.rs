@@ -8,7 +8,7 @@ use std::thread;
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-use super::{Link, Options, ProfileEntry, ProfileStore, fixture};
+use super::{Link, Memory, Options, ProfileEntry, ProfileStore, fixture};
 use crate::error::Error;
 use crate::runs::session::message::Phase;
 use crate::runs::session::{Command, Event};
@@ -30,6 +30,20 @@ impl ProfileStore for NoProfiles {
     }
     fn save(&self, _: &Settings, name: &str, _: bool) -> Result<PathBuf, Error> {
         Ok(name.into())
+    }
+}
+
+struct Forgetful;
+
+impl Memory for Forgetful {
+    fn keep(&mut self, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+    fn is_new(&self) -> bool {
+        false
+    }
+    fn drop_first_steps(&mut self) -> Result<(), Error> {
+        Ok(())
     }
 }
 
@@ -72,10 +86,12 @@ fn child() {
     let (report, events) = channel();
     thread::spawn(move || session(&asked, &report, &log));
     let options = Options {
+        theme: None,
         no_color: true,
         over_ssh: false,
         profiles: Box::new(NoProfiles),
         recordings: std::env::temp_dir(),
+        memory: Box::new(Forgetful),
     };
     let outcome = super::run(Link { commands, events }, options);
     outcome.kept.iter().for_each(|command| println!("{command}"));

@@ -10,7 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{self, Event as Input, MouseEventKind};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::{Handle, Signals};
 
 use super::message::{Effect, Msg};
@@ -19,10 +20,12 @@ use super::state::State;
 use super::terminal::{self, Screen};
 use super::theme::Theme;
 use super::update::update;
-use super::{clock, view};
+use super::{background, clock, job_control, view};
 use crate::error::{Error, Result, describe};
 use crate::runs::session::{Command, Event, raise_thread_priority};
 use crate::threads;
+use crate::ui::report::ran::Ran;
+use crate::ui::theme_name::ThemeName;
 
 /// The two ends of a session that runs in a thread of its own.
 #[derive(Debug)]
@@ -40,10 +43,14 @@ pub struct Outcome {
     pub ended: Result<()>,
     /// The commands that remove a retained stack; empty if there is none.
     pub kept: Vec<String>,
+    /// What ran.
+    pub ran: Ran,
 }
 
 /// How the screen is drawn, and where profiles and recordings are.
 pub struct Options {
+    /// The palette; the one that suits the terminal if there is none.
+    pub theme: Option<ThemeName>,
     /// Draw without colours (`NO_COLOR`).
     pub no_color: bool,
     /// Draw twice a second at most instead of ten times.
@@ -52,6 +59,18 @@ pub struct Options {
     pub profiles: Box<dyn ProfileStore>,
     /// The folder in which each recording gets a new folder.
     pub recordings: PathBuf,
+    /// What outlives the screen.
+    pub memory: Box<dyn Memory>,
+}
+
+/// What outlives the screen.
+pub trait Memory {
+    /// Keeps a closed line of the ledger.
+    fn keep(&mut self, line: &str) -> Result<()>;
+    /// Whether nobody has turned a knob yet, nor hidden the first steps.
+    fn is_new(&self) -> bool;
+    /// The first steps are not shown again.
+    fn drop_first_steps(&mut self) -> Result<()>;
 }
 
 /// Time between two drawings.
@@ -65,6 +84,9 @@ const DRAIN_MAX: Duration = Duration::from_secs(30);
 /// The same while something is being built or torn down, counted from its last event: a slow tool must not make us
 /// leave a stack behind.
 const TAKE_DOWN_MAX: Duration = Duration::from_mins(10);
+
+/// How long a signal to this process may be under way.
+const OWN_SIGNAL_MAX: Duration = Duration::from_secs(1);
 
 /// What wakes the loop.
 enum Wake {
@@ -94,38 +116,53 @@ enum Left {
 ///
 /// [`Kind::Interrupted`]: crate::error::Kind::Interrupted
 pub fn run(link: Link, options: Options) -> Outcome {
-    let mut kept = Vec::new();
-    Outcome { ended: run_until_end(link, options, &mut kept), kept }
+    let (mut kept, mut ran) = (Vec::new(), Ran::default());
+    Outcome { ended: run_until_end(link, options, &mut kept, &mut ran), kept, ran }
 }
 
-fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>) -> Result<()> {
+fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>, ran: &mut Ran) -> Result<()> {
     let Link { commands, events } = link;
     raise_thread_priority();
     let (wake, woken) = channel();
     let signals = watch_signals(wake.clone())?;
     let mut screen = Screen::take()?;
+    // Before anybody else reads what the terminal answers.
+    let state = first_state(&options, &screen);
     let wanted = Arc::new(AtomicBool::new(true));
     read_input(wake.clone(), Arc::clone(&wanted))?;
     // It ends with the session, which may outlive a second `q`, so it is not joined.
     forward(events, wake)?;
 
-    let mut ui = Ui { state: first_state(&options, &screen), commands, options, exit: false };
+    let mut ui = Ui { state, commands, options, exit: false, stop: false };
     let left = ui.run_loop(&mut screen, &woken);
 
     drop(screen);
     wanted.store(false, Ordering::Relaxed);
     let outcome = ui.finish(left, &woken);
-    *kept = ui.state.kept;
+    (*kept, *ran) = (ui.state.kept, ui.state.ran);
     signals.close();
     outcome
 }
 
 fn first_state(options: &Options, screen: &Screen) -> State {
-    let variable = |name| std::env::var(name).ok();
-    let (colorterm, colorfgbg) = (variable("COLORTERM"), variable("COLORFGBG"));
-    let theme = Theme::of_environment(options.no_color, colorterm.as_deref(), colorfgbg.as_deref());
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let theme = options.theme.map_or_else(|| suitable(options.no_color, variable), Theme::named);
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
+    let ascii = view::ascii::is_needed(variable("TERM").as_deref(), locale.as_deref());
     let size = screen.terminal.size().unwrap_or_default();
-    State::new(theme, size.width, size.height)
+    State { ascii, first_steps: options.memory.is_new(), ..State::new(theme, size.width, size.height) }
+}
+
+/// The palette that suits the terminal; it is asked for its background where no variable says that.
+fn suitable(no_color: bool, variable: impl Fn(&'static str) -> Option<String>) -> Theme {
+    let full = variable("COLORTERM").is_some_and(|value| matches!(&*value, "truecolor" | "24bit"));
+    let said = variable("COLORFGBG").and_then(|value| value.rsplit(';').next()?.parse::<u8>().ok());
+    let light = match said {
+        Some(colour) => Some(matches!(colour, 7 | 9..=15)),
+        None if full && !no_color => background::is_light(),
+        None => None,
+    };
+    Theme::of_terminal(no_color, full, light)
 }
 
 struct Ui {
@@ -133,6 +170,8 @@ struct Ui {
     commands: Sender<Command>,
     options: Options,
     exit: bool,
+    /// The program is to be stopped now.
+    stop: bool,
 }
 
 impl Ui {
@@ -165,13 +204,61 @@ impl Ui {
                 Ok(Wake::Signal(SIGHUP) | Wake::InputGone) | Err(RecvTimeoutError::Disconnected) => {
                     return Left::HungUp;
                 }
+                Ok(Wake::Signal(SIGTSTP)) => {
+                    self.take(Msg::StopAsked);
+                    changed = true;
+                }
+                Ok(Wake::Signal(SIGCONT)) => {
+                    if screen.retake().is_err() {
+                        return Left::HungUp;
+                    }
+                    changed = true;
+                }
                 Ok(Wake::Signal(_)) => return Left::Interrupted,
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if self.exit {
                 return Left::Done;
             }
+            if std::mem::take(&mut self.stop) {
+                if let Some(left) = self.stop(screen, woken) {
+                    return left;
+                }
+                changed = true;
+            }
         }
+    }
+
+    /// Gives the terminal back, stops, and goes on when a shell continues it; returns why the loop ends if it does.
+    fn stop(&mut self, screen: &mut Screen, woken: &Receiver<Wake>) -> Option<Left> {
+        Screen::lend();
+        // Whoever started this and waits for it (make, sudo) must stop, too, or the shell would never know.
+        if kill_current_process_group(Signal::TSTP).is_err() {
+            return Some(Left::HungUp);
+        }
+        // It comes to this process as well: were it still under way when it goes on, it would stop once more.
+        let until = Instant::now() + OWN_SIGNAL_MAX;
+        loop {
+            match woken.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Wake::Signal(SIGTSTP)) | Err(RecvTimeoutError::Timeout) => break,
+                Ok(Wake::Signal(SIGCONT)) => {}
+                Ok(Wake::Msg(msg)) => self.take(msg),
+                Ok(Wake::Signal(SIGHUP) | Wake::InputGone) | Err(RecvTimeoutError::Disconnected) => {
+                    return Some(Left::HungUp);
+                }
+                Ok(Wake::Signal(_)) => return Some(Left::Interrupted),
+            }
+        }
+        let stopped = kill_process(getpid(), Signal::STOP);
+        if stopped.is_err() || screen.retake().is_err() {
+            return Some(Left::HungUp);
+        }
+        if let Ok(size) = screen.terminal.size() {
+            self.take(Msg::Resize(size.width, size.height));
+        }
+        self.take(Msg::Resumed);
+        self.stop = false;
+        None
     }
 
     /// Takes a message and performs its effects; their results are messages again.
@@ -193,6 +280,10 @@ impl Ui {
                 let folder = self.options.recordings.join(format!("{name}-{}", clock::local_stamp()));
                 return self.send(Command::Record(Some(folder)));
             }
+            Effect::Keep(line) => return self.options.memory.keep(&line).err().map(Msg::NotKept),
+            Effect::DropFirstSteps => {
+                return self.options.memory.drop_first_steps().err().map(Msg::NotKept);
+            }
             Effect::List => return Some(Msg::Listed(self.options.profiles.list())),
             Effect::Load(name) => {
                 return Some(Msg::Loaded(self.options.profiles.load(&name).map(Box::new)));
@@ -201,6 +292,8 @@ impl Ui {
                 let outcome = self.options.profiles.save(&settings, &name, replace);
                 return Some(Msg::Saved(name, outcome));
             }
+            Effect::Suspend => return Some(Msg::MayStop(!job_control::is_without_shell())),
+            Effect::Stop => self.stop = true,
             Effect::Exit => self.exit = true,
         }
         None
@@ -265,7 +358,7 @@ fn drain(woken: &Receiver<Wake>, standing: bool) -> Vec<String> {
 
 fn watch_signals(wake: Sender<Wake>) -> Result<Handle> {
     let failed = |e: std::io::Error| Error::failed(format!("cannot watch for signals: {}", describe(&e)));
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGQUIT, SIGHUP]).map_err(failed)?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP, SIGCONT]).map_err(failed)?;
     let handle = signals.handle();
     let watch = move || {
         for signal in signals.forever() {

@@ -2,69 +2,27 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use ratatui::layout::Rect;
 
 use super::dialog::Dialog;
 use super::figures::Figures;
+use super::heat::TailOf;
 use super::keys::Context;
-use super::layout::{self, View};
+use super::layout::View;
 use super::theme::Theme;
+use super::typed::Typed;
 use crate::error::Error;
 use crate::runs::session::message::{Advance, DuelShown, Phase, Progress, Status};
-use crate::settings::knobs::{self, Conditions, Knob, Scope, Value};
-use crate::settings::{LoadEngine, Settings};
+use crate::settings::Settings;
+use crate::settings::knobs::{self, Conditions, Knob, Scope, StackLayer, Value};
+use crate::ui::report::ran::Ran;
 
 /// Number of notices kept for the notes.
 const NOTICES_MAX: usize = 50;
-/// The tables in the order of the screen: live knobs first.
-const TABLES: [&str; 14] = [
-    "io",
-    "scan",
-    "point",
-    "wal",
-    "background",
-    "queue",
-    "md",
-    "run",
-    "rocksdb",
-    "load",
-    "kv",
-    "target",
-    "stack",
-    "sim",
-];
-
-/// A row in the list of knobs.
-#[derive(Debug, Clone, Copy)]
-pub enum ListRow {
-    /// The name of a table.
-    Heading(&'static str),
-    /// A knob.
-    Knob(&'static Knob),
-}
-
-/// The knobs that apply to an engine.
-pub fn rows(engine: LoadEngine) -> &'static [ListRow] {
-    static PAGES: OnceLock<Vec<ListRow>> = OnceLock::new();
-    static PAIRS: OnceLock<Vec<ListRow>> = OnceLock::new();
-    let rows = if engine == LoadEngine::Pages { &PAGES } else { &PAIRS };
-    rows.get_or_init(|| {
-        let mut settings = Settings::default();
-        settings.kv.engine = engine;
-        let mut rows = Vec::new();
-        for table in TABLES {
-            let of_table = |knob: &&Knob| {
-                knob.path.split('.').next() == Some(table) && !knob.is_of_another_engine(&settings)
-            };
-            let mut knobs = knobs::all().iter().filter(of_table).map(ListRow::Knob).peekable();
-            rows.extend(knobs.peek().is_some().then_some(ListRow::Heading(table)));
-            rows.extend(knobs);
-        }
-        rows
-    })
-}
+/// The knob that is chosen first: turning it always shows something.
+pub const FIRST_KNOB: &str = "io.buffering";
 
 /// What has the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -86,12 +44,32 @@ pub struct Passing {
 }
 
 /// The last message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Message {
     /// Its text.
     pub text: String,
     /// Whether something went wrong.
     pub wrong: bool,
+    /// Whether it is about what goes on until the load runs.
+    pub until_running: bool,
+}
+
+/// A row in the list of knobs.
+#[derive(Debug, Clone, Copy)]
+pub enum ListRow {
+    /// The name of a table, or of a layer.
+    Heading(&'static str),
+    /// A knob.
+    Knob(&'static Knob),
+}
+
+/// What is listed.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// The rows.
+    pub rows: Vec<ListRow>,
+    /// Knobs of the layer that are left out because they have no effect.
+    pub inactive: usize,
 }
 
 /// Everything that the screen shows.
@@ -99,8 +77,10 @@ pub struct Message {
 pub struct State {
     /// The palette.
     pub theme: Theme,
-    /// Lists the knobs of an engine: [`rows`], except in tests about something else.
-    pub listed: fn(LoadEngine) -> &'static [ListRow],
+    /// Whether the terminal has ASCII alone.
+    pub ascii: bool,
+    /// Whether a knob is listed at all: each is, except in tests about something else.
+    pub listed: fn(&Knob) -> bool,
     /// The terminal's size.
     pub screen: Rect,
     /// The run's state, once known.
@@ -111,10 +91,14 @@ pub struct State {
     pub live: Figures,
     /// The figures as they were when frozen.
     pub frozen: Option<Box<Figures>>,
-    /// The chosen row of [`State::rows`]; always a knob.
+    /// The chosen layer, whose knobs are listed.
+    pub layer: StackLayer,
+    /// Whether knobs without effect are listed, too.
+    pub show_inactive: bool,
+    /// The listed knobs.
+    pub listing: Listing,
+    /// The chosen row of these; a knob, if there is one.
     pub chosen: usize,
-    /// The load's engine whose knobs are listed.
-    pub engine: LoadEngine,
     /// The first row shown.
     pub top: usize,
     /// A value that was stepped onto but is not available.
@@ -141,6 +125,12 @@ pub struct State {
     pub view: View,
     /// The chosen ledger line, counted from the newest.
     pub ledger_chosen: usize,
+    /// Whose latencies the heat map shows.
+    pub tail_of: TailOf,
+    /// Whether it shows the whole run.
+    pub whole_run: bool,
+    /// The program stops as soon as the load is paused, or has stopped; the load goes on after that.
+    pub suspending: bool,
     /// Totals instead of the last window.
     pub cumulative: bool,
     /// Response instead of service times.
@@ -151,6 +141,10 @@ pub struct State {
     pub message: Option<Message>,
     /// The run's notices, newest last.
     pub notices: VecDeque<String>,
+    /// Whether the first steps are shown as long as nothing has been turned.
+    pub first_steps: bool,
+    /// What is remembered of this screen once it is gone.
+    pub ran: Ran,
     /// The folder of the current recording.
     pub recording: Option<PathBuf>,
     /// Whether the operator has asked to quit.
@@ -162,17 +156,19 @@ pub struct State {
 impl State {
     /// The initial screen.
     pub fn new(theme: Theme, columns: u16, lines: u16) -> Self {
-        let first = |row: &ListRow| matches!(row, ListRow::Knob(_));
-        Self {
+        let mut state = Self {
             theme,
-            listed: rows,
+            ascii: false,
+            listed: |_| true,
             screen: Rect::new(0, 0, columns, lines),
             status: None,
             progress: None,
             live: Figures::default(),
             frozen: None,
-            chosen: rows(LoadEngine::Pages).iter().position(first).unwrap_or(0),
-            engine: LoadEngine::Pages,
+            layer: StackLayer::PageCache,
+            show_inactive: false,
+            listing: Listing::default(),
+            chosen: 0,
             top: 0,
             passing: None,
             asked: BTreeMap::new(),
@@ -186,15 +182,22 @@ impl State {
             focus: Focus::default(),
             view: View::default(),
             ledger_chosen: 0,
+            tail_of: TailOf::All,
+            whole_run: false,
+            suspending: false,
             cumulative: false,
             response: false,
             dialog: None,
             message: None,
             notices: VecDeque::new(),
+            first_steps: false,
+            ran: Ran::default(),
             recording: None,
             quitting: false,
             ended: None,
-        }
+        };
+        state.list_knobs();
+        state
     }
 
     /// The figures to draw: the frozen ones, if any.
@@ -204,9 +207,17 @@ impl State {
 
     /// The chosen knob.
     pub fn knob(&self) -> &'static Knob {
-        match self.rows().get(self.chosen) {
+        match self.listing.rows.get(self.chosen) {
             Some(ListRow::Knob(knob)) => knob,
-            _ => &knobs::all()[0],
+            _ => knobs::find(FIRST_KNOB).unwrap_or(&knobs::all()[0]),
+        }
+    }
+
+    /// The words of a search that goes on.
+    pub fn search(&self) -> Option<&Typed> {
+        match &self.dialog {
+            Some(Dialog::Search { input, .. }) => Some(input),
+            _ => None,
         }
     }
 
@@ -258,6 +269,11 @@ impl State {
         knob.unavailable(value, &self.settings_of(scope)?, conditions(status, scope))
     }
 
+    /// Whether the first steps are on the screen.
+    pub fn shows_first_steps(&self) -> bool {
+        self.first_steps && self.figures().ledger.is_empty()
+    }
+
     /// Whether a stack is in place, or is being built or torn down.
     pub fn is_standing(&self) -> bool {
         self.status.as_ref().is_some_and(|status| status.standing) || self.step.is_some()
@@ -272,6 +288,8 @@ impl State {
     pub fn contexts(&self) -> &'static [Context] {
         match (&self.dialog, self.focus) {
             (Some(Dialog::Edit { .. } | Dialog::Save { .. } | Dialog::Consent(_)), _) => &[Context::Text],
+            (Some(Dialog::Search { .. }), _) => &[Context::Search],
+            (Some(Dialog::Palette { .. }), _) => &[Context::Palette],
             (Some(Dialog::Plan(asked)), _) if asked.destroys() => &[Context::Text],
             (Some(Dialog::Plan(_)), _) => &[Context::Plan],
             (Some(Dialog::Failed { .. }), _) => &[Context::Failed],
@@ -287,12 +305,17 @@ impl State {
 
     /// Shows a message.
     pub fn say(&mut self, text: impl Into<String>) {
-        self.message = Some(Message { text: text.into(), wrong: false });
+        self.message = Some(Message { text: text.into(), ..Message::default() });
+    }
+
+    /// Shows what goes on; gone once the load runs.
+    pub fn say_until_running(&mut self, text: impl Into<String>) {
+        self.message = Some(Message { text: text.into(), until_running: true, ..Message::default() });
     }
 
     /// Shows a message about something that went wrong.
     pub fn complain(&mut self, text: impl Into<String>) {
-        self.message = Some(Message { text: text.into(), wrong: true });
+        self.message = Some(Message { text: text.into(), wrong: true, ..Message::default() });
     }
 
     /// Keeps a notice.
@@ -302,36 +325,6 @@ impl State {
         }
         self.notices.push_back(text);
     }
-
-    /// Scrolls the list of knobs to the chosen row.
-    pub fn scroll_to_chosen(&mut self) {
-        let Some(areas) = layout::areas(self.screen, self.view) else { return };
-        let height = usize::from(areas.knobs.height.saturating_sub(1)).max(1);
-        // The table's heading comes into view with its first knob.
-        let first = if self.chosen == 1 { 0 } else { self.chosen };
-        self.top = self.top.min(first).max((self.chosen + 1).saturating_sub(height));
-        self.top = self.top.min(self.rows().len().saturating_sub(height));
-    }
-
-    /// The list of knobs.
-    pub fn rows(&self) -> &'static [ListRow] {
-        (self.listed)(self.engine)
-    }
-
-    /// Lists the knobs of the requested engine; the chosen knob stays chosen if it is among them.
-    pub fn list_knobs(&mut self) {
-        let asked = self.settings_asked().map_or(self.engine, |settings| settings.kv.engine);
-        if asked == self.engine {
-            return;
-        }
-        let chosen = self.knob().path.as_str();
-        self.engine = asked;
-        let row_of = |path: &str| {
-            self.rows().iter().position(|row| matches!(row, ListRow::Knob(knob) if knob.path == path))
-        };
-        self.chosen = row_of(chosen).or_else(|| row_of("load.engine")).unwrap_or(1);
-        self.scroll_to_chosen();
-    }
 }
 
 /// What decides whether a value can be chosen, given when it takes effect: the current target says nothing about one
@@ -339,36 +332,4 @@ impl State {
 pub fn conditions(status: &Status, scope: Scope) -> Conditions<'_> {
     let target = status.target.as_ref().filter(|_| scope != Scope::Rebuild);
     Conditions { facts: &status.facts, target }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_knob_has_a_row() {
-        let listed: Vec<_> = [LoadEngine::Pages, LoadEngine::Rocksdb].into_iter().flat_map(rows).collect();
-        for knob in knobs::all() {
-            assert!(
-                listed.iter().any(|row| matches!(row, ListRow::Knob(row) if row.path == knob.path)),
-                "{}",
-                knob.path
-            );
-        }
-        let headed = |table| {
-            rows(LoadEngine::Pages).iter().any(|row| matches!(row, ListRow::Heading(of) if *of == table))
-        };
-        assert!(headed("io") && headed("load") && !headed("rocksdb"));
-    }
-
-    #[test]
-    fn the_chosen_row_is_always_on_the_screen() {
-        let mut state = State::new(Theme::mono(), 80, 24);
-        for chosen in (1..rows(LoadEngine::Pages).len()).chain((1..rows(LoadEngine::Pages).len()).rev()) {
-            state.chosen = chosen;
-            state.scroll_to_chosen();
-            let height = layout::areas(state.screen, state.view).unwrap().knobs.height as usize - 1;
-            assert!((state.top..state.top + height).contains(&chosen), "{chosen} {}", state.top);
-        }
-    }
 }

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossterm::cursor::Show;
 use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
 use crossterm::execute;
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
@@ -44,6 +46,25 @@ impl Screen {
                 Err(failed(error))
             }
         }
+    }
+}
+
+impl Screen {
+    /// Takes the terminal again after another program may have used it, and has everything drawn anew.
+    pub fn retake(&mut self) -> std::io::Result<()> {
+        TAKEN.store(true, Ordering::SeqCst);
+        // A shell may have set modes of its own meanwhile: crossterm believes that its are still in force.
+        disable_raw_mode()?;
+        enable_raw_mode()?;
+        execute!(stdout(), EnterAlternateScreen, EnableMouseCapture, Clear(ClearType::All))?;
+        // Not by ratatui's clear: it asks the terminal where the cursor is, and waits for the answer.
+        self.terminal = ManuallyDrop::new(Terminal::new(CrosstermBackend::new(stdout()))?);
+        Ok(())
+    }
+
+    /// Gives the terminal back until [`Screen::retake`].
+    pub fn lend() {
+        give_back();
     }
 }
 

@@ -53,10 +53,7 @@ fn snapshot(name: &str, make: impl Fn(u16, u16) -> State) {
 }
 
 fn choose(state: &mut State, path: &str) {
-    let of =
-        |row: &super::state::ListRow| matches!(row, super::state::ListRow::Knob(knob) if knob.path == path);
-    state.chosen = state.rows().iter().position(of).expect("a knob of that path");
-    state.scroll_to_chosen();
+    super::update::choose_knob(state, crate::settings::knobs::find(path).expect("a knob of that path"));
 }
 
 #[test]
@@ -86,7 +83,8 @@ fn running_shows_everything() {
     // With all knobs: the one test that sees each that is added.
     snapshot("running", |w, h| {
         let mut state = running(w, h);
-        state.listed = super::state::rows;
+        state.listed = |_| true;
+        state.list_knobs();
         state
     });
 }
@@ -95,7 +93,7 @@ fn running_shows_everything() {
 fn the_charts_end_now_however_few_windows_there_are() {
     for windows in 1..20 {
         let screen = shown(&fixture::running_for(windows, 160, 50));
-        assert_eq!(screen.matches(" now").count(), 2, "{windows}: {screen}");
+        assert_eq!(screen.matches(" now").count(), 3, "{windows}: {screen}");
     }
     let screen = shown(&fixture::running_for(9, 160, 50));
     assert!(screen.contains("-8s ─ now"), "{screen}");
@@ -318,10 +316,13 @@ fn a_plan_scrolled_to_its_end_was_shown_whole_at_every_size() {
         planned(&mut state, fixture::plan_destroying());
         let mut seen = std::collections::BTreeSet::new();
         loop {
-            seen.extend(shown(&state).lines().filter_map(|line| {
-                let (_, within) = line.split_once('│')?;
-                Some(within.rsplit_once('│')?.0.trim().to_owned())
-            }));
+            let buffer = drawn(&state);
+            // Between the dialog's borders: it stands in the middle, and other panels have rules of their own.
+            let cells = (columns - 4).min(100);
+            let left = (columns - cells) / 2;
+            let within = left + 1..left + cells - 1;
+            let row = |y: u16| within.clone().map(|x| buffer[(x, y)].symbol()).collect::<String>();
+            seen.extend((0..lines).map(|y| row(y).trim().to_owned()));
             if matches!(&state.dialog, Some(Dialog::Plan(asked)) if asked.read) {
                 break;
             }
@@ -394,7 +395,7 @@ fn a_picture_shows_what_the_screen_shows() {
         let mut state = turned(columns, lines);
         state.theme = super::theme::Theme::dark();
         let svg = super::svg(&drawn(&state));
-        assert!(svg.contains(">background</text>") && svg.contains(">drives</text>") == (columns == 160));
+        assert!(svg.contains(">background</text>") && svg.contains(">members</text>") == (columns == 160));
         if let Ok(folder) = std::env::var("STACKTUNE_PICTURES") {
             std::fs::write(format!("{folder}/screen-{columns}x{lines}.svg"), svg).expect("a picture");
         }
@@ -405,9 +406,17 @@ fn a_picture_shows_what_the_screen_shows() {
 #[test]
 fn nothing_is_shown_by_colour_alone() {
     let mut state = troubled(160, 50);
-    let without = shown(&state);
+    // The heat map has shades where it has no colours.
+    let heat = super::layout::areas(state.screen, state.view).unwrap().heat;
+    let elsewhere = |state: &State| {
+        let mut buffer = drawn(state);
+        heat.positions().for_each(|at| _ = buffer[at].set_symbol(" "));
+        buffer.content.iter().map(|cell| cell.symbol().to_owned()).collect::<Vec<_>>()
+    };
+    let (without, shades) = (elsewhere(&state), shown(&state));
+    assert!(["░", "▒", "█"].iter().all(|shade| shades.contains(shade)), "{shades}");
     state.theme = super::theme::Theme::light();
-    assert_eq!(shown(&state), without);
+    assert_eq!(elsewhere(&state), without);
 }
 
 #[test]

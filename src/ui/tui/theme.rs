@@ -3,6 +3,7 @@
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::class::Class;
+use crate::ui::theme_name::ThemeName;
 
 /// The styles of everything on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,23 +28,55 @@ pub struct Theme {
     pub bad: Style,
     /// The chosen row.
     pub chosen: Style,
+    /// The heat map's colours from few to many; empty where shades stand for them.
+    pub heat: &'static [(u8, u8, u8)],
     /// The classes', the same in table and charts.
     classes: [Style; 4],
 }
 
+/// From few to many, in steps of about equal lightness: readable without telling hues apart.
+const ON_DARK: [(u8, u8, u8); 8] = [
+    (0x2a, 0x2f, 0x4f),
+    (0x3b, 0x37, 0x6b),
+    (0x5b, 0x3f, 0x82),
+    (0x86, 0x45, 0x87),
+    (0xb1, 0x4f, 0x7a),
+    (0xd8, 0x6a, 0x60),
+    (0xf0, 0x96, 0x4b),
+    (0xfb, 0xd2, 0x5c),
+];
+/// The same on a light background.
+const ON_LIGHT: [(u8, u8, u8); 8] = [
+    (0xe3, 0xe6, 0xf0),
+    (0xc4, 0xd3, 0xe8),
+    (0x9d, 0xbc, 0xdc),
+    (0x71, 0xa0, 0xcb),
+    (0x4d, 0x82, 0xb8),
+    (0x35, 0x63, 0xa0),
+    (0x26, 0x45, 0x82),
+    (0x1a, 0x26, 0x5e),
+];
+
 impl Theme {
-    /// The palette for an environment: `colorterm` and `colorfgbg` are the values of the variables of
-    /// those names.
-    pub fn of_environment(no_color: bool, colorterm: Option<&str>, colorfgbg: Option<&str>) -> Self {
-        let full = matches!(colorterm, Some("truecolor" | "24bit"));
-        let background = colorfgbg.and_then(|v| v.rsplit(';').next()?.parse::<u8>().ok());
-        let light = matches!(background, Some(7 | 9..=15));
-        match () {
-            () if no_color => Self::mono(),
-            () if full && light => Self::light(),
-            () if full && background.is_some() => Self::dark(),
+    /// The palette of that name.
+    pub fn named(name: ThemeName) -> Self {
+        match name {
+            ThemeName::Dark => Self::dark(),
+            ThemeName::Light => Self::light(),
+            ThemeName::Sixteen => Self::sixteen(),
+            ThemeName::Mono => Self::mono(),
+        }
+    }
+
+    /// The palette for a terminal: whether it is to have colours, whether it has all of them, and whether its background
+    /// is light, if that is known.
+    pub fn of_terminal(no_color: bool, full: bool, light: Option<bool>) -> Self {
+        match (no_color, full, light) {
+            (true, ..) => Self::mono(),
+            (_, true, Some(true)) => Self::light(),
+            (_, true, Some(false)) => Self::dark(),
             // Where the background is unknown only the terminal's own colours are safe on it.
-            () => Self::sixteen(),
+            _ => Self::sixteen(),
         }
     }
 
@@ -63,6 +96,7 @@ impl Theme {
             warn: bold,
             bad: bold.add_modifier(Modifier::UNDERLINED),
             chosen: plain.add_modifier(Modifier::REVERSED),
+            heat: &[],
             classes: [plain; 4],
         }
     }
@@ -95,6 +129,7 @@ impl Theme {
             warn: rgb(0xf0, 0xc0, 0x4a).add_modifier(bold),
             bad: rgb(0xff, 0x80, 0x6a).add_modifier(bold),
             chosen: rgb(0xff, 0xff, 0xff).bg(Color::Rgb(0x24, 0x3b, 0x55)).add_modifier(bold),
+            heat: &ON_DARK,
             classes: [
                 rgb(0x56, 0xb4, 0xe9),
                 rgb(0xe6, 0x9f, 0x00),
@@ -119,6 +154,7 @@ impl Theme {
             warn: rgb(0x8f, 0x62, 0x00).add_modifier(bold),
             bad: rgb(0xb3, 0x2d, 0x00).add_modifier(bold),
             chosen: rgb(0x00, 0x00, 0x00).bg(Color::Rgb(0xcf, 0xe3, 0xf7)).add_modifier(bold),
+            heat: &ON_LIGHT,
             classes: [
                 rgb(0x00, 0x72, 0xb2),
                 rgb(0xb3, 0x5c, 0x00),
@@ -139,12 +175,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_chooses_the_palette() {
-        let of = Theme::of_environment;
-        assert_eq!(of(true, Some("truecolor"), Some("15;0")), Theme::mono());
-        assert_eq!(of(false, Some("truecolor"), Some("15;0")), Theme::dark());
-        assert_eq!(of(false, Some("truecolor"), Some("0;15")), Theme::light());
-        assert_eq!(of(false, Some("truecolor"), None), Theme::sixteen());
-        assert_eq!(of(false, None, Some("0;15")), Theme::sixteen());
+    fn the_terminal_chooses_the_palette() {
+        let of = Theme::of_terminal;
+        assert_eq!(of(true, true, Some(false)), Theme::mono());
+        assert_eq!(of(false, true, Some(false)), Theme::dark());
+        assert_eq!(of(false, true, Some(true)), Theme::light());
+        assert_eq!(of(false, true, None), Theme::sixteen());
+        assert_eq!(of(false, false, Some(true)), Theme::sixteen());
     }
 }

@@ -1,7 +1,7 @@
 //! What an action of the operator does.
 
-use super::choice::step;
-use super::{duel, input, plan, turn};
+use super::choice::{choose_layer, step};
+use super::{duel, input, plan, search, turn};
 use crate::class::Class;
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
@@ -10,6 +10,8 @@ use crate::ui::tui::keys::Action;
 use crate::ui::tui::layout::{self, Tier, View};
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Focus, State};
+use crate::ui::tui::theme::Theme;
+use crate::ui::tui::typed::Typed;
 
 /// Carries out an action.
 pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
@@ -25,7 +27,7 @@ pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Enter if !state.collected.is_empty() => return plan::ask(state),
         Action::Edit | Action::Enter => turn::edit(state),
         Action::Plan => return plan::ask(state),
-        Action::Drop => plan::drop_collected(state),
+        Action::Drop => return discard(state),
         Action::Former => return plan::former(state),
         Action::Host => state.dialog = Some(Dialog::Host { top: 0 }),
         Action::Believe => state.dialog = Some(Dialog::Believe { top: 0 }),
@@ -47,6 +49,18 @@ pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
             return vec![Effect::List];
         }
         Action::Record => return record(state),
+        Action::LayerUp => choose_layer(state, state.layer.below(-1), false),
+        Action::LayerDown => choose_layer(state, state.layer.below(1), false),
+        Action::ShowInactive => state.show_inactive = !state.show_inactive,
+        Action::Search => search::begin(state),
+        Action::Palette => state.dialog = Some(Dialog::Palette { input: Typed::default(), chosen: 0 }),
+        Action::TailOf => state.tail_of = state.tail_of.next(),
+        Action::WholeRun => state.whole_run = !state.whole_run,
+        Action::Earlier => past(state, -1),
+        Action::Later => past(state, 1),
+        Action::Now => state.frozen = None,
+        Action::Suspend => return vec![Effect::Suspend],
+        Action::Theme(name) => state.theme = Theme::named(name),
         Action::Freeze => freeze(state),
         Action::Cumulative => state.cumulative = !state.cumulative,
         Action::Response => state.response = !state.response,
@@ -58,11 +72,23 @@ pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
         | Action::Close
         | Action::Accept
         | Action::Yes
+        | Action::CursorLeft
+        | Action::CursorRight
         | Action::Erase
         | Action::EraseAll
         | Action::TakeDown
         | Action::Keep => {}
     }
+    Vec::new()
+}
+
+/// Discards the collected changes; without any, hides the first steps for good.
+fn discard(state: &mut State) -> Vec<Effect> {
+    if state.collected.is_empty() && state.shows_first_steps() {
+        state.first_steps = false;
+        return vec![Effect::DropFirstSteps];
+    }
+    plan::drop_collected(state);
     Vec::new()
 }
 
@@ -89,7 +115,7 @@ fn undo(state: &mut State) -> Vec<Effect> {
 fn save(state: &mut State) {
     match &state.status {
         Some(status) => {
-            let input = status.settings.name.clone();
+            let input = status.settings.name.clone().into();
             state.dialog = Some(Dialog::Save { input, selected: true, error: None });
         }
         None => state.say("nothing to save yet: the profile is being opened"),
@@ -114,6 +140,20 @@ fn freeze(state: &mut State) {
         Some(_) => None,
         None => Some(Box::new(state.live.clone())),
     };
+}
+
+/// Reads another window of the past: the figures are frozen, and those of that window shown.
+fn past(state: &mut State, by: isize) {
+    let mut figures = state.frozen.take().unwrap_or_else(|| Box::new(state.live.clone()));
+    let moved = figures.shift(by);
+    state.cumulative = false;
+    if by > 0 && figures.ago_ns().is_none() {
+        return; // back in the present
+    }
+    if !moved {
+        state.say("there is no earlier window");
+    }
+    state.frozen = Some(figures);
 }
 
 fn next_view(state: &mut State) {

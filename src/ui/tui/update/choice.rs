@@ -1,6 +1,7 @@
 //! Which knob, or line of the ledger, is chosen.
 
-use crate::ui::tui::state::{Focus, ListRow, State};
+use crate::settings::knobs::{Knob, StackLayer, find};
+use crate::ui::tui::state::{FIRST_KNOB, Focus, ListRow, State};
 
 /// Moves the choice by that many knobs (or ledger lines).
 pub fn step(state: &mut State, by: isize) {
@@ -9,19 +10,57 @@ pub fn step(state: &mut State, by: isize) {
         state.ledger_chosen = state.ledger_chosen.saturating_add_signed(by).min(last);
         return;
     }
-    let rows = state.rows();
+    let rows = &state.listing.rows;
     let knobs: Vec<_> = (0..rows.len()).filter(|&i| matches!(rows[i], ListRow::Knob(_))).collect();
+    let Some(last) = knobs.len().checked_sub(1) else { return };
     let at = knobs.iter().position(|&i| i == state.chosen).unwrap_or(0);
-    choose(state, knobs[at.saturating_add_signed(by).min(knobs.len() - 1)]);
+    // A single step beyond the end leads into the layer above or below.
+    let leaves = (by == -1 && at == 0) || (by == 1 && at == last);
+    if leaves && state.search().is_none() && state.layer.below(by) != state.layer {
+        choose_layer(state, state.layer.below(by), by < 0);
+        return;
+    }
+    choose(state, knobs[at.saturating_add_signed(by).min(last)]);
 }
 
 /// Chooses a row if it is a knob.
 pub fn choose(state: &mut State, row: usize) {
-    if let Some(ListRow::Knob(_)) = state.rows().get(row) {
+    if let Some(ListRow::Knob(_)) = state.listing.rows.get(row) {
         if state.chosen != row {
             state.passing = None;
         }
         state.chosen = row;
         state.scroll_to_chosen();
+    }
+}
+
+/// Chooses a layer, and of its knobs the first or the last.
+pub fn choose_layer(state: &mut State, layer: StackLayer, last: bool) {
+    if state.layer == layer {
+        return;
+    }
+    (state.layer, state.passing, state.top) = (layer, None, 0);
+    state.list_knobs();
+    let is_knob = |row: &ListRow| matches!(row, ListRow::Knob(_));
+    let rows = &state.listing.rows;
+    let row = if last { rows.iter().rposition(is_knob) } else { rows.iter().position(is_knob) };
+    choose(state, row.unwrap_or(0));
+}
+
+/// Chooses the knob at a path, in its layer.
+pub fn choose_knob(state: &mut State, knob: &'static Knob) {
+    if state.layer != knob.layer() {
+        (state.layer, state.top) = (knob.layer(), 0);
+    }
+    // Listed even if it has no effect, as the chosen one is.
+    state.listing.rows = vec![ListRow::Knob(knob)];
+    state.chosen = 0;
+    state.list_knobs();
+}
+
+/// Chooses the knob that is chosen at the start; in what another profile lists, if it is there.
+pub fn choose_first(state: &mut State) {
+    if let Some(knob) = find(FIRST_KNOB) {
+        choose_knob(state, knob);
     }
 }

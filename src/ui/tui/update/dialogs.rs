@@ -6,9 +6,10 @@ use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::State;
+use crate::ui::tui::typed::Typed;
 use crate::ui::tui::update::act::{act, leave};
 use crate::ui::tui::update::input::{scrolled, type_into};
-use crate::ui::tui::update::{duel, plan, turn};
+use crate::ui::tui::update::{duel, palette, plan, search, turn};
 use crate::ui::tui::view;
 
 /// Handles a key, given its action here or the character that it types.
@@ -37,7 +38,8 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
                 }
                 let changed = type_into(&mut input, action, typed) || replaced;
                 let error = error.filter(|_| !changed);
-                let selected = selected && !changed && action != Some(Action::Last);
+                // A key that moves the cursor keeps the name, too.
+                let selected = selected && !changed && action.is_none();
                 state.dialog = Some(Dialog::Save { input, selected, error });
             }
         },
@@ -50,6 +52,8 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
         Dialog::Duel { line, knob, values, chosen } => {
             return duel::pressed(state, (line, knob, values), chosen, action);
         }
+        Dialog::Search { input, before } => search::searched(state, (input, before), action, typed),
+        Dialog::Palette { input, chosen } => return palette::pressed(state, (input, chosen), action, typed),
         Dialog::Consent(_) => {
             state.dialog = Some(dialog);
             return consent(state, action, typed);
@@ -73,7 +77,7 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
     Vec::new()
 }
 
-fn save(state: &mut State, input: String) -> Vec<Effect> {
+fn save(state: &mut State, input: Typed) -> Vec<Effect> {
     let name = input.trim().to_owned();
     let fits = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {

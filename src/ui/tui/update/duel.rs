@@ -9,7 +9,7 @@ use crate::settings::knobs::{Scope, find};
 use crate::ui::report::duel::verdict;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::Action;
-use crate::ui::tui::layout::{self, View};
+use crate::ui::tui::layout::{self, Tier, View};
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Focus, State};
 use crate::ui::tui::update::input::blocked;
@@ -86,9 +86,8 @@ pub fn pressed(
 pub fn shown(state: &mut State, shown: Arc<DuelShown>) {
     let line = state.duel.as_ref().map_or(state.duel_asked, |(line, _)| *line);
     if !shown.is_over {
-        if state.duel.is_none()
-            && layout::areas(state.screen, state.view).is_some_and(|a| a.ledger.is_empty())
-        {
+        // Its lanes need more room than the ledger has on a small screen.
+        if state.duel.is_none() && layout::tier(state.screen) == Some(Tier::Small) {
             state.view = View::Ledger;
         }
         state.duel = Some((line, shown));

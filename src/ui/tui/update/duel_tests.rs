@@ -79,12 +79,15 @@ fn what_can_not_be_fought_over_is_refused_at_once() {
 }
 
 #[test]
-fn the_ledger_comes_into_view_when_a_duel_begins() {
+fn the_ledger_gets_room_when_a_duel_begins() {
     let mut state = turned(80, 24);
-    assert_eq!(state.view, View::Charts);
+    assert_eq!(state.view, View::Tails);
     tell(&mut state, Event::Duel(Arc::new(duel(0))));
     assert_eq!(state.view, View::Ledger);
     letter(&mut state, 'v');
     tell(&mut state, Event::Duel(Arc::new(duel(1))));
     assert_ne!(state.view, View::Ledger, "where the operator has looked elsewhere since, it stays so");
+    let mut large = turned(160, 50);
+    tell(&mut large, Event::Duel(Arc::new(duel(0))));
+    assert_eq!(large.view, View::Tails);
 }

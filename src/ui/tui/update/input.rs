@@ -3,9 +3,7 @@
 use crate::runs::session::message::Phase;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::state::State;
-
-/// The longest input: longer than any path, serial or list of CPUs.
-const INPUT_MAX: usize = 4096;
+use crate::ui::tui::typed::Typed;
 
 /// Whether nothing can be turned now; shows why.
 pub fn blocked(state: &mut State) -> bool {
@@ -26,17 +24,19 @@ pub fn blocked(state: &mut State) -> bool {
     true
 }
 
-/// Types or erases; returns whether that changed the input.
-pub fn type_into(input: &mut String, action: Option<Action>, typed: Option<char>) -> bool {
+/// Types, erases, or moves the cursor; returns whether that changed the input.
+pub fn type_into(input: &mut Typed, action: Option<Action>, typed: Option<char>) -> bool {
     match (action, typed) {
-        (Some(Action::Erase), _) => input.pop().is_some(),
-        (Some(Action::EraseAll), _) => !std::mem::take(input).is_empty(),
-        (None, Some(c)) if input.len() < INPUT_MAX => {
-            input.push(c);
-            true
-        }
-        _ => false,
+        (Some(Action::Erase), _) => return input.erase(),
+        (Some(Action::EraseAll), _) => return input.clear(),
+        (None, Some(c)) => return input.insert(c),
+        (Some(Action::CursorLeft), _) => input.left(),
+        (Some(Action::CursorRight), _) => input.right(),
+        (Some(Action::First), _) => input.first(),
+        (Some(Action::Last), _) => input.last(),
+        _ => {}
     }
+    false
 }
 
 /// The first line shown after a key; `last` is its maximum.

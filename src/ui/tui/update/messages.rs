@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
 
 use super::act::{act, quit};
-use super::{dialogs, mouse, session};
+use super::{dialogs, mouse, session, suspend};
 use crate::error::{Error, Kind};
 use crate::printable::Shown as _;
 use crate::runs::session::Command;
@@ -35,6 +35,9 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
         }
         Msg::Session(event) => session::handle(state, event),
         Msg::SessionGone => session::gone(state),
+        Msg::StopAsked => act(state, Action::Suspend),
+        Msg::MayStop(may) => suspend::suspend(state, may),
+        Msg::Resumed => suspend::resumed(state),
         Msg::Listed(found) => {
             if let Some(Dialog::Open { entries, .. }) = &mut state.dialog {
                 *entries = Some(found);
@@ -42,7 +45,7 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Loaded(Ok(profile)) => {
-            state.say(format!("opening {}", profile.settings.name));
+            state.say_until_running(format!("opening {}", profile.settings.name));
             state.asked.clear();
             state.collected.clear();
             let unused_steps = profile.steps();
@@ -50,6 +53,10 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
         }
         Msg::Loaded(Err(error)) => {
             state.complain(error.one_line());
+            Vec::new()
+        }
+        Msg::NotKept(error) => {
+            state.notice(format!("it is not kept for the next time: {}", error.one_line()));
             Vec::new()
         }
         Msg::Saved(name, outcome) => {
@@ -64,6 +71,11 @@ fn saved(state: &mut State, name: String, outcome: Result<PathBuf, Error>) {
         Ok(path) => state.say(format!("saved as {}", path.shown())),
         Err(error) if error.kind == Kind::Refused && state.dialog.is_none() => {
             state.dialog = Some(Dialog::Replace { name });
+        }
+        // The name that was typed is not lost.
+        Err(error) if state.dialog.is_none() => {
+            let error = Some(error.one_line());
+            state.dialog = Some(Dialog::Save { input: name.into(), selected: false, error });
         }
         Err(error) => state.complain(error.one_line()),
     }

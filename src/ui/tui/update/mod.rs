@@ -9,14 +9,19 @@ mod duel_tests;
 mod input;
 mod messages;
 mod mouse;
+mod palette;
 pub mod plan;
 #[cfg(test)]
 mod plan_tests;
+mod search;
 mod session;
+mod suspend;
 #[cfg(test)]
 mod tests;
 mod turn;
 #[cfg(test)]
 mod turn_plan_tests;
 
+#[cfg(test)]
+pub use choice::choose_knob;
 pub use messages::update;

@@ -8,9 +8,10 @@ use crate::ui::tui::keys::Action;
 use crate::ui::tui::layout;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Focus, State};
-use crate::ui::tui::update::choice::{choose, step};
+use crate::ui::tui::update::choice::{choose, choose_layer, step};
 use crate::ui::tui::update::{dialogs, turn};
 use crate::ui::tui::view::knobs::{Hit, hit};
+use crate::ui::tui::view::stack;
 
 /// Rows that one notch of the wheel scrolls.
 const NOTCH: usize = 3;
@@ -29,6 +30,13 @@ pub fn mouse(state: &mut State, event: MouseEvent) -> Vec<Effect> {
         return dialog(state, wheel);
     }
     state.message = None;
+    if areas.stack.contains(at) && wheel.is_none() {
+        if let Some(layer) = stack::hit(areas.stack, at) {
+            state.focus = Focus::Knobs;
+            choose_layer(state, layer, false);
+        }
+        return Vec::new();
+    }
     if areas.knobs.contains(at) {
         return knobs(state, areas.knobs, at, wheel);
     }
@@ -70,7 +78,7 @@ fn knobs(state: &mut State, area: ratatui::layout::Rect, at: Position, wheel: Op
     match (wheel, hit) {
         // It only scrolls: a notch too many must turn nothing under a load.
         (Some(up), _) => {
-            let last = state.rows().len().saturating_sub(usize::from(area.height.saturating_sub(1)));
+            let last = state.listing.rows.len().saturating_sub(usize::from(area.height.saturating_sub(1)));
             state.top = if up { state.top.saturating_sub(NOTCH) } else { (state.top + NOTCH).min(last) };
             Vec::new()
         }

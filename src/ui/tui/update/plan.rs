@@ -107,7 +107,11 @@ pub fn pressed(
     asked.top = scrolled(asked.top, action, rows, last);
     look(&mut asked, state);
     if let Some(typed) = agreed {
-        state.say(if asked.plan.live { "turning…" } else { "building…" });
+        if asked.plan.live {
+            state.say("turning…");
+        } else {
+            state.say_until_running("building…");
+        }
         return vec![Effect::Send(Command::Build { plan: asked.plan.number, typed })];
     }
     state.dialog = Some(Dialog::Plan(asked));
@@ -131,6 +135,8 @@ fn agree(asked: &mut Agreement, action: Option<Action>, typed: Option<char>) -> 
             Consented::Not => None,
         };
     }
+    // Home and End scroll.
+    let action = action.filter(|action| !matches!(action, Action::First | Action::Last));
     if type_into(&mut asked.consent.input, action, typed) {
         asked.consent.error = None;
     }
@@ -160,7 +166,7 @@ pub fn former(state: &mut State) -> Vec<Effect> {
         state.say("b rebuilds the previous stack after a failed build; nothing has failed");
         return Vec::new();
     };
-    state.say(format!("rebuilding the previous stack of {}", former.name));
+    state.say_until_running(format!("rebuilding the previous stack of {}", former.name));
     state.asked.clear();
     state.collected.clear();
     // The session knows the steps of a profile that ran before.

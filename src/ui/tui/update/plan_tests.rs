@@ -26,7 +26,7 @@ fn agreement(state: &State) -> &Agreement {
     asked
 }
 
-fn plan_of(turns: &[(&str, Value)]) -> Vec<Effect> {
+pub fn plan_of(turns: &[(&str, Value)]) -> Vec<Effect> {
     let turns = turns.iter().map(|(path, value)| ((*path).to_owned(), value.clone())).collect();
     vec![Effect::Send(Command::Plan(turns))]
 }
@@ -36,7 +36,7 @@ fn build(plan: u64, typed: &[&str]) -> Vec<Effect> {
     vec![Effect::Send(Command::Build { plan, typed })]
 }
 
-fn erase_all(state: &mut State) {
+pub fn erase_all(state: &mut State) {
     update(state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
 }
 
@@ -198,7 +198,7 @@ fn a_plan_that_destroys_takes_each_serial_after_its_end_was_seen() {
     planned(&mut state, fixture::plan_destroying());
     typed(&mut state, "S4EWNX0R123451y");
     assert_eq!(key(&mut state, KeyCode::Enter), []);
-    assert_eq!(agreement(&state).consent.input, "", "not before it was read");
+    assert_eq!(*agreement(&state).consent.input, *"", "not before it was read");
     assert!(shown(&state).contains("Scroll to the end of the plan first."));
     let mut pages = 0;
     while !agreement(&state).read {
@@ -445,56 +445,4 @@ fn the_host_page_opens_scrolls_and_closes() {
     assert_eq!(state.dialog, Some(Dialog::Host { top: top - 1 }));
     key(&mut state, KeyCode::Esc);
     assert_eq!(state.dialog, None);
-}
-
-/// A screen whose run is on a drive behind an IOMMU.
-fn on_a_drive() -> State {
-    let mut state = running(80, 24);
-    let mut status = fixture::status(Phase::Running);
-    let mut facts = fixture::facts();
-    facts.platform.iommu_groups = 4;
-    status.facts = Arc::new(facts);
-    status.settings.target.devices = vec!["/dev/nvme0n1".into()];
-    tell(&mut state, Event::Status(Arc::new(status)));
-    state
-}
-
-#[test]
-fn drives_are_handed_over_and_back_by_plans() {
-    let vfio = ("io.interface", Value::Choice("vfio"));
-    let type_in = |state: &mut State, text: &str| {
-        letter(state, 'e');
-        erase_all(state);
-        typed(state, text);
-        assert!(shown(state).contains("Enter adds it to the plan"), "{}", shown(state));
-        key(state, KeyCode::Enter)
-    };
-    let mut state = on_a_drive();
-    assert_eq!(type_in(&mut state, "vfio"), [], "nothing is turned");
-    assert_eq!(letter(&mut state, 'p'), plan_of(std::slice::from_ref(&vfio)));
-    // Another live value needs no rebuild.
-    let live = letter(&mut state, 'h');
-    assert!(
-        matches!(&live[..], [Effect::Send(Command::Turn { knob, .. })] if knob == "io.interface"),
-        "{live:?}"
-    );
-    assert!(state.collected.is_empty());
-    // On files there is no drive to hand over.
-    let mut files = running(80, 24);
-    letter(&mut files, 'e');
-    erase_all(&mut files);
-    typed(&mut files, "vfio");
-    key(&mut files, KeyCode::Enter);
-    assert!(shown(&files).contains("the target is files"), "{}", shown(&files));
-    // Once they have left, every other interface needs a plan, and the one in force needs nothing.
-    let mut status = state.status.as_deref().cloned().unwrap();
-    status.settings.io.interface = crate::settings::Interface::Vfio;
-    tell(&mut state, Event::Status(Arc::new(status)));
-    assert_eq!(type_in(&mut state, "io_uring"), []);
-    assert_eq!(letter(&mut state, 'p'), plan_of(&[("io.interface", Value::Choice("io_uring"))]));
-    letter(&mut state, 'e');
-    erase_all(&mut state);
-    typed(&mut state, "vfio");
-    assert_eq!(key(&mut state, KeyCode::Enter), []);
-    assert!(state.collected.is_empty(), "it stays");
 }

@@ -12,16 +12,20 @@ use crate::ui::tui::figures::Figures;
 use crate::ui::tui::layout;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Focus, Passing, State};
-use crate::ui::tui::update::{duel, plan};
+use crate::ui::tui::update::choice::choose_first;
+use crate::ui::tui::update::{duel, plan, suspend};
 
 /// Handles an event.
 pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
     match event {
         Event::Began => begin(state),
-        Event::Status(status) => take_status(state, status),
+        Event::Status(status) => return take_status(state, status),
         Event::Progress(progress) => state.progress = Some(progress),
-        Event::Window(window, totals) => state.live.window(window, totals),
-        Event::Ledger(line) => take_ledger(state, line),
+        Event::Window(window, totals) => {
+            state.ran.now().until_ns = window.start_ns + window.duration_ns;
+            state.live.window(window, totals);
+        }
+        Event::Ledger(line) => return take_ledger(state, line),
         Event::Turned { knob, outcome: Ok(true) } => {
             // Drop the requested value: the run may have changed it.
             state.asked.retain(|path, _| *path != knob);
@@ -57,10 +61,12 @@ pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
 fn begin(state: &mut State) {
     state.live = Figures::default();
     (state.frozen, state.ledger_chosen, state.duel) = (None, 0, None);
+    state.ran.begin();
+    choose_first(state);
     state.duels.clear();
 }
 
-fn take_status(state: &mut State, status: Arc<Status>) {
+fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
     state.asked.retain(|path, value| {
         crate::settings::knobs::find(path).is_some_and(|knob| knob.get(&status.settings) != *value)
     });
@@ -78,8 +84,10 @@ fn take_status(state: &mut State, status: Arc<Status>) {
     }
     if matches!(status.phase, Phase::Running | Phase::Paused) {
         state.former = None;
+        state.message = state.message.take().filter(|message| !message.until_running);
     }
     state.recording.clone_from(&status.recording);
+    state.ran.now().profile.clone_from(&status.settings.name);
     state.status = Some(status);
     plan::settle(state);
     // Whether the value shown is available may have changed with the target.
@@ -87,9 +95,14 @@ fn take_status(state: &mut State, status: Arc<Status>) {
         let reason = state.unavailable(state.knob(), &passing.value);
         state.passing = reason.map(|reason| Passing { reason, ..passing });
     }
+    suspend::reported(state)
 }
 
-fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) {
+fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) -> Vec<Effect> {
+    state.ran.turn(Arc::clone(&line));
+    // Who has turned a knob knows how; the file with this ledger says so next time.
+    state.first_steps = false;
+    let kept = if line.open { Vec::new() } else { vec![Effect::Keep(state.ran.json(&line))] };
     let before = state.live.ledger.len();
     state.live.ledger(line);
     // A new line on top must not move what the operator reads.
@@ -97,11 +110,15 @@ fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) {
     if grown && state.ledger_chosen > 0 && state.focus == Focus::Ledger && state.frozen.is_none() {
         state.ledger_chosen += 1;
     }
+    kept
 }
 
 fn take_recording(state: &mut State, folder: Option<std::path::PathBuf>) {
     match (&folder, &state.recording) {
-        (Some(folder), _) => state.say(format!("recording into {}", folder.shown())),
+        (Some(folder), _) => {
+            state.say(format!("recording into {}", folder.shown()));
+            state.ran.recordings.push(folder.clone());
+        }
         (None, Some(folder)) => state.say(format!("recorded in {}", folder.shown())),
         (None, None) => state.say("the recording has ended"),
     }
@@ -124,7 +141,12 @@ fn ended(state: &mut State, outcome: Result<(), Error>) -> Vec<Effect> {
     }
     (state.progress, state.step, state.duel) = (None, None, None);
     // A tool's error message is shown in full, but does not close another dialog.
-    let in_full = outcome.as_ref().err().is_some_and(|error| state.former.is_some() || is_long(state, error));
+    // One that shows no figures at all is otherwise easily overlooked.
+    let never_ran = state.live.window.is_none();
+    let in_full = outcome
+        .as_ref()
+        .err()
+        .is_some_and(|error| state.former.is_some() || never_ran || is_long(state, error));
     if in_full && state.dialog.is_none() {
         state.dialog = Some(Dialog::Failed { top: 0 });
     }

@@ -9,13 +9,14 @@ use crate::class::Class;
 use crate::error::Error;
 use crate::runs::session::message::Phase;
 use crate::runs::session::{Command, Event};
-use crate::settings::knobs::Value;
+use crate::settings::knobs::{Value, find};
 use crate::settings::profile::{Profile, builtin};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::fixture::{self, running, tell, troubled, turned};
 use crate::ui::tui::layout::{self, View};
 use crate::ui::tui::message::{Effect, Msg};
-use crate::ui::tui::state::{Focus, ListRow, State};
+use crate::ui::tui::state::{Focus, State};
+use crate::ui::tui::tests::shown;
 use crate::ui::tui::view::knobs::{Hit, hit};
 
 pub(super) fn key(state: &mut State, code: KeyCode) -> Vec<Effect> {
@@ -37,9 +38,7 @@ pub(super) fn ctrl_c(state: &mut State) -> Vec<Effect> {
 }
 
 pub(super) fn choose(state: &mut State, path: &str) {
-    let row =
-        state.rows().iter().position(|row| matches!(row, ListRow::Knob(knob) if knob.path == path)).unwrap();
-    super::choice::choose(state, row);
+    super::choice::choose_knob(state, find(path).unwrap());
 }
 
 fn turn(path: &str, value: Value) -> Vec<Effect> {
@@ -53,15 +52,15 @@ pub(super) fn said(state: &State) -> &str {
 #[test]
 fn arrows_choose_knobs_and_turn_them_by_a_step() {
     let mut state = running(80, 24);
-    assert_eq!(state.knob().path, "io.interface");
-    key(&mut state, KeyCode::Down);
-    letter(&mut state, 'j');
-    assert_eq!(state.knob().path, "io.page_size");
+    assert_eq!(state.knob().path, "io.buffering", "a turn of which shows something");
+    key(&mut state, KeyCode::Up);
+    letter(&mut state, 'k');
+    assert_eq!(state.knob().path, "io.page_size", "in the layer above");
     assert_eq!(key(&mut state, KeyCode::Right), turn("io.page_size", Value::Size(Some(32 << 10))));
     letter(&mut state, 'k');
-    assert_eq!(state.knob().path, "io.buffering");
+    assert_eq!(state.knob().path, "io.interface");
     key(&mut state, KeyCode::End);
-    assert_eq!(state.knob().path, "sim.seed");
+    assert_eq!(state.knob().path, "io.completion", "the layer's last");
 }
 
 #[test]
@@ -90,6 +89,7 @@ fn unavailable_values_are_shown_skipped_and_never_sent() {
     assert_eq!(state.passing, None);
 
     let mut state = running(80, 24);
+    choose(&mut state, "io.interface");
     assert_eq!(letter(&mut state, 'h'), []);
     assert_eq!(letter(&mut state, 'l'), [], "back at the value in force: nothing to turn");
     assert_eq!(state.passing, None);
@@ -278,15 +278,15 @@ fn undo_view_focus_and_figures() {
     let mut state = turned(80, 24);
     assert_eq!(letter(&mut state, 'u'), [Effect::Send(Command::Undo)]);
     letter(&mut state, 'v');
-    assert_eq!(state.view, View::System);
+    assert_eq!(state.view, View::Charts);
     key(&mut state, KeyCode::Tab);
-    assert_eq!((state.focus, state.view), (Focus::Ledger, View::Ledger));
+    assert_eq!((state.focus, state.view), (Focus::Ledger, View::Charts), "it is always in sight");
     key(&mut state, KeyCode::Down);
     assert_eq!(state.ledger_chosen, 1);
     key(&mut state, KeyCode::End);
     assert_eq!(state.ledger_chosen, 3);
     letter(&mut state, 'v');
-    assert_eq!((state.focus, state.view), (Focus::Knobs, View::Notes), "the ledger is out of sight");
+    assert_eq!((state.focus, state.view), (Focus::Ledger, View::System));
     letter(&mut state, 'c');
     letter(&mut state, 't');
     assert!(state.cumulative && state.response);
@@ -367,8 +367,11 @@ fn the_mouse_chooses_turns_and_scrolls() {
     let mut state = turned(160, 50);
     let areas = layout::areas(state.screen, state.view).unwrap();
     let click = MouseEventKind::Down(MouseButton::Left);
-    // Rows: heading, interface, buffering, page_size.
-    let y = areas.knobs.y + 4;
+    // The second layer, of which each has two rows.
+    assert_eq!(mouse(&mut state, click, areas.stack.x + 3, areas.stack.y + 3), []);
+    assert_eq!(state.layer, crate::settings::knobs::StackLayer::Interface);
+    // Rows: interface, page_size.
+    let y = areas.knobs.y + 2;
     assert_eq!(mouse(&mut state, click, areas.knobs.x + 3, y), []);
     assert_eq!(state.knob().path, "io.page_size");
     let at = |hit_wanted: Hit, state: &State| {
@@ -389,9 +392,72 @@ fn the_mouse_chooses_turns_and_scrolls() {
 
 #[test]
 fn before_anything_is_known_keys_do_no_harm() {
-    for c in " mursftcv1234R".chars() {
+    for c in " mursftcv1234Rzi[]Z0".chars() {
         let mut state = fixture::empty(80, 24);
         let effects = letter(&mut state, c);
         assert_eq!(effects, [], "{c}");
     }
+}
+
+#[test]
+fn ctrl_z_stops_once_the_load_is_paused_and_resumes_it_afterwards() {
+    let ctrl_z = || Msg::Key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL));
+    let mut state = running(80, 24);
+    assert_eq!(update(&mut state, ctrl_z()), [Effect::Suspend]);
+    assert_eq!(update(&mut state, Msg::MayStop(true)), [Effect::Send(Command::Pause(true))]);
+    assert!(said(&state).contains("pausing the load"), "{}", said(&state));
+    let report = |phase| Msg::Session(Event::Status(Arc::new(fixture::status(phase))));
+    assert_eq!(update(&mut state, report(Phase::Running)), [], "not yet");
+    assert_eq!(update(&mut state, report(Phase::Paused)), [Effect::Stop]);
+    assert_eq!(update(&mut state, Msg::Resumed), [Effect::Send(Command::Pause(false))]);
+    assert_eq!(update(&mut state, report(Phase::Paused)), [], "it stops once");
+    // A load that was paused before stays so.
+    assert_eq!(update(&mut state, Msg::StopAsked), [Effect::Suspend]);
+    assert_eq!(update(&mut state, Msg::MayStop(true)), [Effect::Stop]);
+    assert_eq!(update(&mut state, Msg::Resumed), []);
+}
+
+#[test]
+fn ctrl_z_does_nothing_without_a_shell_or_while_a_stack_is_built() {
+    let mut state = running(80, 24);
+    assert_eq!(update(&mut state, Msg::MayStop(false)), []);
+    assert!(said(&state).contains("no shell waits"), "{}", said(&state));
+    tell(&mut state, Event::Status(Arc::new(fixture::status(Phase::Building))));
+    assert_eq!(update(&mut state, Msg::MayStop(true)), []);
+    assert!(said(&state).contains("the stack is being built"), "{}", said(&state));
+}
+
+#[test]
+fn the_first_steps_go_with_esc_or_the_first_turn() {
+    let new = || State { first_steps: true, ..running(80, 24) };
+    let mut state = new();
+    assert!(shown(&state).contains("turn the chosen knob"), "{}", shown(&state));
+    assert_eq!(key(&mut state, KeyCode::Esc), [Effect::DropFirstSteps]);
+    assert!(!shown(&state).contains("turn the chosen knob"));
+    let mut state = new();
+    let kept = update(&mut state, Msg::Session(Event::Ledger(Arc::new(fixture::ledger().remove(0)))));
+    assert!(matches!(&kept[..], [Effect::Keep(line)] if line.contains("\"profile\":\"demo\"")), "{kept:?}");
+    assert!(!shown(&state).contains("turn the chosen knob") && !state.first_steps);
+}
+
+#[test]
+fn the_cursor_moves_in_what_is_typed() {
+    let mut state = running(80, 24);
+    letter(&mut state, 's');
+    // Moving keeps the suggested name.
+    key(&mut state, KeyCode::Left);
+    typed(&mut state, "-x");
+    assert!(shown(&state).contains("› dem-x▏o"), "{}", shown(&state));
+    key(&mut state, KeyCode::Home);
+    key(&mut state, KeyCode::Right);
+    key(&mut state, KeyCode::Backspace);
+    assert!(shown(&state).contains("› ▏em-xo"), "{}", shown(&state));
+    let saved = key(&mut state, KeyCode::Enter);
+    assert!(matches!(&saved[..], [Effect::Save { name, .. }] if name == "em-xo"), "{saved:?}");
+    letter(&mut state, '/');
+    typed(&mut state, "uffer");
+    (0..9).for_each(|_| drop(key(&mut state, KeyCode::Left)));
+    typed(&mut state, "b");
+    key(&mut state, KeyCode::Enter);
+    assert_eq!(state.knob().path, "io.buffering");
 }

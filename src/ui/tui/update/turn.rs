@@ -74,7 +74,7 @@ pub fn edit(state: &mut State) {
         return;
     }
     if let Some(settings) = state.settings_for(knob) {
-        let input = knob.get(&settings).to_string();
+        let input = knob.get(&settings).to_string().into();
         state.dialog = Some(Dialog::Edit { knob: &knob.path, input, error: None });
     }
 }
@@ -82,7 +82,7 @@ pub fn edit(state: &mut State) {
 /// Accepts a typed value, or returns what is wrong with it.
 pub fn typed(state: &mut State, path: &str, text: &str) -> Result<Vec<Effect>, String> {
     let knob = find(path).ok_or_else(|| format!("there is no knob `{path}`"))?;
-    let value = knob.parse(text).map_err(|expected| format!("expected {expected}"))?;
+    let value = knob.parse(text).map_err(|_| format!("`{}` is not {}", text.trim(), knob.expected()))?;
     if blocked(state) {
         let why = state.message.take().map(|message| message.text);
         return Err(why.unwrap_or_default());

@@ -19,6 +19,8 @@ const LABEL_CELLS: u16 = 18;
 const LABEL_CELLS_ONE_ROW: u16 = 25;
 /// Rows of the tallest strip.
 const ROWS_MAX: u16 = 4;
+/// Rows from which on both kinds fit one above the other.
+const BOTH_ROWS: u16 = 11;
 
 /// The strips of one kind of figure, one per class.
 struct Strips {
@@ -39,14 +41,15 @@ type Draw = fn(&State, &[&Point], usize) -> Strips;
 
 /// Draws the charts: side by side if there is room, else one above the other.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
-    let wide = area.width >= 76;
-    let halves: [Rect; 2] = if wide {
+    let halves: [Rect; 2] = if area.width >= 76 {
         Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).spacing(2).areas(area)
-    } else {
+    } else if area.height >= BOTH_ROWS {
         Layout::vertical([Constraint::Fill(1), Constraint::Fill(1)]).areas(area)
+    } else {
+        [area, Rect::default()]
     };
-    for (place, draw) in halves.into_iter().zip([throughput as fn(&State, &[&Point], usize) -> Strips, tails])
-    {
+    let halves = halves.into_iter().filter(|half| !half.is_empty());
+    for (place, draw) in halves.zip([throughput as fn(&State, &[&Point], usize) -> Strips, tails]) {
         let rows = (place.height.saturating_sub(2) / 4).clamp(1, ROWS_MAX);
         let one_row = rows == 1 && std::ptr::fn_addr_eq(draw, throughput as Draw);
         let label_cells = if one_row { LABEL_CELLS_ONE_ROW } else { LABEL_CELLS };
@@ -55,14 +58,15 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         let points: Vec<_> = history.iter().skip(history.len().saturating_sub(cells)).collect();
         let strips = Strips { label_cells, ..draw(state, &points, usize::from(rows)) };
         let inner = panel(state, buf, place, strips.title, &strips.remark, false);
-        let marks = marks(state.figures(), &points, cells);
+        let ends: Vec<_> = points.iter().map(|point| point.end_ns).collect();
+        let marks = marks_at(state.figures(), &ends, cells);
         for class in Class::ALL {
             let strip = Rect { y: inner.y + rows * class.index() as u16, height: rows, ..inner };
             draw_strip(state, buf, strip, class, &strips, &marks);
         }
         let axis = Rect { y: inner.y + 4 * rows, height: 1, ..inner };
         if axis.y < place.bottom() {
-            draw_axis(state, buf, axis, label_cells, &points, &marks);
+            draw_axis(state, buf, axis, label_cells, &ends, &marks);
         }
     }
 }
@@ -118,7 +122,7 @@ fn tails(state: &State, points: &[&Point], rows: usize) -> Strips {
 }
 
 /// A power of ten of nanoseconds: `10µs`.
-fn decade(power: i32) -> String {
+pub fn decade(power: i32) -> String {
     let text = format_latency(10f64.powi(power) as u64);
     // The scale ends at round numbers.
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -127,15 +131,16 @@ fn decade(power: i32) -> String {
     if number.is_empty() { text } else { format!("1{}{unit}", "0".repeat(zeros)) }
 }
 
-/// The columns in which a turn was made, each with the ledger number of its last turn.
-fn marks(figures: &Figures, points: &[&Point], cells: usize) -> Vec<(usize, u64)> {
-    let offset = cells.saturating_sub(points.len());
-    let Some(first) = points.first() else { return Vec::new() };
+/// The columns in which a turn was made, each with the ledger number of its last turn; `ends_ns` are the columns'.
+pub fn marks_at(figures: &Figures, ends_ns: &[u64], cells: usize) -> Vec<(usize, u64)> {
+    let offset = cells.saturating_sub(ends_ns.len());
+    let Some(first_ns) = ends_ns.first() else { return Vec::new() };
+    let before = figures.history.front().is_some_and(|point| point.end_ns < *first_ns);
     let mut marks: Vec<(usize, u64)> = Vec::new();
     for line in &figures.ledger {
-        let at = points.partition_point(|p| p.end_ns < line.at_ns).min(points.len() - 1);
+        let at = ends_ns.partition_point(|end_ns| *end_ns < line.at_ns).min(ends_ns.len() - 1);
         // Turns before the first column are not shown.
-        if at == 0 && line.at_ns + 1 < first.end_ns && figures.history.front().is_some_and(|p| p != *first) {
+        if at == 0 && line.at_ns + 1 < *first_ns && before {
             continue;
         }
         match marks.last_mut() {
@@ -189,16 +194,16 @@ fn draw_strip(
 }
 
 /// The time, and the turns by their numbers in the ledger.
-fn draw_axis(
+pub fn draw_axis(
     state: &State,
     buf: &mut Buffer,
     area: Rect,
     label_cells: u16,
-    points: &[&Point],
+    ends_ns: &[u64],
     marks: &[(usize, u64)],
 ) {
     let theme = &state.theme;
-    let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
+    let (Some(first_ns), Some(last_ns)) = (ends_ns.first(), ends_ns.last()) else { return };
     let cells = usize::from(area.width.saturating_sub(label_cells));
     let left = area.x + label_cells;
     let mut row = vec!['─'; cells];
@@ -213,11 +218,15 @@ fn draw_axis(
     }
     // With few windows there is room for only one of the two; the end matters more.
     write(cells.saturating_sub(4), " now");
-    let offset = cells.saturating_sub(points.len());
-    write(offset, &format!("-{} ", approx_span((last.end_ns - first.end_ns) as f64 / 1e9)));
+    let offset = cells.saturating_sub(ends_ns.len());
+    write(offset, &format!("-{} ", approx_span((last_ns - first_ns) as f64 / 1e9)));
     let text: String = row.into_iter().collect();
     put(buf, left, area.y, cells as u16, &Line::from(span(text, theme.dim)));
-    let turns = if marks.is_empty() { "" } else { "▴ turns" };
+    let turns = match label_cells {
+        _ if marks.is_empty() => "",
+        8.. => "▴ turns",
+        _ => "▴turn",
+    };
     put(buf, area.x, area.y, label_cells, &Line::from(span(turns, theme.dim)));
 }
 

@@ -9,11 +9,12 @@ use super::frame::{put, span, window};
 use crate::printable::Shown as _;
 use crate::runs::duel::Figure;
 use crate::settings::knobs::{Knob, Scope, find};
-use crate::ui::text::{fit, fit_end, left, wrap};
+use crate::ui::text::{fit, fit_end, left, width, wrap};
 use crate::ui::tui::consent::{Consent, word_kind};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::profiles::ProfileEntry;
 use crate::ui::tui::state::State;
+use crate::ui::tui::typed::Typed;
 
 const CELLS: u16 = 76;
 /// Lines of the consent dialog that are not about the device: frame, warning, question, input, keys.
@@ -26,13 +27,15 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
         Dialog::Save { input, selected, error } => {
             let what = if state.collected.is_empty() { "" } else { ", with the collected changes," };
             let keeps = if *selected { "Typing replaces the name, End keeps it · " } else { "" };
-            let lines = vec![
+            let mut lines = vec![
                 text(format!("The settings in force{what} are saved under this name:"), state.theme.plain),
                 Line::default(),
                 name_typed(state, input, *selected),
-                wrong(state, error.as_deref()),
-                text(format!("{keeps}Enter saves · Esc cancels"), state.theme.dim),
             ];
+            // The reason stands at its end.
+            let why = wrap(error.as_deref().unwrap_or_default(), inner_cells());
+            lines.extend(why.into_iter().take(4).map(|line| text(line, state.theme.bad)));
+            lines.push(text(format!("{keeps}Enter saves · Esc cancels"), state.theme.dim));
             show(state, buf, screen, "save as a profile", &lines);
         }
         Dialog::Replace { name } => {
@@ -49,6 +52,8 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
         Dialog::Leave => leave(state, buf, screen),
         // Drawn by their own files.
         Dialog::Plan(_)
+        | Dialog::Search { .. }
+        | Dialog::Palette { .. }
         | Dialog::Failed { .. }
         | Dialog::Help { .. }
         | Dialog::Host { .. }
@@ -64,18 +69,22 @@ fn text(text: impl Into<String>, style: Style) -> Line<'static> {
     Line::from(span(text, style))
 }
 
-/// An input line; its end is always visible.
-pub fn typed(state: &State, input: &str, cells: usize) -> Line<'static> {
-    let shown = fit_end(input, cells.saturating_sub(3));
+/// An input line; the cursor is always visible, and what is before it as far as it fits.
+pub fn typed(state: &State, input: &Typed, cells: usize) -> Line<'static> {
+    let (before, behind) = input.around();
+    let room = cells.saturating_sub(3);
+    let before = fit_end(before, room);
+    let behind = fit(behind, room - width(&before));
     Line::from(vec![
         span("› ", state.theme.accent),
-        span(shown, state.theme.strong),
+        span(before, state.theme.strong),
         span("▏", state.theme.accent),
+        span(behind, state.theme.strong),
     ])
 }
 
 /// A name; one that typing replaces is shown as selected text.
-fn name_typed(state: &State, input: &str, selected: bool) -> Line<'static> {
+fn name_typed(state: &State, input: &Typed, selected: bool) -> Line<'static> {
     let mut line = typed(state, input, inner_cells());
     if selected {
         line.spans[1].style = state.theme.chosen;
@@ -94,7 +103,7 @@ fn show(state: &State, buf: &mut Buffer, screen: Rect, title: &str, lines: &[Lin
     }
 }
 
-fn edit(state: &State, path: &str, input: &str, error: Option<&str>, buf: &mut Buffer, screen: Rect) {
+fn edit(state: &State, path: &str, input: &Typed, error: Option<&str>, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
     let mut lines = Vec::new();
     if let Some(knob) = find(path) {

@@ -52,8 +52,20 @@ const FIGURES: &[(&str, &str)] = &[
         "The cores that stacktune itself uses, including its I/O in the kernel; screen and meters are shown separately.",
     ),
     (
+        "stack",
+        "Each layer with its setting; MB/s that pass it; the mean time that it adds (application: from the intended start to the hand-over, of classes that hold a rate); WA: bytes written below it per byte above it. – is not measured. What is chosen there lists its knobs.",
+    ),
+    (
+        "latency",
+        "Each column is a window, upwards is slower, and colour or shade says what share of the I/Os took that long; p50 and p99 lie over it. z chooses the class, Z the whole run, , and . an earlier or a later window.",
+    ),
+    (
+        "verdict",
+        "In a word, of a turn's clear changes: better, worse, trade-off (some better, some worse, or less durable), no clear change, or can't be judged.",
+    ),
+    (
         "ledger",
-        "Means of the windows before a change and after it has settled. ▲ or ▼ only where it is more than chance, by how much the windows vary, and over 3%; else ◇ no clear change. No verdict while flags are set.",
+        "Means of the windows before a change and after it has settled. A change is clear only where it is more than chance, by how much the windows vary, and over 3%. No verdict while flags forbid it; ⚑ counts flags.",
     ),
     (
         "duel",
@@ -79,6 +91,8 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
         ("Keys for the knobs", Context::Knobs),
         ("Keys for the ledger", Context::Ledger),
         ("Keys everywhere", Context::Main),
+        ("Keys while searching", Context::Search),
+        ("Keys in the palette", Context::Palette),
         ("Keys while typing", Context::Text),
         ("Keys in a plan", Context::Plan),
         ("Keys before a duel", Context::Duel),
@@ -86,7 +100,7 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
         ("Keys when quitting with a stack in place", Context::Leaving),
     ] {
         heading(&mut out, state, title);
-        for row in MAP.iter().filter(|row| row.context == context) {
+        for row in MAP.iter().filter(|row| row.context == context && !row.label.is_empty()) {
             entry(&mut out, row.label, 8, row.help, cells, theme.plain);
         }
     }

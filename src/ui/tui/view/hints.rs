@@ -9,6 +9,7 @@ use super::frame::{put, span};
 use crate::runs::session::message::Phase;
 use crate::ui::text::{fit_middle, percent, width, wrap};
 use crate::ui::tui::keys;
+use crate::ui::tui::layout;
 use crate::ui::tui::state::State;
 use crate::units::{approx_size, approx_span};
 
@@ -130,7 +131,7 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
     let theme = &state.theme;
     let cells = usize::from(area.width);
     let rows: Vec<_> = keys::hints(state.contexts()).filter(|row| is_of_use(state, row)).collect();
-    let wide = |row: &&keys::Binding| width(label(row)) + 1 + width(hint(state, row)) + 2;
+    let wide = |row: &&keys::Binding| width(label(state, row)) + 1 + width(hint(state, row)) + 2;
     let kept = |row: &&keys::Binding| matches!(row.action, keys::Action::Help | keys::Action::Quit);
     let mut room = cells.saturating_sub(1 + rows.iter().filter(|r| kept(r)).map(wide).sum::<usize>());
     let mut spans = vec![Span::raw(" ")];
@@ -141,7 +142,7 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
             }
             room -= wide(row);
         }
-        spans.push(span(label(row), theme.accent));
+        spans.push(span(label(state, row), theme.accent));
         spans.push(span(format!(" {}  ", hint(state, row)), theme.dim));
     }
     put(buf, area.x, area.y, area.width, &Line::from(spans));
@@ -151,16 +152,24 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
 fn is_of_use(state: &State, row: &keys::Binding) -> bool {
     match row.action {
         keys::Action::Edit | keys::Action::Drop => !state.collected.is_empty(),
+        keys::Action::View => {
+            !matches!(layout::tier(state.screen), Some(layout::Tier::Large | layout::Tier::Wide))
+        }
         keys::Action::Former => state.former.is_some() && state.ended.is_some(),
         _ => true,
     }
 }
 
+/// A glyph that only a word can stand for.
+const ENTER: &str = "⏎";
+
 /// The keys of a row, with their opposite if one row stands for both.
-fn label(row: &keys::Binding) -> &'static str {
+fn label(state: &State, row: &keys::Binding) -> &'static str {
     match row.action {
+        _ if state.ascii && row.label == ENTER => "Enter",
         keys::Action::TurnUp => "←→",
         keys::Action::Down => "↑↓",
+        keys::Action::LayerDown => "[ ]",
         _ => row.label,
     }
 }

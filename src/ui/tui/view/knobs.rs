@@ -39,20 +39,34 @@ struct Parts {
 
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
-    let below = state.rows().len().saturating_sub(state.top + usize::from(area.height) - 1);
+    let rows = &state.listing.rows;
+    let below = rows.len().saturating_sub(state.top + usize::from(area.height) - 1);
     let more = match (state.top > 0, below > 0) {
         (true, true) => "↑↓ more",
         (true, false) => "↑ more",
         (false, true) => "↓ more",
         (false, false) => "",
     };
-    let remark = match (state.collected.len(), more) {
-        (0, more) => more.to_owned(),
-        (many, "") => format!("{many} to plan"),
-        (many, more) => format!("{many} to plan · {more}"),
+    let hidden = state.listing.inactive.min(if state.show_inactive { 0 } else { usize::MAX });
+    let remarks = [
+        if state.collected.is_empty() { String::new() } else { format!("{} to plan", state.collected.len()) },
+        if hidden == 0 { String::new() } else { format!("i: {hidden} inactive") },
+        more.to_owned(),
+    ];
+    let remarks: Vec<_> = remarks.into_iter().filter(|remark| !remark.is_empty()).collect();
+    let title = match state.search() {
+        Some(words) => {
+            let (before, behind) = words.around();
+            format!("/{before}▏{behind}")
+        }
+        None => format!("knobs of {}", state.layer.name()),
     };
-    let inner = panel(state, buf, area, "knobs", &remark, has_focus(state, Focus::Knobs));
-    let shown = state.rows().iter().enumerate().skip(state.top);
+    let focused = has_focus(state, Focus::Knobs) || state.search().is_some();
+    let inner = panel(state, buf, area, &title, &remarks.join(" · "), focused);
+    if rows.is_empty() {
+        put(buf, inner.x, inner.y, inner.width, &Line::from(span("no knob is like that", state.theme.dim)));
+    }
+    let shown = rows.iter().enumerate().skip(state.top);
     for (y, (at, row)) in (inner.y..inner.bottom()).zip(shown) {
         let line = match row {
             ListRow::Heading(table) => heading(state, table),
@@ -151,7 +165,7 @@ fn line(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Line<
 /// What is at a position in the panel.
 pub fn hit(state: &State, area: Rect, at: Position) -> Option<Hit> {
     let row = state.top + usize::from(at.y.checked_sub(area.y + 1)?);
-    let ListRow::Knob(knob) = state.rows().get(row)? else { return None };
+    let ListRow::Knob(knob) = state.listing.rows.get(row)? else { return None };
     if row != state.chosen {
         return Some(Hit::Other(row));
     }

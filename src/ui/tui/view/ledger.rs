@@ -8,42 +8,27 @@ use ratatui::text::{Line, Span};
 use super::duel;
 use super::frame::{has_focus, panel, put, span};
 use crate::meter::flag::FlagKind;
+use crate::meter::outcome::{self, Outcome};
 use crate::meter::window::{Change, LedgerLine, Verdict};
-use crate::ui::text::{NONE, bounds, left, mb, percent, signed_percent, width};
+use crate::ui::text::{NONE, bounds, fit, left, mb, percent, signed_percent, width};
 use crate::ui::tui::state::{Focus, State};
 use crate::units::{approx_span, format_latency, three_digits};
 
-/// From this width on, a turn takes one row.
-const TABLE_CELLS: usize = 112;
+/// Cells of a turn's number, time and values, after which its verdict stands if there is room.
 const TURN_CELLS: usize = 42;
-const CHANGE_CELLS: usize = 16;
+const INDENT: usize = 5;
 
-/// A figure of the ledger.
-struct Figure {
-    name: &'static str,
-    of: fn(&LedgerLine) -> &Change,
-    show: fn(f64) -> String,
-    /// Whether a higher value is a gain.
-    more_is_gain: bool,
+/// How values of a figure are shown.
+fn shown(figure: &str) -> fn(f64) -> String {
+    match figure {
+        CYCLES => three_digits,
+        "missed starts" => percent,
+        rate if rate.ends_with("MB/s") => mb,
+        _ => ns,
+    }
 }
 
-const CYCLES: &str = "cycles/B";
-
-/// Those that every turn shows.
-const FIGURES: [Figure; 5] = [
-    Figure { name: "scan MB/s", of: |l| &l.scan_mb_per_s, show: mb, more_is_gain: true },
-    Figure { name: "point p99", of: |l| &l.point_p99_ns, show: ns, more_is_gain: false },
-    Figure { name: "wal p99", of: |l| &l.wal_p99_ns, show: ns, more_is_gain: false },
-    Figure { name: "total MB/s", of: |l| &l.total_mb_per_s, show: mb, more_is_gain: true },
-    Figure { name: CYCLES, of: |l| &l.cycles_per_byte, show: three_digits, more_is_gain: false },
-];
-/// Those that are shown of an opened turn, and of others where they changed clearly.
-const FURTHER: [Figure; 4] = [
-    Figure { name: "point p50", of: |l| &l.point_p50_ns, show: ns, more_is_gain: false },
-    Figure { name: "wal MB/s", of: |l| &l.wal_mb_per_s, show: mb, more_is_gain: true },
-    Figure { name: "wal p50", of: |l| &l.wal_p50_ns, show: ns, more_is_gain: false },
-    Figure { name: "missed", of: |l| &l.missed_share, show: percent, more_is_gain: false },
-];
+const CYCLES: &str = "cycles/byte";
 
 fn ns(x: f64) -> String {
     format_latency(x.round() as u64)
@@ -58,11 +43,13 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         1 => "1 turn · ".into(),
         n => format!("{n} turns · "),
     };
-    let legend =
-        if area.width < 60 { "◇ no clear change" } else { "▲ higher  ▼ lower  ◇ no clear change" };
-    let remark = count + legend;
+    let remark = count + if area.width < 60 { "newest first" } else { "newest first · ⏎ its figures" };
     let inner = panel(state, buf, area, "ledger", &remark, focused);
     let theme = &state.theme;
+    if state.shows_first_steps() {
+        first_steps(state, buf, inner);
+        return;
+    }
     if ledger.is_empty() {
         put(buf, inner.x, inner.y, inner.width, &Line::from(span("no knob has been turned yet", theme.dim)));
         return;
@@ -72,9 +59,6 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let chosen = if focused { state.ledger_chosen.min(ledger.len() - 1) } else { 0 };
     let duel = state.duel.as_ref();
     let mut lines = duel.map_or_else(Vec::new, |(_, shown)| duel::rows(state, shown, cells));
-    if cells >= TABLE_CELLS {
-        lines.push(titles(state));
-    }
     let room = usize::from(inner.height).saturating_sub(lines.len());
     let newest_first: Vec<_> = ledger.iter().rev().collect();
     let entry = |at: usize| {
@@ -99,156 +83,126 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
 }
 
-fn titles(state: &State) -> Line<'static> {
-    let mut text = left("turn", TURN_CELLS);
-    for figure in &FIGURES {
-        text += &left(figure.name, CHANGE_CELLS);
+/// What a new user does first, where the ledger will be.
+fn first_steps(state: &State, buf: &mut Buffer, inner: Rect) {
+    let theme = &state.theme;
+    let steps = [
+        ("← →", "turn the chosen knob: io.buffering shows most"),
+        ("▶", "the line below says whether it helped"),
+        ("u", "undoes it; ? explains every key"),
+        ("Esc", "hides these lines for good"),
+    ];
+    for (y, (key, text)) in (inner.y..inner.bottom()).zip(steps) {
+        let line = Line::from(vec![span(format!(" {key:<5}"), theme.accent), span(text, theme.plain)]);
+        put(buf, inner.x, y, inner.width, &line);
     }
-    Line::from(span(text, state.theme.dim))
 }
 
-/// A turn's rows; if opened, every figure with its spread.
+/// A turn's rows; if opened, every figure with its spread, and every flag.
 fn entry(state: &State, line: &LedgerLine, open: bool, cells: usize) -> Vec<Line<'static>> {
-    let head = head(state, line, open);
+    let mut rows = head(state, line, open, cells);
     if open {
-        let mut rows = head_rows(head, cells);
         rows.extend(remarks(state, line, cells));
-        let further = FURTHER.iter().filter(|figure| (figure.of)(line).before.is_some());
-        let figures = FIGURES.iter().chain(further);
-        rows.extend(figures.flat_map(|figure| spread(state, line, figure, cells)));
+        let known = line.changes().into_iter().filter(|(_, change)| change.before.is_some());
+        rows.extend(known.flat_map(|(figure, change)| spread(state, line, figure, change, cells)));
         return rows;
     }
-    if cells >= TABLE_CELLS {
-        return table(state, line, head, cells);
-    }
-    let mut rows = head_rows(head, cells);
-    rows.extend(remarks(state, line, cells));
-    rows.extend(flow(state, line, FIGURES.iter().chain(clear_further(line)), cells));
+    rows.extend(changes(state, line, cells));
     rows
 }
 
-/// Of the figures that not every turn shows, those that changed clearly.
-fn clear_further(line: &LedgerLine) -> impl Iterator<Item = &'static Figure> {
-    FURTHER.iter().filter(|figure| (figure.of)(line).verdict.is_clear())
-}
-
-/// Number, time and the change.
-fn head(state: &State, line: &LedgerLine, chosen: bool) -> Vec<Span<'static>> {
+/// Number, time, the change and the verdict: in one row if there is room.
+fn head(state: &State, line: &LedgerLine, chosen: bool, cells: usize) -> Vec<Line<'static>> {
     let theme = &state.theme;
     let undo = if line.undo { "undo " } else { "" };
-    vec![
+    let knob = vec![
         span(if chosen { "▸" } else { " " }, theme.accent),
         span(format!("{:>3} ", line.number), theme.dim),
         span(format!("{:>7} ", approx_span(line.at_ns as f64 / 1e9)), theme.dim),
         span(format!("{undo}{} ", line.knob), theme.plain),
-        span(format!("{} → {}", line.from, line.to), theme.strong),
-    ]
+    ];
+    let values = span(format!("{} → {}", line.from, line.to), theme.strong);
+    let verdict = verdict(state, line);
+    let wide = |spans: &[Span]| spans.iter().map(Span::width).sum::<usize>();
+    let [turn, all] = [wide(&knob) + values.width(), wide(&knob) + values.width() + 2 + wide(&verdict)];
+    let gap = |from: usize| Span::raw(" ".repeat(TURN_CELLS.saturating_sub(from).max(2)));
+    let mut first = knob;
+    if turn.max(TURN_CELLS) + 2 + wide(&verdict) <= cells || all <= cells {
+        let fits = turn.max(TURN_CELLS) + 2 + wide(&verdict) <= cells;
+        first.push(values);
+        first.push(if fits { gap(turn) } else { Span::raw("  ") });
+        first.extend(verdict);
+        return vec![Line::from(first)];
+    }
+    let indented = |spans: Vec<Span<'static>>| {
+        Line::from([Span::raw(" ".repeat(INDENT))].into_iter().chain(spans).collect::<Vec<_>>())
+    };
+    if turn <= cells {
+        first.push(values);
+        return vec![Line::from(first), indented(verdict)];
+    }
+    let mut second = vec![values];
+    if second[0].width() + 2 + wide(&verdict) + INDENT <= cells {
+        second.push(Span::raw("  "));
+        second.extend(verdict);
+        return vec![Line::from(first), indented(second)];
+    }
+    vec![Line::from(first), indented(second), indented(verdict)]
 }
 
-/// The words beside the figures.
-fn words(line: &LedgerLine) -> Vec<String> {
-    let mut words = Vec::new();
-    if line.open {
-        words.push("gathering…".into());
+/// The verdict in a word, what stands against it, and how many flags there are.
+pub fn verdict(state: &State, line: &LedgerLine) -> Vec<Span<'static>> {
+    let theme = &state.theme;
+    let outcome = line.outcome();
+    let style = match outcome {
+        Outcome::Better => theme.good.patch(theme.title),
+        Outcome::Worse => theme.bad,
+        Outcome::TradeOff => theme.warn,
+        Outcome::Gathering => theme.accent,
+        Outcome::NotJudged | Outcome::NoClearChange => theme.dim,
+    };
+    let mut spans = vec![span(outcome.word(), style)];
+    if outcome == Outcome::Gathering && line.windows.1 > 0 {
+        spans.push(span(format!(" {}", line.windows.1), theme.accent));
     }
-    // A compared line has this among its flags.
-    let less_durable = FlagKind::LessDurable.text();
-    if line.less_durable && !line.flags.iter().any(|flag| flag == less_durable) {
-        words.push(less_durable.into());
+    let less = if line.less_durable { Some(FlagKind::LessDurable.text().to_owned()) } else { None };
+    for words in less.into_iter().chain(line.survives_less.iter().cloned()) {
+        spans.push(span(format!("  {words}"), theme.warn));
     }
-    if !line.flags.is_empty() {
-        words.push(line.flags.join(", "));
+    let flags = line.flags.iter().filter(|flag| !is_of_survival(line, flag)).count();
+    if flags > 0 {
+        spans.push(span(format!("  ⚑{flags}"), theme.warn));
     }
-    let verdicts = || line.changes().into_iter().map(|(_, change)| change.verdict);
-    if !line.open && verdicts().all(|verdict| verdict == Verdict::None) {
-        words.push("no verdict".into());
-    } else if !line.open && !verdicts().any(Verdict::is_clear) {
-        words.push("◇ no clear change".into());
-    }
-    words
+    spans
 }
 
+/// Whether a flag is what [`verdict`] says in words.
+fn is_of_survival(line: &LedgerLine, flag: &str) -> bool {
+    flag == FlagKind::LessDurable.text() || line.survives_less.iter().any(|less| less == flag)
+}
+
+/// The flags and what a duel said, in words.
 fn remarks(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
-    let duel = state.duels.get(&line.number).cloned();
-    let words: Vec<String> = words(line).into_iter().chain(duel).collect();
-    let words = words.join(" · ");
+    let flags = line.flags.iter().filter(|flag| !is_of_survival(line, flag)).cloned();
+    let why = line.why_not_judged().filter(|_| line.flags.is_empty());
+    let words: Vec<String> = flags.chain(why).chain(state.duels.get(&line.number).cloned()).collect();
     if words.is_empty() {
         return Vec::new();
     }
-    let wrapped = crate::ui::text::wrap(&words, cells.saturating_sub(5));
-    wrapped.into_iter().map(|text| Line::from(span(format!("     {text}"), state.theme.warn))).collect()
+    let wrapped = crate::ui::text::wrap(&words.join(" · "), cells.saturating_sub(INDENT));
+    let indented = |text| Line::from(span(format!("{}{text}", " ".repeat(INDENT)), state.theme.warn));
+    wrapped.into_iter().map(indented).collect()
 }
 
-fn table(state: &State, line: &LedgerLine, head: Vec<Span<'static>>, cells: usize) -> Vec<Line<'static>> {
-    let mut spans = head;
-    let used: usize = spans.iter().map(Span::width).sum();
-    // A long turn gets a separate row, so that neither its values nor the figures are cut.
-    let mut rows = Vec::new();
-    if used >= TURN_CELLS {
-        rows.push(Line::from(std::mem::take(&mut spans)));
-        spans.push(Span::raw(" ".repeat(TURN_CELLS)));
-    } else {
-        spans.push(Span::raw(" ".repeat(TURN_CELLS - used)));
-    }
-    for figure in &FIGURES {
-        let (text, style) = change(state, line, figure);
-        spans.push(span(left(&text, CHANGE_CELLS), style));
-    }
-    rows.push(Line::from(spans));
-    rows.extend(flow(state, line, clear_further(line), cells));
-    rows.extend(remarks(state, line, cells));
-    rows
-}
-
-/// Before, after and the verdict: `2310→2401 ▲`.
-fn change(state: &State, line: &LedgerLine, figure: &Figure) -> (String, Style) {
-    let change = (figure.of)(line);
-    let show = |x: Option<f64>| x.map_or_else(|| NONE.into(), figure.show);
-    if change.before.is_none() && change.after.is_none() {
-        return (NONE.into(), state.theme.dim);
-    }
-    let text = format!("{}→{} {}", show(change.before), show(change.after), mark(change.verdict));
-    (text.trim_end().into(), style(state, line, figure, change.verdict))
-}
-
-fn mark(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::None => "",
-        Verdict::NoClearChange => "◇",
-        Verdict::Higher => "▲",
-        Verdict::Lower => "▼",
-    }
-}
-
-/// A stack that survives less is never shown as a gain, nor coloured as one.
-fn style(state: &State, line: &LedgerLine, figure: &Figure, verdict: Verdict) -> Style {
-    let theme = &state.theme;
-    let gain = match verdict {
-        Verdict::None | Verdict::NoClearChange => return theme.plain,
-        Verdict::Higher => figure.more_is_gain,
-        Verdict::Lower => !figure.more_is_gain,
-    };
-    match (gain, line.is_less_safe()) {
-        (true, true) => theme.plain,
-        (true, false) => theme.good,
-        (false, _) => theme.bad,
-    }
-}
-
-/// Figures one after the other, in as many rows as they need.
-fn flow(
-    state: &State,
-    line: &LedgerLine,
-    figures: impl Iterator<Item = &'static Figure>,
-    cells: usize,
-) -> Vec<Line<'static>> {
-    const INDENT: usize = 5;
+/// The figures that changed clearly, or all that are known while the line is gathering, in as many rows as they need;
+/// and what a duel said.
+fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
     const GAP: usize = 3;
     let mut rows: Vec<Vec<Span<'static>>> = Vec::new();
     let mut used = cells;
-    for figure in figures {
-        let (text, style) = change(state, line, figure);
-        let name = format!("{} ", figure.name);
+    for (figure, change) in line.changes() {
+        let Some((text, style)) = by(state, line, figure, change) else { continue };
+        let name = format!("{figure} ");
         let wide = width(&name) + width(&text);
         if used + GAP + wide > cells {
             rows.push(vec![Span::raw(" ".repeat(INDENT))]);
@@ -263,55 +217,70 @@ fn flow(
             row.push(span(text, style));
         }
     }
-    rows.into_iter().map(Line::from).collect()
+    let duel = state.duels.get(&line.number);
+    let duel = duel
+        .map(|text| vec![Span::raw(" ".repeat(INDENT)), span(fit(text, cells - INDENT), state.theme.warn)]);
+    rows.into_iter().chain(duel).map(Line::from).collect()
+}
+
+/// A clear change in per cent, with its interval: `−25% (−29 to −21%)`.
+pub fn by(state: &State, line: &LedgerLine, figure: &str, change: &Change) -> Option<(String, Style)> {
+    if !change.verdict.is_clear() {
+        return None;
+    }
+    let (before, after) = (change.before?, change.after?);
+    let interval = change.interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)));
+    let text = if before > 0.0 {
+        format!("{}{interval}", signed_percent(after / before - 1.0))
+    } else {
+        format!("{}→{}", shown(figure)(before), shown(figure)(after))
+    };
+    Some((text, style(state, line, figure, change)))
+}
+
+/// A stack that survives less is never shown as a gain, nor coloured as one.
+fn style(state: &State, line: &LedgerLine, figure: &str, change: &Change) -> Style {
+    let theme = &state.theme;
+    match (outcome::is_gain(figure, change), line.is_less_safe()) {
+        (None, _) | (Some(true), true) => theme.plain,
+        (Some(true), false) => theme.good,
+        (Some(false), _) => theme.bad,
+    }
 }
 
 /// A figure with the smallest and the largest window of both sides, in two rows if one is too short.
-fn spread(state: &State, line: &LedgerLine, figure: &Figure, cells: usize) -> Vec<Line<'static>> {
-    const NAME_CELLS: usize = 17;
-    let change = (figure.of)(line);
+fn spread(
+    state: &State,
+    line: &LedgerLine,
+    figure: &'static str,
+    change: &Change,
+    cells: usize,
+) -> Vec<Line<'static>> {
+    const NAME_CELLS: usize = 19;
+    let show = shown(figure);
     let side = |mean: Option<f64>, range: Option<(f64, f64)>| match (mean, range) {
-        (Some(mean), Some((low, high))) => {
-            format!("{} ({}–{})", (figure.show)(mean), (figure.show)(low), (figure.show)(high))
-        }
-        (Some(mean), None) => (figure.show)(mean),
+        (Some(mean), Some((low, high))) => format!("{} ({}–{})", show(mean), show(low), show(high)),
+        (Some(mean), None) => show(mean),
         (None, _) => NONE.into(),
     };
-    let bounds = || change.interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)));
-    let by = |word: &str| match (change.before, change.after) {
-        (Some(before), Some(after)) if before > 0.0 => signed_percent(after / before - 1.0),
-        _ => word.into(),
-    };
-    let others = || line.cycles_not_judged().filter(|_| figure.name == CYCLES && change.after.is_some());
-    let verdict = match change.verdict {
-        Verdict::None => others().map_or_else(String::new, |why| format!("  {why}")),
-        Verdict::NoClearChange => format!("  ◇ no clear change{}", bounds()),
-        Verdict::Higher => format!("  ▲ {}{}", by("higher"), bounds()),
-        Verdict::Lower => format!("  ▼ {}{}", by("lower"), bounds()),
+    let interval = || change.interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)));
+    let not_judged = || line.cycles_not_judged().filter(|_| figure == CYCLES && change.after.is_some());
+    let verdict = match by(state, line, figure, change) {
+        Some((text, _)) => format!("  {text}"),
+        None if change.verdict == Verdict::NoClearChange => format!("  no clear change{}", interval()),
+        None => not_judged().map_or_else(String::new, |why| format!("  {why}")),
     };
     let theme = &state.theme;
-    let name = span(left(&format!("     {}", figure.name), NAME_CELLS), theme.dim);
+    let name = span(left(&format!("     {figure}"), NAME_CELLS), theme.dim);
     let before = span(side(change.before, change.before_range), theme.plain);
     let after = span(format!(" → {}", side(change.after, change.after_range)), theme.plain);
-    let verdict = span(verdict, style(state, line, figure, change.verdict));
+    let verdict = span(verdict, style(state, line, figure, change));
     let all = Line::from(vec![name.clone(), before.clone(), after.clone(), verdict.clone()]);
     if all.width() <= cells {
         return vec![all];
     }
     let indent = Span::raw(" ".repeat(NAME_CELLS - 3));
-    // If the words do not fit, only the mark is shown.
     let room = cells.saturating_sub(indent.width() + after.width());
-    let short = span(format!("  {}", mark(change.verdict)), verdict.style);
-    let verdict = if verdict.width() <= room { verdict } else { short };
+    let verdict = span(fit(&verdict.content, room), verdict.style);
     vec![Line::from(vec![name, before]), Line::from(vec![indent, after, verdict])]
-}
-
-/// The heading in one row, or with its values in a second one.
-fn head_rows(mut head: Vec<Span<'static>>, cells: usize) -> Vec<Line<'static>> {
-    let wide: usize = head.iter().map(Span::width).sum();
-    if wide <= cells {
-        return vec![Line::from(head)];
-    }
-    let values = head.pop().unwrap_or_default();
-    vec![Line::from(head), Line::from(vec![Span::raw(" ".repeat(5)), values])]
 }

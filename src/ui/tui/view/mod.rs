@@ -1,5 +1,6 @@
 //! Drawing: one file per panel; each reads the state and writes cells.
 
+pub mod ascii;
 mod believe;
 mod charts;
 mod classes;
@@ -8,6 +9,7 @@ pub mod dialogs;
 mod duel;
 mod frame;
 mod header;
+mod heat;
 pub mod help;
 mod hints;
 pub mod knobs;
@@ -15,8 +17,11 @@ mod ledger;
 mod members;
 mod notes;
 pub mod pages;
+mod palette;
 pub mod plan;
 mod screen;
+pub mod stack;
+mod strip;
 mod too_small;
 
 pub use screen::draw;

@@ -4,7 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{
-    charts, classes, cpu, dialogs, header, hints, knobs, ledger, members, notes, pages, plan, too_small,
+    ascii, charts, classes, cpu, dialogs, header, heat, hints, knobs, ledger, members, notes, pages, palette,
+    plan, stack, strip, too_small,
 };
 use crate::printable::{is_line, is_obeyed};
 use crate::ui::tui::dialog::Dialog;
@@ -25,7 +26,9 @@ pub fn draw(state: &State, buf: &mut Buffer) {
     header::render(state, buf, areas.header);
     knobs::render(state, buf, areas.knobs);
     classes::render(state, buf, areas.classes);
-    let panels: [(Rect, Render); 5] = [
+    let panels: [(Rect, Render); 7] = [
+        (areas.stack, stack::render),
+        (areas.heat, heat::render),
         (areas.charts, charts::render),
         (areas.cpu, cpu::render),
         (areas.members, members::render),
@@ -37,19 +40,25 @@ pub fn draw(state: &State, buf: &mut Buffer) {
             render(state, buf, area);
         }
     }
+    strip::render(state, buf, areas.strip);
     hints::message(state, buf, areas.message);
     hints::keys(state, buf, areas.hints);
     match &state.dialog {
-        None => {}
+        // A search is drawn in the list of knobs.
+        None | Some(Dialog::Search { .. }) => {}
         Some(
             Dialog::Help { top } | Dialog::Host { top } | Dialog::Believe { top } | Dialog::Failed { top },
         ) => {
             pages::render(state, *top, buf, screen);
         }
+        Some(Dialog::Palette { input, chosen }) => palette::render(state, input, *chosen, buf, screen),
         Some(Dialog::Plan(asked)) => plan::render(state, asked, buf, screen),
         Some(dialog) => dialogs::render(state, dialog, buf, screen),
     }
     drop_obeyed(buf);
+    if state.ascii {
+        ascii::render(buf);
+    }
 }
 
 /// Removes from the cells what a terminal would obey: ratatui drops control characters alone.

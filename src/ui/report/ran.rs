@@ -1,0 +1,187 @@
+//! What ran on a screen that is gone: its turns with their verdicts, bytes written, recordings.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::cells::paragraph;
+use crate::meter::window::LedgerLine;
+use crate::printable::{Shown as _, line};
+use crate::ui::text::{bounds, signed_percent};
+use crate::units::{approx_size, approx_span};
+
+/// Width of sentences.
+const WIDTH: usize = 80;
+
+/// A profile that ran, and its turns.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Run {
+    /// The profile's name.
+    pub profile: String,
+    /// Until when figures came, in nanoseconds from its start.
+    pub until_ns: u64,
+    /// The turns, in order.
+    pub turns: Vec<Arc<LedgerLine>>,
+}
+
+/// What is remembered of a screen.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ran {
+    /// What ran, in order.
+    pub runs: Vec<Run>,
+    /// Bytes written, those of fills included.
+    pub written_bytes: u64,
+    /// The folders of the recordings, in order.
+    pub recordings: Vec<PathBuf>,
+}
+
+/// A line of the file that keeps the ledger.
+#[derive(Debug, Serialize)]
+struct Kept<'a> {
+    profile: &'a str,
+    #[serde(flatten)]
+    turn: &'a LedgerLine,
+}
+
+impl Ran {
+    /// Another profile runs, or the first.
+    pub fn begin(&mut self) {
+        if self.runs.last() != Some(&Run::default()) {
+            self.runs.push(Run::default());
+        }
+    }
+
+    /// The run that goes on.
+    pub fn now(&mut self) -> &mut Run {
+        if self.runs.is_empty() {
+            self.begin();
+        }
+        let last = self.runs.len() - 1;
+        &mut self.runs[last]
+    }
+
+    /// A turn, or what is known of it by now.
+    pub fn turn(&mut self, line: Arc<LedgerLine>) {
+        let turns = &mut self.now().turns;
+        match turns.iter_mut().rev().find(|known| known.number == line.number) {
+            Some(known) => *known = line,
+            None => turns.push(line),
+        }
+    }
+
+    /// A turn of the run that goes on as a line of JSON, as it is kept.
+    pub fn json(&mut self, turn: &LedgerLine) -> String {
+        let profile = &self.now().profile;
+        let line = serde_json::to_string(&Kept { profile, turn });
+        line.map_or_else(|_| String::new(), |line| line + "\n")
+    }
+}
+
+/// Its text; `kept` is the file with the ledger. Empty if nothing ran.
+pub fn ran(ran: &Ran, kept: Option<&Path>) -> String {
+    let mut out = String::new();
+    for run in ran.runs.iter().filter(|run| run.until_ns > 0) {
+        let turns = match run.turns.len() {
+            0 => "no turns".to_owned(),
+            1 => "1 turn".into(),
+            many => format!("{many} turns"),
+        };
+        let _ =
+            writeln!(out, "{} ran {}: {turns}", line(&run.profile), approx_span(run.until_ns as f64 / 1e9));
+        for turn in &run.turns {
+            let _ = writeln!(out, "{}", paragraph(&of_turn(turn), WIDTH, "     "));
+        }
+    }
+    if out.is_empty() {
+        return out;
+    }
+    let _ = writeln!(out, "{} written", approx_size(ran.written_bytes));
+    for folder in &ran.recordings {
+        let _ = writeln!(out, "recorded in {}", folder.shown());
+    }
+    if let Some(kept) = kept {
+        let _ = writeln!(out, "the ledger is kept in {}", kept.shown());
+    }
+    out
+}
+
+/// A turn: its values, its verdict, and what changed clearly.
+fn of_turn(turn: &LedgerLine) -> String {
+    let undo = if turn.undo { "undo " } else { "" };
+    let mut text = format!(
+        "  {}. {undo}{} {} → {}: {}",
+        turn.number,
+        line(&turn.knob),
+        line(&turn.from),
+        line(&turn.to),
+        turn.outcome().word()
+    );
+    if let Some(why) = turn.why_not_judged() {
+        let _ = write!(text, ", {}", line(&why));
+    }
+    let clear = turn.changes().into_iter().filter(|(_, change)| change.verdict.is_clear());
+    for (figure, change) in clear {
+        let (Some(before), Some(after)) = (change.before.filter(|before| *before > 0.0), change.after) else {
+            continue;
+        };
+        let interval = change.interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)));
+        let _ = write!(text, ", {figure} {}{interval}", signed_percent(after / before - 1.0));
+    }
+    let less = turn.less_durable.then_some("less durable");
+    for words in less.into_iter().chain(turn.survives_less.iter().map(String::as_str)) {
+        let _ = write!(text, ", {}", line(words));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meter::window::{Change, Verdict};
+
+    fn turned(number: u64) -> LedgerLine {
+        LedgerLine {
+            number,
+            knob: "scan.depth".into(),
+            from: "64".into(),
+            to: "128".into(),
+            windows: (8, 5),
+            scan_mb_per_s: Change {
+                before: Some(100.0),
+                after: Some(125.0),
+                interval: Some((0.21, 0.29)),
+                verdict: Verdict::Higher,
+                ..Change::default()
+            },
+            ..LedgerLine::default()
+        }
+    }
+
+    #[test]
+    fn what_ran_is_said_with_the_verdicts_and_where_it_lies() {
+        let mut seen = Ran::default();
+        seen.begin();
+        (seen.now().profile, seen.now().until_ns) = ("demo".into(), 201_000_000_000);
+        seen.turn(Arc::new(LedgerLine { open: true, ..turned(1) }));
+        seen.turn(Arc::new(turned(1)));
+        let others = LedgerLine { flags: vec!["others 1.3 cores".into()], undo: true, ..turned(2) };
+        seen.turn(Arc::new(LedgerLine { scan_mb_per_s: Change::default(), ..others }));
+        seen.begin();
+        seen.begin();
+        (seen.written_bytes, seen.recordings) = (1 << 30, vec!["/data/demo-1".into()]);
+        let text = ran(&seen, Some(Path::new("/state/ledger/x.jsonl")));
+        assert_eq!(
+            text,
+            "demo ran 3m 21s: 2 turns\n  1. scan.depth 64 → 128: BETTER, scan MB/s +25% (+21 to +29%)\n  \
+             2. undo scan.depth 64 → 128: can't be judged, others 1.3 cores\n\
+             1.00 GiB written\nrecorded in /data/demo-1\nthe ledger is kept in /state/ledger/x.jsonl\n"
+        );
+        assert_eq!(ran(&Ran::default(), None), "", "nothing ran");
+        seen.now().profile = "mine".into();
+        let kept: serde_json::Value = serde_json::from_str(&seen.json(&turned(3))).unwrap();
+        assert_eq!((&kept["profile"], &kept["number"]), (&"mine".into(), &3.into()));
+        assert_eq!(kept["scan_mb_per_s"]["after"], 125.0);
+    }
+}

@@ -1,0 +1,15 @@
+//! The palettes of the screen, by name.
+
+/// A palette that can be chosen by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ThemeName {
+    /// Full colours on a dark background.
+    Dark,
+    /// Full colours on a light background.
+    Light,
+    /// The terminal's own sixteen colours.
+    #[value(name = "16")]
+    Sixteen,
+    /// No colour.
+    Mono,
+}

@@ -1,0 +1,278 @@
+//! Latencies over time: how many I/Os of each window took how long, and where p50 and p99 were.
+
+use std::collections::VecDeque;
+
+use hdrhistogram::Histogram;
+
+use crate::class::Class;
+use crate::meter::window::Window;
+
+/// Buckets of a decade.
+pub const PER_DECADE: usize = 10;
+/// The power of ten of nanoseconds at which the first bucket begins; what is shorter is in it, too.
+pub const FIRST_DECADE: i32 = 3;
+/// Buckets in all: up to 100 s, and what is longer.
+pub const BUCKETS: usize = 80;
+/// Columns kept of the last windows: more than any screen has.
+const RECENT_MAX: usize = 512;
+/// Columns kept of the whole run; beyond that, each is made of twice as many windows.
+const WHOLE_MAX: usize = 512;
+
+/// Whose latencies are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TailOf {
+    /// One class's.
+    Class(Class),
+    /// All classes' together.
+    All,
+}
+
+impl TailOf {
+    /// The next one: each class, then all.
+    pub fn next(self) -> Self {
+        match self {
+            Self::Class(class) => {
+                Class::ALL.get(class.index() + 1).map_or(Self::All, |class| Self::Class(*class))
+            }
+            Self::All => Self::Class(Class::ALL[0]),
+        }
+    }
+}
+
+/// Numbers of I/Os by latency.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts(Box<[u32; BUCKETS]>);
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self(Box::new([0; BUCKETS]))
+    }
+}
+
+impl Counts {
+    fn of(histogram: Option<&Histogram<u64>>) -> Self {
+        let mut counts = Self::default();
+        for value in histogram.iter().flat_map(|histogram| histogram.iter_recorded()) {
+            let count = u32::try_from(value.count_at_value()).unwrap_or(u32::MAX);
+            let bucket = &mut counts.0[bucket(value.value_iterated_to())];
+            *bucket = bucket.saturating_add(count);
+        }
+        counts
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        for (own, other) in self.0.iter_mut().zip(other.0.iter()) {
+            *own = own.saturating_add(*other);
+        }
+    }
+
+    /// How many there are.
+    pub fn total(&self) -> u64 {
+        self.0.iter().copied().map(u64::from).sum()
+    }
+
+    /// How many there are in some buckets.
+    pub fn within(&self, buckets: std::ops::Range<usize>) -> u64 {
+        self.0[buckets].iter().copied().map(u64::from).sum()
+    }
+
+    /// The bucket of the I/O that one in so many exceeds; none if there are fewer than ten beyond it.
+    pub fn quantile(&self, one_in: u64) -> Option<usize> {
+        const BEYOND: u64 = 10;
+        let beyond = self.total() / one_in;
+        if beyond < BEYOND {
+            return None;
+        }
+        let mut seen = 0;
+        (0..BUCKETS).rev().find(|at| {
+            seen += u64::from(self.0[*at]);
+            seen > beyond
+        })
+    }
+
+    /// The first and the last bucket that is not empty.
+    pub fn span(&self) -> Option<(usize, usize)> {
+        let used = |at: &usize| self.0[*at] > 0;
+        Some(((0..BUCKETS).find(used)?, (0..BUCKETS).rev().find(used)?))
+    }
+}
+
+/// The bucket of a latency.
+pub fn bucket(ns: u64) -> usize {
+    let decades = (ns.max(1) as f64).log10() - f64::from(FIRST_DECADE);
+    ((decades * PER_DECADE as f64).floor().max(0.0) as usize).min(BUCKETS - 1)
+}
+
+/// A stretch of time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Column {
+    /// The end of its first window, on the run's clock.
+    first_end_ns: u64,
+    /// Its end.
+    pub end_ns: u64,
+    /// Windows in it.
+    pub windows: u64,
+    /// Service times by class.
+    service: [Counts; 4],
+    /// Response times by class.
+    response: [Counts; 4],
+}
+
+impl Column {
+    fn of(window: &Window) -> Self {
+        Self {
+            first_end_ns: window.start_ns + window.duration_ns,
+            end_ns: window.start_ns + window.duration_ns,
+            windows: 1,
+            service: Class::ALL.map(|class| Counts::of(window.histograms[class.index()].service.as_ref())),
+            response: Class::ALL.map(|class| {
+                let histogram = window.histograms[class.index()].response.as_ref();
+                Counts::of(histogram.filter(|_| !window.class(class).not_held))
+            }),
+        }
+    }
+
+    fn add(&mut self, later: &Self) {
+        self.end_ns = later.end_ns;
+        self.windows += later.windows;
+        for (own, later) in self.service.iter_mut().zip(&later.service) {
+            own.add(later);
+        }
+        for (own, later) in self.response.iter_mut().zip(&later.response) {
+            own.add(later);
+        }
+    }
+
+    /// Whether the window that ended then is in it.
+    pub fn holds(&self, end_ns: u64) -> bool {
+        (self.first_end_ns..=self.end_ns).contains(&end_ns)
+    }
+
+    /// Its latencies.
+    pub fn counts(&self, of: TailOf, response: bool) -> Counts {
+        let classes = if response { &self.response } else { &self.service };
+        match of {
+            TailOf::Class(class) => classes[class.index()].clone(),
+            TailOf::All => {
+                let mut all = Counts::default();
+                classes.iter().for_each(|class| all.add(class));
+                all
+            }
+        }
+    }
+}
+
+/// The columns of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Timeline {
+    /// The last windows, the newest last.
+    recent: VecDeque<Column>,
+    /// All of the run.
+    whole: Vec<Column>,
+    /// Windows in each of these but the last.
+    each: u64,
+}
+
+impl Timeline {
+    /// Takes a window.
+    pub fn window(&mut self, window: &Window) {
+        let column = Column::of(window);
+        self.each = self.each.max(1);
+        match self.whole.last_mut().filter(|last| last.windows < self.each) {
+            Some(last) => last.add(&column),
+            None => self.whole.push(column.clone()),
+        }
+        if self.whole.len() > WHOLE_MAX {
+            self.halve();
+        }
+        if self.recent.len() == RECENT_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(column);
+    }
+
+    fn halve(&mut self) {
+        let columns = std::mem::take(&mut self.whole);
+        for column in columns {
+            match self.whole.last_mut().filter(|last| last.windows < self.each * 2) {
+                Some(last) => last.add(&column),
+                None => self.whole.push(column),
+            }
+        }
+        self.each *= 2;
+    }
+
+    /// The last columns that fit, the newest last.
+    pub fn recent(&self, cells: usize) -> Vec<Column> {
+        self.recent.iter().skip(self.recent.len().saturating_sub(cells)).cloned().collect()
+    }
+
+    /// The whole run in at most that many columns.
+    pub fn whole(&self, cells: usize) -> Vec<Column> {
+        let together = self.whole.len().div_ceil(cells.max(1)).max(1);
+        let join = |columns: &[Column]| {
+            let mut joined = columns[0].clone();
+            columns[1..].iter().for_each(|column| joined.add(column));
+            joined
+        };
+        self.whole.chunks(together).map(join).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn window(index: u64, latencies_ns: impl Iterator<Item = u64>) -> Window {
+        let mut window = Window { index, start_ns: index * 1000, duration_ns: 1000, ..Window::default() };
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        latencies_ns.for_each(|ns| histogram.record(ns).unwrap());
+        Arc::make_mut(&mut window.histograms)[Class::Wal.index()].service = Some(histogram);
+        window
+    }
+
+    #[test]
+    fn buckets_are_tenths_of_decades() {
+        assert_eq!([1, 1_000, 1_300, 10_000, 1_000_000].map(bucket), [0, 0, 1, 10, 30]);
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn quantiles_need_ten_samples_beyond_them() {
+        let column = Column::of(&window(0, (0..1000).map(|n| if n < 985 { 100_000 } else { 50_000_000 })));
+        let counts = column.counts(TailOf::Class(Class::Wal), false);
+        assert_eq!((counts.total(), counts.quantile(2), counts.quantile(100)), (1000, Some(20), Some(46)));
+        assert_eq!(counts.quantile(1000), None);
+        assert_eq!(counts.span(), Some((20, 46)));
+        assert_eq!(column.counts(TailOf::All, false), counts);
+        assert_eq!(column.counts(TailOf::All, true).total(), 0);
+    }
+
+    #[test]
+    fn the_whole_run_stays_in_bounds_and_loses_nothing() {
+        let mut timeline = Timeline::default();
+        for index in 0..3000 {
+            timeline.window(&window(index, std::iter::once(5_000)));
+        }
+        for cells in [1, 7, 100, 600] {
+            let columns = timeline.whole(cells);
+            assert!(columns.len() <= cells);
+            let all: u64 = columns.iter().map(|column| column.counts(TailOf::All, false).total()).sum();
+            assert_eq!((all, columns.iter().map(|column| column.windows).sum()), (3000, 3000));
+            assert!(columns.is_sorted_by_key(|column| column.end_ns));
+        }
+        assert_eq!(timeline.recent(40).len(), 40);
+        assert_eq!(timeline.recent(40)[39].end_ns, 3_000_000);
+    }
+
+    #[test]
+    fn each_class_and_all_come_in_turn() {
+        let mut of = TailOf::All;
+        for _ in 0..5 {
+            of = of.next();
+        }
+        assert_eq!(of, TailOf::All);
+    }
+}

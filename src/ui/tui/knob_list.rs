@@ -1,0 +1,173 @@
+//! Which knobs are listed: those of the chosen layer, or those that a search finds.
+
+use std::sync::OnceLock;
+
+use super::layout;
+use super::state::{ListRow, Listing, State};
+use crate::settings::Settings;
+use crate::settings::knobs::{self, Kind, Knob, StackLayer};
+
+/// The tables in the order of the screen.
+const TABLES: [&str; 14] = [
+    "scan",
+    "point",
+    "wal",
+    "background",
+    "load",
+    "kv",
+    "run",
+    "io",
+    "rocksdb",
+    "stack",
+    "md",
+    "target",
+    "queue",
+    "sim",
+];
+
+impl State {
+    /// Lists the knobs anew; the chosen knob stays chosen if it is among them.
+    pub fn list_knobs(&mut self) {
+        let chosen = self.knob();
+        self.listing = match self.search() {
+            Some(words) => self.found(&words.to_lowercase()),
+            None => self.of_layer(chosen),
+        };
+        let is_chosen = |row: &ListRow| matches!(row, ListRow::Knob(knob) if knob.path == chosen.path);
+        let rows = &self.listing.rows;
+        let first = || rows.iter().position(|row| matches!(row, ListRow::Knob(_)));
+        self.chosen = rows.iter().position(is_chosen).or_else(first).unwrap_or(0);
+        self.scroll_to_chosen();
+    }
+
+    /// The knobs of the layer; those without effect only if they are asked for, chosen or collected.
+    fn of_layer(&self, chosen: &Knob) -> Listing {
+        let settings = self.settings_asked();
+        let of_layer: Vec<_> =
+            self.knobs(settings.as_ref()).filter(|knob| knob.layer() == self.layer).collect();
+        let has_effect =
+            |knob: &Knob| settings.as_ref().is_none_or(|settings| knob.inactive(settings).is_none());
+        let stays = |knob: &Knob| {
+            knob.path == chosen.path || self.collected.contains_key(knob.path.as_str()) || has_effect(knob)
+        };
+        let inactive = of_layer.iter().filter(|knob| !has_effect(knob)).count();
+        let listed = of_layer.iter().filter(|knob| self.show_inactive || stays(knob));
+        let headed = of_layer.iter().any(|knob| table_of(knob) != table_of(of_layer[0]));
+        let mut rows = Vec::new();
+        let mut last = "";
+        for knob in listed {
+            if headed && table_of(knob) != last {
+                last = table_of(knob);
+                rows.push(ListRow::Heading(last));
+            }
+            rows.push(ListRow::Knob(knob));
+        }
+        Listing { rows, inactive }
+    }
+
+    /// The knobs of any layer that have all these words in name, help or values.
+    fn found(&self, words: &str) -> Listing {
+        let settings = self.settings_asked();
+        let has = |knob: &&Knob| {
+            let text = text_of(knob);
+            words.split_whitespace().all(|word| text.contains(word))
+        };
+        let found: Vec<_> = self.knobs(settings.as_ref()).filter(has).collect();
+        let mut rows = Vec::new();
+        for layer in StackLayer::ALL {
+            let mut knobs = found.iter().filter(|knob| knob.layer() == layer).peekable();
+            rows.extend(knobs.peek().is_some().then_some(ListRow::Heading(layer.name())));
+            rows.extend(knobs.map(|knob| ListRow::Knob(knob)));
+        }
+        Listing { rows, inactive: 0 }
+    }
+
+    /// The knobs that the load's engine has, in the order of the tables.
+    fn knobs(&self, settings: Option<&Settings>) -> impl Iterator<Item = &'static Knob> {
+        let settings = settings.cloned().unwrap_or_default();
+        let listed = self.listed;
+        let all = by_table().iter().copied();
+        all.filter(move |knob| listed(knob) && !knob.is_of_another_engine(&settings))
+    }
+
+    /// Scrolls the list of knobs to the chosen row.
+    pub fn scroll_to_chosen(&mut self) {
+        let Some(areas) = layout::areas(self.screen, self.view) else { return };
+        let height = usize::from(areas.knobs.height.saturating_sub(1)).max(1);
+        let rows = &self.listing.rows;
+        // The table's heading comes into view with its first knob.
+        let headed = self.chosen > 0 && matches!(rows.get(self.chosen - 1), Some(ListRow::Heading(_)));
+        let first = if headed && height > 1 { self.chosen - 1 } else { self.chosen };
+        self.top = self.top.min(first).max((self.chosen + 1).saturating_sub(height));
+        self.top = self.top.min(rows.len().saturating_sub(height));
+    }
+}
+
+/// All knobs in the order of their tables.
+fn by_table() -> &'static [&'static Knob] {
+    static ALL: OnceLock<Vec<&'static Knob>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let of_table = |table| knobs::all().iter().filter(move |knob| table_of(knob) == table);
+        TABLES.into_iter().flat_map(of_table).collect()
+    })
+}
+
+fn table_of(knob: &Knob) -> &'static str {
+    let table = knob.path.split('.').next().unwrap_or_default();
+    TABLES.into_iter().find(|known| *known == table).unwrap_or_default()
+}
+
+/// Everything that a search looks at, in small letters.
+fn text_of(knob: &Knob) -> String {
+    let mut text = format!("{} {} {}", knob.path, knob.spec.help, knob.layer().name());
+    if let Kind::Choice(choices) = knob.spec.kind {
+        for (name, meaning) in choices {
+            text.extend([" ", name, " ", meaning]);
+        }
+    }
+    text.to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::tui::theme::Theme;
+
+    fn listed(state: &State) -> Vec<&'static str> {
+        let path = |row: &ListRow| match row {
+            ListRow::Knob(knob) => Some(knob.path.as_str()),
+            ListRow::Heading(_) => None,
+        };
+        state.listing.rows.iter().filter_map(path).collect()
+    }
+
+    #[test]
+    fn every_knob_is_listed_in_its_layer() {
+        let mut state = State::new(Theme::mono(), 80, 24);
+        let mut seen = Vec::new();
+        for layer in StackLayer::ALL {
+            state.layer = layer;
+            state.list_knobs();
+            assert!(matches!(state.listing.rows[state.chosen], ListRow::Knob(_)), "{}", layer.name());
+            seen.extend(listed(&state));
+        }
+        for knob in knobs::all() {
+            let of_pages = !knob.is_of_another_engine(&Settings::default());
+            assert_eq!(seen.contains(&knob.path.as_str()), of_pages, "{}", knob.path);
+        }
+    }
+
+    #[test]
+    fn the_chosen_row_is_always_on_the_screen() {
+        let mut state = State::new(Theme::mono(), 80, 24);
+        state.layer = StackLayer::Application;
+        state.list_knobs();
+        let rows = state.listing.rows.len();
+        for chosen in (1..rows).chain((1..rows).rev()) {
+            state.chosen = chosen;
+            state.scroll_to_chosen();
+            let height = layout::areas(state.screen, state.view).unwrap().knobs.height as usize - 1;
+            assert!((state.top..state.top + height).contains(&chosen), "{chosen} {}", state.top);
+        }
+    }
+}

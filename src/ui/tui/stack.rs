@@ -1,0 +1,222 @@
+//! What each layer of the stack is set to, and what passes it.
+
+use super::state::State;
+use crate::class::Class;
+use crate::meter::window::{ClassFigures, MemberFigures, Window};
+use crate::meter::written::Written;
+use crate::runs::session::message::Status;
+use crate::settings::knobs::StackLayer;
+use crate::settings::{Buffering, Filesystem, Named, Raid, Settings};
+use crate::ui::text::NONE;
+use crate::units::{approx_size, mb_per_s};
+
+/// A layer, as the operator sees it; a figure that is not measured is absent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LayerShown {
+    /// What it is set to, in a word or two.
+    pub setting: String,
+    /// More about that.
+    pub detail: String,
+    /// MB/s that pass it.
+    pub mb_per_s: Option<f64>,
+    /// The mean time that it adds to an I/O, in nanoseconds.
+    pub mean_ns: Option<f64>,
+    /// Bytes written below it per byte written above it.
+    pub amplification: Option<f64>,
+    /// Whether nothing is there.
+    pub is_absent: bool,
+}
+
+/// The layer under the settings in force, with the figures that are shown.
+pub fn layer(state: &State, layer: StackLayer) -> LayerShown {
+    let Some(status) = &state.status else { return LayerShown::default() };
+    let figures = state.figures();
+    let window = figures.window.as_deref();
+    let written = figures.totals.as_ref().map(|totals| &totals.written);
+    match layer {
+        StackLayer::Application => application(&status.settings, window),
+        StackLayer::Interface => interface(&status.settings, window, written),
+        StackLayer::PageCache => page_cache(&status.settings, window),
+        StackLayer::FileSystem => file_system(status, written),
+        StackLayer::Raid => raid(&status.settings, written),
+        StackLayer::Drives => drives(status, window),
+    }
+}
+
+fn enabled(settings: &Settings) -> impl Iterator<Item = Class> {
+    Class::ALL.into_iter().filter(|class| settings.classes[class.index()].enabled)
+}
+
+fn application(settings: &Settings, window: Option<&Window>) -> LayerShown {
+    let classes: Vec<_> = enabled(settings).map(Class::name).collect();
+    let setting = match classes.len() {
+        0 => "all off".into(),
+        1 => "1 class".into(),
+        many => format!("{many} classes"),
+    };
+    LayerShown {
+        setting,
+        detail: classes.join(" "),
+        mb_per_s: window.map(|window| window.total.mb_per_s),
+        mean_ns: window.and_then(|window| waiting_ns(&window.classes)),
+        ..LayerShown::default()
+    }
+}
+
+/// The mean time from the intended start of an I/O to its hand-over, of the classes that have a rate and hold it.
+fn waiting_ns(classes: &[ClassFigures]) -> Option<f64> {
+    let (mut ns, mut ios) = (0.0, 0.0);
+    for class in classes {
+        let (Some(service), Some(response)) = (&class.latencies.service_ns, &class.latencies.response_ns)
+        else {
+            continue;
+        };
+        let (Some(service), Some(mean)) = (service.mean, response.mean) else { continue };
+        ns += (mean - service).max(0.0) * response.count as f64;
+        ios += response.count as f64;
+    }
+    (ios > 0.0).then(|| ns / ios)
+}
+
+fn interface(settings: &Settings, window: Option<&Window>, written: Option<&Written>) -> LayerShown {
+    let mb_per_s = window.map(|window| window.total.mb_per_s);
+    if settings.is_keyed() {
+        return LayerShown {
+            setting: "RocksDB".into(),
+            detail: format!("{} compaction", settings.kv.rocksdb.compaction.name()),
+            amplification: written.and_then(|written| written.parts().engine),
+            ..LayerShown::default()
+        };
+    }
+    let mut names: Vec<_> = enabled(settings).map(|class| settings.interface_of(class).name()).collect();
+    names.dedup();
+    let io = &settings.io;
+    let setting =
+        if names.len() == 1 { names[0].to_owned() } else { names.len().to_string() + " interfaces" };
+    LayerShown {
+        setting: if names.is_empty() { io.interface.name().to_owned() } else { setting },
+        detail: format!("completion {}, submission {}", io.completion.name(), io.submission.name()),
+        mb_per_s,
+        ..LayerShown::default()
+    }
+}
+
+fn page_cache(settings: &Settings, window: Option<&Window>) -> LayerShown {
+    let limit = settings.run.cache_limit_bytes;
+    let detail = limit.map_or_else(String::new, |bytes| format!("at most {}", approx_size(bytes)));
+    if settings.is_keyed() {
+        let direct = settings.kv.rocksdb.direct_reads;
+        let setting = if direct { "bypassed" } else { "cached" };
+        return LayerShown { setting: setting.into(), detail, is_absent: direct, ..LayerShown::default() };
+    }
+    let mut names: Vec<_> = enabled(settings).map(|class| settings.buffering_of(class)).collect();
+    names.dedup();
+    let setting = match names.as_slice() {
+        [Buffering::Direct] | [] => "bypassed".to_owned(),
+        [one] => one.name().to_owned(),
+        _ => "mixed".to_owned(),
+    };
+    let hits = window.and_then(|window| cached_bytes(&window.classes));
+    LayerShown {
+        is_absent: setting == "bypassed",
+        setting,
+        detail: hits.map_or(detail, |(_, share)| format!("{:.0}% of reads from it", share * 100.0)),
+        mb_per_s: window.zip(hits).map(|(window, (bytes, _))| mb_per_s(bytes, window.duration_ns)),
+        ..LayerShown::default()
+    }
+}
+
+/// Bytes that the cache served, and their share of what was read through it.
+fn cached_bytes(classes: &[ClassFigures]) -> Option<(u64, f64)> {
+    let known = || classes.iter().filter_map(|class| Some((class.bytes as f64, class.cache_share?)));
+    let read: f64 = known().map(|(bytes, _)| bytes).sum();
+    let hits: f64 = known().map(|(bytes, share)| bytes * share).sum();
+    (read > 0.0).then(|| (hits as u64, hits / read))
+}
+
+fn file_system(status: &Status, written: Option<&Written>) -> LayerShown {
+    let stack = &status.settings.stack;
+    let target = status.target.as_ref();
+    let own = stack.filesystem != Filesystem::None;
+    let found = target.filter(|target| !target.devices).map(|target| target.medium.as_str());
+    let unknown = if target.is_some() { "none" } else { NONE };
+    let setting = if own { stack.filesystem.name() } else { found.unwrap_or(unknown) };
+    LayerShown {
+        setting: setting.to_owned(),
+        detail: if own || found.is_none() {
+            String::new()
+        } else {
+            "of the host, not of the stack".to_owned()
+        },
+        amplification: written.and_then(|written| written.parts().file_system).filter(|_| setting != "none"),
+        is_absent: !own && found.is_none(),
+        ..LayerShown::default()
+    }
+}
+
+fn raid(settings: &Settings, written: Option<&Written>) -> LayerShown {
+    let stack = &settings.stack;
+    if stack.raid == Raid::None {
+        return LayerShown { setting: "none".into(), is_absent: true, ..LayerShown::default() };
+    }
+    LayerShown {
+        setting: stack.raid.name().to_owned(),
+        detail: format!("chunk {}", approx_size(stack.chunk_bytes)),
+        amplification: written.and_then(|written| written.parts().raid),
+        ..LayerShown::default()
+    }
+}
+
+fn drives(status: &Status, window: Option<&Window>) -> LayerShown {
+    let lies_on: Vec<_> = status.circumstances.drives.iter().map(|drive| drive.name.as_str()).collect();
+    let members = window.map_or(&[][..], |window| &window.members);
+    let many = members.len();
+    let word = if status.target.as_ref().is_some_and(|target| target.devices) { "device" } else { "file" };
+    let setting = match (many, word) {
+        (0, _) => lies_on.first().copied().unwrap_or(NONE).to_owned(),
+        (1, _) => members[0].name.clone(),
+        (many, word) => format!("{many} {word}s"),
+    };
+    LayerShown {
+        setting,
+        detail: if lies_on.is_empty() { String::new() } else { format!("on {}", lies_on.join(", ")) },
+        mb_per_s: window.and_then(|window| block_mb_per_s(&window.members, window.duration_ns)),
+        ..LayerShown::default()
+    }
+}
+
+/// What the block layer counted of all members; none if it does not count one of them.
+fn block_mb_per_s(members: &[MemberFigures], duration_ns: u64) -> Option<f64> {
+    let bytes = |member: &MemberFigures| Some(member.block_read_bytes? + member.block_written_bytes?);
+    let all = members.iter().map(bytes).sum::<Option<u64>>()?;
+    (!members.is_empty()).then(|| mb_per_s(all, duration_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::tui::fixture;
+
+    #[test]
+    fn the_layers_say_what_they_are_set_to_and_no_figure_is_inferred() {
+        let state = fixture::running(80, 24);
+        let all = StackLayer::ALL.map(|of| layer(&state, of));
+        let settings = all.clone().map(|shown| shown.setting);
+        assert_eq!(settings, ["4 classes", "io_uring", "bypassed", "ext4", "none", "4 files"]);
+        assert_eq!(all[5].detail, "on nvme0n1");
+        assert_eq!(all[5].mb_per_s, None, "the block layer's count of files is unknown");
+        assert_eq!(all[3].amplification, Some(1.1));
+        // The background alone holds its rate: its response times are a quarter longer.
+        let mean = all[0].mean_ns.unwrap();
+        assert!((9_000.0..=13_000.0).contains(&mean), "{mean}");
+        assert_eq!(all[1].mean_ns, None);
+    }
+
+    #[test]
+    fn reads_from_the_cache_are_weighed_by_bytes() {
+        let class = |bytes, share| ClassFigures { bytes, cache_share: share, ..ClassFigures::default() };
+        let classes = [class(300, Some(1.0)), class(100, Some(0.0)), class(50, None)];
+        assert_eq!(cached_bytes(&classes), Some((300, 0.75)));
+        assert_eq!(cached_bytes(&[class(50, None)]), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! The search for a knob.
+
+use super::choice::{choose_knob, step};
+use super::input::type_into;
+use crate::settings::knobs::{StackLayer, find};
+use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::keys::Action;
+use crate::ui::tui::state::{Focus, ListRow, State};
+use crate::ui::tui::typed::Typed;
+
+/// Begins a search.
+pub fn begin(state: &mut State) {
+    state.focus = Focus::Knobs;
+    let before = (state.layer, state.knob().path.as_str());
+    state.dialog = Some(Dialog::Search { input: Typed::default(), before });
+}
+
+/// Handles a key of a search.
+pub fn searched(
+    state: &mut State,
+    (mut input, before): (Typed, (StackLayer, &'static str)),
+    action: Option<Action>,
+    typed: Option<char>,
+) {
+    match action {
+        Some(Action::Accept) => {
+            let found = state.knob();
+            choose_knob(state, found);
+            return;
+        }
+        Some(Action::Close) => {
+            if let Some(knob) = find(before.1) {
+                choose_knob(state, knob);
+            }
+            return;
+        }
+        _ => {}
+    }
+    let changed = type_into(&mut input, action, typed);
+    state.dialog = Some(Dialog::Search { input, before });
+    match action {
+        Some(Action::Up) => step(state, -1),
+        Some(Action::Down) => step(state, 1),
+        _ if changed => {
+            state.list_knobs();
+            choose_best(state);
+        }
+        _ => {}
+    }
+}
+
+/// Chooses the knob whose path is nearest to what is typed: it, or the first that begins with it or contains it.
+fn choose_best(state: &mut State) {
+    let words = state.search().map_or_else(String::new, |typed| typed.trim().to_lowercase());
+    let row_of = |fits: &dyn Fn(&str) -> bool| {
+        let is = |row: &ListRow| matches!(row, ListRow::Knob(knob) if fits(&knob.path));
+        state.listing.rows.iter().position(is)
+    };
+    let best = row_of(&|path| path == words)
+        .or_else(|| row_of(&|path| path.starts_with(&words)))
+        .or_else(|| row_of(&|path| path.contains(&words)))
+        .or_else(|| row_of(&|_| true));
+    state.chosen = best.unwrap_or(0);
+    state.top = 0;
+    state.scroll_to_chosen();
+}

@@ -1,0 +1,103 @@
+//! The screen in ASCII, for terminals without other glyphs.
+
+use ratatui::buffer::Buffer;
+
+/// Glyphs of the screen, and what stands for them.
+const STAND_INS: [(&str, &str); 20] = [
+    ("─━", "-"),
+    ("│┃├┤▏", "|"),
+    ("┊", ":"),
+    ("╭╮╰╯┌┐└┘┼", "+"),
+    ("▸▶›→", ">"),
+    ("◂‹←", "<"),
+    ("↑▴⇧", "^"),
+    ("↓▾", "v"),
+    ("·•∙", "."),
+    ("–—−", "-"),
+    ("µ", "u"),
+    ("≈", "~"),
+    ("…", "~"),
+    ("×", "x"),
+    ("●◆", "*"),
+    ("⚑", "!"),
+    ("⏎", "~"),
+    ("⌫", "<"),
+    ("≤", "<"),
+    ("≥", ">"),
+];
+/// From few to many: shades, and the eighths of a bar.
+const LEVELS: [(&str, &str); 2] = [("░▒▓█", ".+%#"), ("▁▂▃▄▅▆▇▀", "_..-=+*^")];
+
+/// Replaces every glyph that is not ASCII.
+pub fn render(buf: &mut Buffer) {
+    for cell in &mut buf.content {
+        if !cell.symbol().is_ascii() {
+            let plain = plain(cell.symbol());
+            cell.set_symbol(plain.encode_utf8(&mut [0; 4]));
+        }
+    }
+}
+
+fn plain(symbol: &str) -> char {
+    let Some(c) = symbol.chars().next() else { return ' ' };
+    if let Some((_, stand_in)) = STAND_INS.iter().find(|(glyphs, _)| glyphs.contains(c)) {
+        return stand_in.chars().next().unwrap_or('?');
+    }
+    for (glyphs, stand_ins) in LEVELS {
+        if let Some(at) = glyphs.chars().position(|glyph| glyph == c) {
+            return stand_ins.chars().nth(at).unwrap_or('?');
+        }
+    }
+    match u32::from(c) {
+        // Braille: whether the dots are high or low.
+        dots @ 0x2800..=0x28ff => match dots & 0xff {
+            0 => ' ',
+            dots if dots & 0b1_1011 == 0 => '.',
+            dots if dots & 0b1110_0100 == 0 => '\'',
+            _ => ':',
+        },
+        _ => '?',
+    }
+}
+
+/// Whether a terminal in that environment has ASCII alone: the values of `TERM`, and of the first of `LC_ALL`,
+/// `LC_CTYPE` and `LANG` that says something. Where none does, as in containers, UTF-8 is usual.
+pub fn is_needed(term: Option<&str>, locale: Option<&str>) -> bool {
+    let utf8 = |locale: &str| {
+        let small = locale.to_lowercase();
+        small.contains("utf-8") || small.contains("utf8")
+    };
+    matches!(term, Some("linux" | "dumb")) || locale.is_some_and(|locale| !utf8(locale))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::tui::fixture;
+    use crate::ui::tui::tests::shown;
+
+    #[test]
+    fn the_environment_says_what_the_terminal_has() {
+        assert!(!is_needed(Some("xterm"), Some("en_US.UTF-8")) && !is_needed(None, None));
+        assert!(!is_needed(Some("xterm-256color"), Some("C.utf8")));
+        assert!(is_needed(Some("linux"), Some("C.UTF-8")) && is_needed(Some("xterm"), Some("C")));
+    }
+
+    #[test]
+    fn every_glyph_has_a_stand_in_and_nothing_moves() {
+        let mut state = fixture::turned(160, 50);
+        let full = shown(&state);
+        state.ascii = true;
+        let plain = shown(&state);
+        let unknown = |text: &str| text.matches('?').count();
+        assert!(plain.is_ascii() && unknown(&plain) == unknown(&full), "{plain}");
+        // But for the line of keys, in which Enter has a word.
+        let cells = |text: &str| text.lines().take(49).map(|line| line.chars().count()).collect::<Vec<_>>();
+        assert_eq!(cells(&full), cells(&plain));
+        insta::assert_snapshot!("ascii_80x24", {
+            let mut small = fixture::turned(80, 24);
+            small.ascii = true;
+            shown(&small)
+        });
+    }
+}

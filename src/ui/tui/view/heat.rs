@@ -1,0 +1,180 @@
+//! The heat map: latency upwards on a logarithmic scale, time to the right, and how many I/Os fell where.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Style};
+use ratatui::text::Line;
+
+use super::charts::{decade, draw_axis, marks_at};
+use super::frame::{panel, put, span};
+use crate::class::Class;
+use crate::ui::tui::heat::{BUCKETS, Column, Counts, FIRST_DECADE, PER_DECADE, TailOf};
+use crate::ui::tui::state::State;
+use crate::units::approx_span;
+
+const LABEL_CELLS: u16 = 6;
+/// The least share of a column's I/Os that is told apart, as a power of ten.
+const LEAST_SHARE_LOG10: f64 = -5.0;
+const SHADES: [&str; 4] = ["░", "▒", "▓", "█"];
+
+/// What is drawn: the latencies of each column, and the buckets from the bottom to the top.
+struct Map {
+    columns: Vec<Counts>,
+    low: usize,
+    high: usize,
+}
+
+/// Draws it.
+pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
+    let figures = state.figures();
+    let cells = usize::from(area.width.saturating_sub(LABEL_CELLS));
+    let columns =
+        if state.whole_run { figures.timeline.whole(cells) } else { figures.timeline.recent(cells) };
+    let inner = panel(state, buf, area, "latency", &remark(state, &columns), false);
+    let plot = Rect { x: inner.x + LABEL_CELLS, width: inner.width - LABEL_CELLS, ..inner };
+    let plot = Rect { height: plot.height.saturating_sub(1), ..plot };
+    let theme = &state.theme;
+    let Some(map) = map(state, &columns) else {
+        put(buf, inner.x, inner.y, inner.width, &Line::from(span("no I/O of it yet", theme.dim)));
+        return;
+    };
+    let rows = usize::from(plot.height);
+    let halves = if theme.heat.is_empty() { 1 } else { 2 };
+    let offset = cells - columns.len().min(cells);
+    let ends: Vec<_> = columns.iter().map(|column| column.end_ns).collect();
+    let marks = marks_at(figures, &ends, cells);
+    for (n, counts) in map.columns.iter().enumerate() {
+        let x = plot.x + (offset + n) as u16;
+        let p = [counts.quantile(100), counts.quantile(2)].map(|at| at.map(|at| map.row_of(at, rows)));
+        let rule = rule(state, &columns[n], offset + n, &marks);
+        for row in 0..rows {
+            let (symbol, style) = cell(state, counts, &map, row, rows, halves);
+            let y = plot.bottom() - 1 - row as u16;
+            let (symbol, style) = match p {
+                [Some(p99), _] if p99 == row => ("─", over(state, style)),
+                [_, Some(p50)] if p50 == row => ("·", over(state, style)),
+                _ if symbol == " " => rule.unwrap_or((symbol, style)),
+                _ => (symbol, style),
+            };
+            buf.set_string(x, y, symbol, style);
+        }
+    }
+    labels(state, buf, inner, rows, &map);
+    let axis = Rect { y: plot.bottom(), height: 1, ..inner };
+    if axis.y < area.bottom() {
+        draw_axis(state, buf, axis, LABEL_CELLS, &ends, &marks);
+    }
+}
+
+/// What stands in the empty cells of a column: the cursor, or a turn.
+fn rule(state: &State, column: &Column, at: usize, marks: &[(usize, u64)]) -> Option<(&'static str, Style)> {
+    let figures = state.figures();
+    let shown = figures.window.as_ref().filter(|_| figures.ago_ns().is_some());
+    if shown.is_some_and(|shown| column.holds(shown.start_ns + shown.duration_ns)) {
+        return Some(("│", state.theme.accent));
+    }
+    marks.iter().any(|mark| mark.0 == at).then_some(("┊", state.theme.rule))
+}
+
+/// Whose latency, which, over how long.
+fn remark(state: &State, columns: &[Column]) -> String {
+    let of = match state.tail_of {
+        TailOf::All => "all",
+        TailOf::Class(class) => class.name(),
+    };
+    let what = match (state.response, state.tail_of) {
+        (true, _) => "response",
+        (false, TailOf::Class(Class::Wal)) => "commit",
+        (false, _) => "service",
+    };
+    let span_ns = columns.first().zip(columns.last()).map_or(0, |(first, last)| last.end_ns - first.end_ns);
+    let whole = if state.whole_run { "whole run" } else { "last" };
+    format!("{of} · {what} · {whole} {} · p99 ─ p50 ·", approx_span(span_ns as f64 / 1e9))
+}
+
+fn map(state: &State, columns: &[Column]) -> Option<Map> {
+    let columns: Vec<_> = columns.iter().map(|column| column.counts(state.tail_of, state.response)).collect();
+    let spans = || columns.iter().filter_map(Counts::span);
+    let low = spans().map(|span| span.0).min()? / PER_DECADE * PER_DECADE;
+    let high = spans().map(|span| span.1).max()?.max(low + PER_DECADE - 1).min(BUCKETS - 1);
+    Some(Map { columns, low, high })
+}
+
+impl Map {
+    /// The buckets of a row, the lowest row first.
+    fn buckets(&self, row: usize, rows: usize) -> std::ops::Range<usize> {
+        let all = self.high + 1 - self.low;
+        let from = self.low + row * all / rows;
+        let to = self.low + (row + 1) * all / rows;
+        from..to.max(from + 1)
+    }
+
+    /// The row of a bucket.
+    fn row_of(&self, bucket: usize, rows: usize) -> usize {
+        (0..rows).rev().find(|row| self.buckets(*row, rows).start <= bucket).unwrap_or(0)
+    }
+}
+
+/// A cell of a column: two halves where there are colours, else a shade.
+fn cell(
+    state: &State,
+    counts: &Counts,
+    map: &Map,
+    row: usize,
+    rows: usize,
+    halves: usize,
+) -> (&'static str, Style) {
+    let theme = &state.theme;
+    let share = |row: usize, rows: usize| {
+        let within = counts.within(map.buckets(row, rows));
+        (within > 0).then(|| within as f64 / counts.total() as f64)
+    };
+    if halves == 1 {
+        let Some(share) = share(row, rows) else { return (" ", theme.plain) };
+        let level = match share {
+            share if share >= 0.1 => 3,
+            share if share >= 0.01 => 2,
+            share if share >= 0.001 => 1,
+            _ => 0,
+        };
+        return (SHADES[level], theme.plain);
+    }
+    let color = |half: usize| share(row * 2 + half, rows * 2).map(|share| shade(theme.heat, share));
+    match (color(1), color(0)) {
+        (None, None) => (" ", theme.plain),
+        (Some(upper), None) => ("▀", Style::new().fg(upper)),
+        (None, Some(lower)) => ("▄", Style::new().fg(lower)),
+        (Some(upper), Some(lower)) => ("▀", Style::new().fg(upper).bg(lower)),
+    }
+}
+
+/// The colour of a share, from the least to all.
+fn shade(colors: &[(u8, u8, u8)], share: f64) -> Color {
+    let level = 1.0 - share.log10().max(LEAST_SHARE_LOG10) / LEAST_SHARE_LOG10;
+    let (r, g, b) = colors[(level * (colors.len() - 1) as f64).round() as usize];
+    Color::Rgb(r, g, b)
+}
+
+/// A line over the map: on the colour of the cell.
+fn over(state: &State, cell: Style) -> Style {
+    let line = state.theme.strong;
+    cell.bg.or(cell.fg).filter(|_| !state.theme.heat.is_empty()).map_or(line, |bg| line.bg(bg))
+}
+
+/// The decades beside it.
+fn labels(state: &State, buf: &mut Buffer, inner: Rect, rows: usize, map: &Map) {
+    let theme = &state.theme;
+    let first = map.low.div_ceil(PER_DECADE);
+    let mut last_row = None;
+    for decade_at in first..=map.high / PER_DECADE {
+        let row = map.row_of(decade_at * PER_DECADE, rows);
+        if last_row == Some(row) {
+            continue;
+        }
+        last_row = Some(row);
+        let y = inner.y + (rows - 1 - row) as u16;
+        let text = decade(FIRST_DECADE + i32::try_from(decade_at).unwrap_or(0));
+        let text = format!("{text:>5}");
+        put(buf, inner.x, y, LABEL_CELLS, &Line::from(span(text, theme.dim)));
+    }
+}

@@ -1,0 +1,113 @@
+//! The stack from the application down to the drives: what each layer is set to, and what passes it.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+
+use super::frame::{panel, put, span};
+use crate::settings::knobs::StackLayer;
+use crate::ui::text::{NONE, fit, latency, left, mb, right, width};
+use crate::ui::tui::stack::{LayerShown, layer};
+use crate::ui::tui::state::State;
+
+const NAME_CELLS: usize = 12;
+/// From these widths on, there is a column of amplification, and one of cycles.
+const WITH_AMPLIFICATION_CELLS: usize = 44;
+const WITH_CYCLES_CELLS: usize = 50;
+
+/// A column: its title, its width, and the figure of a layer.
+type Column = (&'static str, usize, fn(&LayerShown) -> String);
+
+/// Draws it: a line a layer, or two where there is room.
+pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
+    let cells = usize::from(area.width);
+    let inner = panel(state, buf, area, "stack", "", false);
+    let titles = titles(cells);
+    let at = area.right().saturating_sub(u16::try_from(width(&titles)).unwrap_or(0));
+    put(buf, at, area.y, area.right() - at, &Line::from(span(titles, state.theme.dim)));
+    let each = rows_each(area);
+    for (n, of) in StackLayer::ALL.into_iter().enumerate() {
+        let y = inner.y + n as u16 * each;
+        if y >= inner.bottom() {
+            break;
+        }
+        let shown = layer(state, of);
+        let chosen = state.layer == of;
+        put(buf, inner.x, y, inner.width, &figures(state, of, &shown, each > 1, cells));
+        if chosen {
+            buf.set_style(Rect::new(inner.x, y, inner.width, 1), state.theme.chosen);
+        }
+        if each > 1 && y + 1 < inner.bottom() {
+            put(buf, inner.x, y + 1, inner.width, &detail(state, of, &shown, cells));
+        }
+    }
+}
+
+fn rows_each(area: Rect) -> u16 {
+    if area.height > StackLayer::ALL.len() as u16 * 2 { 2 } else { 1 }
+}
+
+/// The layer at a position.
+pub fn hit(area: Rect, at: Position) -> Option<StackLayer> {
+    let row = at.y.checked_sub(area.y + 1)?;
+    StackLayer::ALL.get(usize::from(row / rows_each(area))).copied()
+}
+
+fn titles(cells: usize) -> String {
+    let titles = columns(cells).into_iter().map(|(title, wide, _)| right(title, wide));
+    titles.fold(" ".to_owned(), |text, title| text + &title)
+}
+
+/// The columns that fit.
+fn columns(cells: usize) -> Vec<Column> {
+    let mut columns: Vec<Column> = vec![
+        ("MB/s", 6, |shown| shown.mb_per_s.map_or_else(|| NONE.into(), mb)),
+        ("mean", 8, |shown| latency(shown.mean_ns.map(|ns| ns as u64))),
+    ];
+    if cells >= WITH_AMPLIFICATION_CELLS {
+        columns.push(("WA", 6, |shown| {
+            shown.amplification.map_or_else(|| NONE.into(), |wa| format!("{wa:.2}"))
+        }));
+    }
+    if cells >= WITH_CYCLES_CELLS {
+        // No way to attribute them to a layer is built yet.
+        columns.push(("cyc/B", 6, |_| NONE.into()));
+    }
+    columns
+}
+
+fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, cells: usize) -> Line<'static> {
+    let theme = &state.theme;
+    let chosen = state.layer == of;
+    let columns = columns(cells);
+    let taken: usize = columns.iter().map(|(_, wide, _)| wide).sum();
+    let room = cells.saturating_sub(1 + NAME_CELLS + taken);
+    let style = if shown.is_absent { theme.dim } else { theme.strong };
+    // Where each layer has one row, what the drives lie on still fits beside them.
+    let beside =
+        if of == StackLayer::Drives && !two_rows { format!(" {}", shown.detail) } else { String::new() };
+    let setting = fit(&shown.setting, room.saturating_sub(1));
+    let beside = if width(&setting) + width(&beside) < room { beside } else { String::new() };
+    let gap = " ".repeat(room - width(&setting) - width(&beside));
+    let keyed = state.status.as_ref().is_some_and(|status| status.settings.is_keyed());
+    let name = if of == StackLayer::Interface && keyed { "engine" } else { of.name() };
+    let mut spans = vec![
+        span(if chosen { "▸" } else { " " }, theme.accent),
+        span(left(name, NAME_CELLS), if chosen { theme.accent } else { theme.plain }),
+        span(setting, style),
+        span(beside + &gap, theme.dim),
+    ];
+    for (_, wide, figure) in columns {
+        let text = figure(shown);
+        let style = if text == NONE { theme.dim } else { theme.plain };
+        spans.push(span(right(&text, wide), style));
+    }
+    Line::from(spans)
+}
+
+fn detail(state: &State, of: StackLayer, shown: &LayerShown, cells: usize) -> Line<'static> {
+    let theme = &state.theme;
+    let rail = if of == StackLayer::Drives { "  " } else { " │" };
+    let text = fit(&shown.detail, cells.saturating_sub(NAME_CELLS + 1));
+    Line::from(vec![span(rail, theme.rule), Span::raw(" ".repeat(NAME_CELLS - 1)), span(text, theme.dim)])
+}

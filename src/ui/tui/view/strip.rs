@@ -1,0 +1,137 @@
+//! The verdict strip, always in sight: whether a turn can be judged yet, how far that is, and what the last one did.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::frame::{put, span};
+use super::ledger::{by, verdict};
+use crate::meter::ledger::{AFTER_WINDOWS, WINDOWS_MIN};
+use crate::meter::window::LedgerLine;
+use crate::runs::session::message::{DuelShown, Phase};
+use crate::ui::text::{fit, signed_percent, width};
+use crate::ui::tui::state::State;
+use crate::units::three_digits;
+
+/// Draws it.
+pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
+    let cells = usize::from(area.width).saturating_sub(2);
+    let mut spans = vec![span(" ▶ ", state.theme.accent)];
+    spans.extend(said(state, cells.saturating_sub(3)));
+    put(buf, area.x, area.y, area.width, &Line::from(fitted(spans, cells)));
+}
+
+/// The spans, the last that fits cut.
+fn fitted(spans: Vec<Span<'static>>, cells: usize) -> Vec<Span<'static>> {
+    let mut room = cells;
+    let mut cut = |span: Span<'static>| {
+        let content = fit(&span.content, room);
+        room -= width(&content);
+        Span { content: content.into(), ..span }
+    };
+    spans.into_iter().map(&mut cut).collect()
+}
+
+fn said(state: &State, cells: usize) -> Vec<Span<'static>> {
+    let theme = &state.theme;
+    let dim = |text: String| vec![span(text, theme.dim)];
+    if let Some((_, shown)) = &state.duel {
+        return dim(duel(shown));
+    }
+    let judged = state.figures().ledger.back();
+    match (state.phase(), judged) {
+        _ if state.ended.is_some() => dim("the run has ended".into()),
+        (Phase::Opening, _) => dim("no verdicts yet: the profile is being opened".into()),
+        (Phase::Building, _) => dim("no verdicts now: the stack is being built".into()),
+        (Phase::Filling, _) => dim("no verdicts now: the target is being filled".into()),
+        (Phase::Ending, _) => dim("the run ends".into()),
+        (Phase::Paused, _) => dim("paused: nothing is compared".into()),
+        (Phase::Running, None) => baseline(state),
+        (Phase::Running, Some(line)) if line.open => gathering(state, line, cells),
+        (Phase::Running, Some(line)) => closed(state, line, cells),
+    }
+}
+
+/// Before the first turn: whether there is something to compare it with.
+fn baseline(state: &State) -> Vec<Span<'static>> {
+    let theme = &state.theme;
+    let ready = state.figures().steady.min(WINDOWS_MIN);
+    if ready == WINDOWS_MIN {
+        return vec![
+            span("ready", theme.good),
+            span(": turn a knob by ← →, and this line says whether it helped", theme.dim),
+        ];
+    }
+    vec![
+        span(format!("baseline {ready} of {WINDOWS_MIN} "), theme.accent),
+        span(bar(ready, WINDOWS_MIN), theme.accent),
+        span(" a turn can be judged after it", theme.dim),
+    ]
+}
+
+fn bar(done: usize, all: usize) -> String {
+    "█".repeat(done.min(all)) + &"░".repeat(all.saturating_sub(done))
+}
+
+fn turn(line: &LedgerLine) -> String {
+    let undo = if line.undo { "undo " } else { "" };
+    format!("turn {}: {undo}{} {} → {}  ", line.number, line.knob, line.from, line.to)
+}
+
+fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> {
+    let theme = &state.theme;
+    let after = line.windows.1 as usize;
+    let mut spans = vec![span(turn(line), theme.plain)];
+    if line.windows.0 == 0 {
+        spans.push(span("can't be judged: no baseline before it", theme.warn));
+        return spans;
+    }
+    spans.push(match after {
+        0 => span("settling…", theme.accent),
+        _ if after < AFTER_WINDOWS => {
+            span(format!("gathering {after} of {AFTER_WINDOWS} {}", bar(after, AFTER_WINDOWS)), theme.accent)
+        }
+        _ => span(format!("gathering {after}: a p99 needs more I/Os"), theme.accent),
+    });
+    let room = cells.saturating_sub(spans.iter().map(Span::width).sum());
+    let so_far = line.changes().into_iter().find_map(|(figure, change)| {
+        let (before, after) = (change.before.filter(|before| *before > 0.0)?, change.after?);
+        Some(format!("  {figure} {} so far", signed_percent(after / before - 1.0)))
+    });
+    spans.extend(so_far.filter(|text| width(text) <= room).map(|text| span(text, theme.dim)));
+    spans
+}
+
+fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> {
+    let theme = &state.theme;
+    let mut spans = vec![span(turn(line), theme.plain)];
+    spans.extend(verdict(state, line));
+    for (figure, change) in line.changes() {
+        let Some((text, style)) = by(state, line, figure, change) else { continue };
+        let name = format!("  {figure} ");
+        let used: usize = spans.iter().map(Span::width).sum();
+        if used + width(&name) + width(&text) > cells {
+            break;
+        }
+        spans.push(span(name, theme.dim));
+        spans.push(span(text, style));
+    }
+    if let Some(why) = line.why_not_judged() {
+        spans.push(span(format!("  {why}"), theme.warn));
+    }
+    spans
+}
+
+fn duel(shown: &DuelShown) -> String {
+    let report = &shown.report;
+    let [a, b] = &report.values;
+    let evidence = report.figures.first().map_or_else(String::new, |row| {
+        format!(", evidence {} of {}", three_digits(row.evidence.min(9999.0)), row.threshold)
+    });
+    format!(
+        "duel of {} {a} and {b} by {}: {} pairs{evidence}",
+        report.knob,
+        report.figure.name(),
+        report.pairs.len()
+    )
+}

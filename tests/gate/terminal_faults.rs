@@ -1,0 +1,186 @@
+//! What people stumbled over on the screen, and what it says and keeps now.
+
+use std::fs;
+
+use crate::common::program::{Home, MODEST, json_lines};
+use crate::common::terminal::{Terminal, first_line, mb_of};
+use crate::terminal::{quit, running};
+
+/// The message below the verdict.
+fn message(screen: &str) -> String {
+    let lines: Vec<_> = screen.lines().collect();
+    lines[lines.len().saturating_sub(3)..].join("\n")
+}
+
+/// The first value of a knob's row in the list, behind the marks of the chosen one.
+fn chosen_row(screen: &str) -> Option<&str> {
+    let row = screen.lines().find(|line| line.contains('◂'))?;
+    Some(&row[row.find('▸')?..])
+}
+
+#[test]
+fn what_was_under_way_is_not_said_once_it_is_done_and_a_rebuild_keeps_the_charts() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    // The charts' time, in the axis under them: `-12s ───`.
+    let began = |screen: &str| {
+        let axis = screen.lines().find(|line| line.contains("─ now"))?;
+        axis.split('-').find_map(|part| part.split_once("s ─")?.0.parse::<u64>().ok())
+    };
+    let before = terminal.wait("three seconds", |screen| began(screen).is_some_and(|s| s >= 3));
+    terminal.choose("target.files.count");
+    terminal.press("h\r");
+    terminal.wait_for("open 1 file in ");
+    terminal.press("y");
+    let after = terminal.wait("the load on one file", |screen| {
+        first_line(screen).contains("running")
+            && screen.contains("target.files.count 2 → 1")
+            && !message(screen).contains("building")
+    });
+    assert!(began(&after).unwrap() >= began(&before).unwrap(), "{before}{after}");
+    quit(terminal);
+}
+
+#[test]
+fn what_ran_is_said_at_the_end_and_the_ledger_is_kept() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    terminal.wait_for("ready: turn a knob");
+    terminal.choose("scan.depth");
+    terminal.press("h");
+    terminal.wait("a verdict", |screen| {
+        let strip = screen.lines().find(|line| line.contains("▶ turn 1: scan.depth 128 → 64"));
+        strip.is_some_and(|line| !line.contains("settling") && !line.contains("gathering"))
+    });
+    terminal.press("r");
+    terminal.wait_for("recording into");
+    terminal.press("rq");
+    let left = terminal.left();
+    left.expect(0);
+    for part in [
+        "demo ran ",
+        ": 1 turn",
+        "1. scan.depth 128 → 64: ",
+        " written",
+        "recorded in ",
+        "the ledger is kept in ",
+    ] {
+        assert!(left.screen.contains(part), "{part}: {}", left.screen);
+    }
+    let folder = home.path("state/stacktune/ledger");
+    let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let lines = json_lines(&files[0]);
+    assert_eq!((files.len(), &lines[0]["profile"], &lines[0]["to"]), (1, &"demo".into(), &"64".into()));
+    assert_eq!(lines[0]["open"], false);
+
+    // Without a turn there is nothing to keep.
+    let quiet = Home::new();
+    let mut terminal = running(&quiet, &[]);
+    terminal.press("q");
+    let left = terminal.left();
+    assert!(left.screen.contains(": no turns") && !left.screen.contains("kept in"), "{}", left.screen);
+    assert!(!quiet.path("state/stacktune/ledger").exists());
+}
+
+#[test]
+fn a_start_that_fails_says_why_until_it_is_closed() {
+    let home = Home::new();
+    let first = running(&home, &[]);
+    let mut second = Terminal::demo(&home, &MODEST, (80, 24));
+    second.wait("the reason", |screen| {
+        screen.contains("the run has failed")
+            && screen.contains("one run at a time on a target")
+            && screen.contains("o opens a profile, q quits")
+    });
+    second.press("xl ");
+    second.press("\x1b[C");
+    assert!(second.wait_for("the run has failed").contains("in use by process"));
+    // Closed, it stays in the lines below, whatever is pressed.
+    second.press("\x1b");
+    second.wait("the reason", |screen| {
+        !screen.contains("the run has failed") && message(screen).contains("is in use by process")
+    });
+    second.press("j");
+    second.wait("the reason", |screen| message(screen).contains("is in use by process"));
+    second.press("q");
+    second.left().expect(1);
+    quit(first);
+}
+
+#[test]
+fn the_strip_says_when_a_turn_can_be_judged_and_why_one_was_not() {
+    let home = Home::new();
+    let sets = home.sets(&[&MODEST[..], &["run.window=2s"]].concat());
+    let mut terminal = Terminal::start(&home, &sets, (80, 24), &[]);
+    terminal.wait_for("baseline 0 of 3");
+    terminal.wait("the first window", |screen| mb_of(screen, "scan") > 0.0);
+    terminal.choose("scan.depth");
+    terminal.press("h");
+    terminal.wait("the turn", |screen| {
+        screen.contains("turn 1: scan.depth 128 → 64") && screen.contains("no baseline before it")
+    });
+    quit(terminal);
+
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    terminal.wait_for("ready: turn a knob");
+    terminal.choose("scan.depth");
+    terminal.press("h");
+    terminal.wait_for("gathering ");
+    quit(terminal);
+}
+
+#[test]
+fn values_names_and_files_are_called_by_what_they_are() {
+    let home = Home::new();
+    // A file where the folder of profiles belongs: nothing can be saved.
+    fs::create_dir_all(home.path("config")).unwrap();
+    fs::write(home.path("config/stacktune"), "a file").unwrap();
+    let mut terminal = running(&home, &[]);
+    terminal.choose("io.page_size");
+    terminal.press("e\x15banana\r");
+    let screen = terminal.wait_for("`banana` is not a power of two from 512B to 1MiB");
+    assert!(!screen.contains("expected"), "{screen}");
+    // The cursor moves in what is typed.
+    terminal.press("\x1532KB\x1b[Di\x1b[C\r");
+    terminal.wait_for("io.page_size 16KiB → 32KiB");
+
+    terminal.press("s\x15mine\r");
+    let screen = terminal.wait("the error", |screen| screen.contains("› mine") && screen.contains("(E"));
+    assert!(screen.contains("save as a profile"), "{screen}");
+    terminal.press("\x1b");
+    terminal.wait_until_gone("save as a profile");
+    fs::remove_file(home.path("config/stacktune")).unwrap();
+    terminal.press("s\x15mine\r");
+    terminal.wait_for("saved as");
+
+    // Everything is on this screen: no key shows more.
+    assert!(!terminal.screen().contains("v view"), "{}", terminal.screen());
+    quit(terminal);
+}
+
+#[test]
+fn a_recording_says_where_it_lies_and_another_profile_begins_at_the_first_knob() {
+    let home = Home::new();
+    let mut terminal = running(&home, &[]);
+    let folder = home.path("data/stacktune/recordings");
+    terminal.press("r");
+    terminal.wait("the folder", |screen| message(screen).contains("recording into"));
+    terminal.press("r");
+    let screen = terminal.wait("the folder", |screen| message(screen).contains("recorded in"));
+    let path: String = message(&screen).lines().map(str::trim).collect();
+    assert!(path.contains(folder.to_str().unwrap()), "{screen}");
+
+    terminal.press("s\x15mine\r");
+    terminal.wait_for("saved as");
+    terminal.choose("load.engine");
+    terminal.press("o");
+    terminal.wait_for("▸ mine ");
+    terminal.press("\r");
+    terminal.wait("the profile", |screen| {
+        first_line(screen).contains("mine")
+            && mb_of(screen, "scan") > 0.0
+            && chosen_row(screen).is_some_and(|row| row.starts_with("▸buffering"))
+            && !message(screen).contains("opening")
+    });
+    quit(terminal);
+}
