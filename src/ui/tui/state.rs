@@ -295,6 +295,7 @@ impl State {
             (Some(Dialog::Failed { .. }), _) => &[Context::Failed],
             (Some(Dialog::Leave), _) => &[Context::Leaving],
             (Some(Dialog::Replace { .. }), _) => &[Context::Question],
+            (Some(Dialog::Pick { .. }), _) => &[Context::Pick],
             (Some(Dialog::Open { .. }), _) => &[Context::Open],
             (Some(Dialog::Duel { .. }), _) => &[Context::Duel],
             (Some(Dialog::Help { .. } | Dialog::Host { .. } | Dialog::Believe { .. }), _) => &[Context::Help],

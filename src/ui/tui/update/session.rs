@@ -134,7 +134,12 @@ fn ended(state: &mut State, outcome: Result<(), Error>) -> Vec<Effect> {
     if matches!(
         state.dialog,
         Some(
-            Dialog::Consent(_) | Dialog::Plan(_) | Dialog::Leave | Dialog::Edit { .. } | Dialog::Duel { .. }
+            Dialog::Consent(_)
+                | Dialog::Plan(_)
+                | Dialog::Leave
+                | Dialog::Edit { .. }
+                | Dialog::Pick { .. }
+                | Dialog::Duel { .. }
         )
     ) {
         state.dialog = None;

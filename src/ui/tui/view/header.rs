@@ -44,6 +44,10 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         }
     }
     if let Some(window) = &state.figures().window {
+        if let [first, others @ ..] = &window.flags[..] {
+            let more = if others.is_empty() { String::new() } else { format!(" +{}", others.len()) };
+            parts.push(Part { text: format!("⚑ {}{more}", first.text), style: theme.warn, need: 5 });
+        }
         let elapsed = approx_span((window.start_ns + window.duration_ns) as f64 / 1e9);
         parts.push(Part { text: elapsed, style: theme.plain, need: 4 });
     }
