@@ -61,7 +61,10 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
 
 fn saved(state: &mut State, name: String, outcome: Result<PathBuf, Error>) {
     match outcome {
-        Ok(path) => state.say(format!("saved as {}", path.shown())),
+        Ok(path) => {
+            state.say(format!("saved as {}", path.shown()));
+            state.of_profile = state.settings_asked().map(Box::new);
+        }
         Err(error) if error.kind == Kind::Refused && state.dialog.is_none() => {
             state.dialog = Some(Dialog::Replace { name });
         }

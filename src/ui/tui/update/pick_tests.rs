@@ -1,15 +1,18 @@
 //! Values and profiles that are picked from a list.
 
+use std::sync::Arc;
+
 use crossterm::event::KeyCode;
 
 use super::tests::{choose, key, said};
 use super::update;
-use crate::runs::session::Command;
+use crate::runs::session::message::Phase;
+use crate::runs::session::{Command, Event};
 use crate::settings::Interface;
 use crate::settings::knobs::Value;
 use crate::settings::profile::{Profile, builtin};
 use crate::ui::tui::dialog::Dialog;
-use crate::ui::tui::fixture::{filling, running};
+use crate::ui::tui::fixture::{self, filling, running, tell};
 use crate::ui::tui::message::{Effect, Msg};
 use crate::ui::tui::tests::shown;
 
@@ -51,6 +54,20 @@ fn lists_of_values_stand_at_every_size() {
         key(&mut state, KeyCode::Enter);
         insta::assert_snapshot!(format!("pick_{columns}x{lines}"), shown(&state));
     }
+}
+
+#[test]
+fn settings_that_are_no_longer_the_profiles_are_marked_until_they_are_saved() {
+    let mut state = running(80, 24);
+    let mut status = fixture::status(Phase::Running);
+    status.settings.io.page_size_bytes *= 2;
+    assert!(shown(&state).starts_with(" demo  running"), "{}", shown(&state));
+    tell(&mut state, Event::Status(Arc::new(status)));
+    assert!(shown(&state).starts_with(" demo*  running"), "{}", shown(&state));
+    update(&mut state, Msg::Saved("mine".into(), Ok("/mine.toml".into())));
+    assert!(shown(&state).starts_with(" demo  running"), "{}", shown(&state));
+    tell(&mut state, Event::Status(Arc::new(fixture::status(Phase::Running))));
+    assert!(shown(&state).starts_with(" demo*  running"), "{}", shown(&state));
 }
 
 #[test]

@@ -30,7 +30,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let theme = &state.theme;
     let mut parts = vec![Part { text: "stacktune".into(), style: theme.dim, need: 1 }];
     if let Some(status) = &state.status {
-        let name = fit(&status.settings.name, 24);
+        let changed = if state.is_changed() { "*" } else { "" };
+        let name = fit(&status.settings.name, 24) + changed;
         parts.push(Part { text: name, style: theme.strong, need: 7 });
     }
     parts.extend(doing(state));
