@@ -414,3 +414,36 @@ fn no_color_means_none() {
     left.expect(0);
     assert!(!coloured(&left.bytes));
 }
+
+#[test]
+fn a_terminal_is_asked_for_its_background_and_theme_decides_without_asking() {
+    const QUESTION: &[u8] = b"\x1b]11;?";
+    // The text's colour on a light and on a dark background.
+    const LIGHT: &str = "38;2;34;40;49";
+    const DARK: &str = "38;2;214;219;227";
+    let home = Home::new();
+    let sets = home.sets(&MODEST);
+    let asked = |bytes: &[u8]| bytes.windows(QUESTION.len()).any(|part| part == QUESTION);
+    for (answer, text) in [("ffff/ffff/ffff", LIGHT), ("1e1e/1e1e/2e2e", DARK)] {
+        let mut terminal = Terminal::start(&home, &sets, ALL, &[("COLORTERM", "truecolor")]);
+        wait_for("the question", || asked(&terminal.bytes()).then_some(()));
+        terminal.press(&format!("\x1b]11;rgb:{answer}\x1b\\\x1b[?62;22c"));
+        terminal.wait_until_running();
+        assert!(String::from_utf8_lossy(&terminal.bytes()).contains(text), "{answer}");
+        quit(terminal);
+    }
+    let named: Vec<_> = sets.iter().cloned().chain(["--theme=light".into()]).collect();
+    let terminal = Terminal::start(&home, &named, ALL, &[("COLORTERM", "truecolor")]);
+    terminal.wait_until_running();
+    assert!(!asked(&terminal.bytes()) && String::from_utf8_lossy(&terminal.bytes()).contains(LIGHT));
+    quit(terminal);
+}
+
+#[test]
+fn glyphs_are_ascii_where_the_locale_has_no_others() {
+    let home = Home::new();
+    let terminal = Terminal::start(&home, &home.sets(&MODEST), ALL, &[("LC_ALL", "C")]);
+    let screen = terminal.wait_until_running();
+    assert!(screen.is_ascii() && screen.contains("- stack --"), "{screen}");
+    quit(terminal);
+}

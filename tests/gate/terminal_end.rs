@@ -145,12 +145,15 @@ fn ctrl_z_returns_to_the_shell_and_fg_continues() {
     let arguments: Vec<_> = home.sets(&MODEST).iter().map(|set| format!(" '{set}'")).collect();
     terminal.press(&format!("{}{}\r", env!("CARGO_BIN_EXE_stacktune"), arguments.concat()));
     terminal.wait_until_running();
-    for depth in ["128 → 256", "256 → 512"] {
+    for (stops, depth) in [(1, "128 → 256"), (2, "256 → 512")] {
         terminal.press("\x1a");
-        terminal.wait("the shell", |screen| screen.contains("Stopped") && !screen.contains("─ stack"));
+        // The shell's own line of the last time is still there.
+        terminal.wait("the shell", |screen| {
+            screen.matches("Stopped").count() == stops && screen.trim_end().ends_with("shell>")
+        });
         assert!(!terminal.is_taken());
         terminal.press("echo $((6 * 7))\r");
-        terminal.wait_for("\n42\n");
+        terminal.wait("the answer", |screen| screen.matches("\n42\n").count() == stops);
         terminal.press("fg\r");
         terminal.wait("the load again", |screen| {
             first_line(screen).contains("running") && screen.contains("continued: the load was paused")

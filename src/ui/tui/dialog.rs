@@ -18,6 +18,13 @@ pub enum Dialog {
         /// Why it was not accepted.
         error: Option<String>,
     },
+    /// Picking one of a knob's values.
+    Pick {
+        /// The knob's path.
+        knob: &'static str,
+        /// The chosen one.
+        chosen: usize,
+    },
     /// Typing the name to save under.
     Save {
         /// What is typed.

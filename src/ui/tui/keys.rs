@@ -25,6 +25,8 @@ pub enum Context {
     Leaving,
     /// The list of profiles.
     Open,
+    /// The list of a knob's values.
+    Pick,
     /// The figures that a duel can be about.
     Duel,
     /// The help, and the host's page.
@@ -127,7 +129,8 @@ const fn bind(
 }
 
 use Context::{
-    Always, Duel, Failed, Help, Knobs, Leaving, Ledger, Main, Open, Palette, Plan, Question, Search, Text,
+    Always, Duel, Failed, Help, Knobs, Leaving, Ledger, Main, Open, Palette, Pick, Plan, Question, Search,
+    Text,
 };
 use KeyCode::{
     BackTab, Backspace, Char, Down, End, Enter, Esc, Home, Left, PageDown, PageUp, Right, Tab, Up,
@@ -140,7 +143,7 @@ pub const MAP: &[Binding] = &[
     bind(Knobs, &[Down, Char('j')], "↓ j", Action::Down, "", "", "Choose the knob below."),
     bind(Knobs, &[Left, Char('h')], "← h", Action::TurnDown, "turn down", "", "Turn the knob down by one step. A value that this host does not support is shown with the reason and skipped."),
     bind(Knobs, &[Right, Char('l')], "→ l", Action::TurnUp, "turn up", "turn", "Turn the knob up by one step."),
-    bind(Knobs, &[Enter], "⏎", Action::Enter, "", "type", "Type an exact value; once changes that need a rebuild are collected, show the plan."),
+    bind(Knobs, &[Enter], "⏎", Action::Enter, "", "type", "Pick a value by its name, or type an exact one; once changes that need a rebuild are collected, show the plan."),
     bind(Knobs, &[Char('e')], "e", Action::Edit, "type a value", "type", "Type an exact value, also while changes are collected."),
     bind(Knobs, &[Char('[')], "[", Action::LayerUp, "layer above", "", "Choose the layer above: its knobs are listed."),
     bind(Knobs, &[Char(']')], "]", Action::LayerDown, "layer below", "layer", "Choose the layer below: its knobs are listed."),
@@ -227,6 +230,13 @@ pub const MAP: &[Binding] = &[
     bind(Open, &[End, Char('G')], "End G", Action::Last, "", "", "Choose the last."),
     bind(Open, &[Enter], "⏎", Action::Accept, "", "open", "Open the chosen profile."),
     bind(Open, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Close the list."),
+    bind(Pick, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the value above."),
+    bind(Pick, &[Down, Char('j')], "↓ j", Action::Down, "", "choose", "Choose the value below."),
+    bind(Pick, &[Home, Char('g')], "Home g", Action::First, "", "", "Choose the first."),
+    bind(Pick, &[End, Char('G')], "End G", Action::Last, "", "", "Choose the last."),
+    bind(Pick, &[Enter], "⏎", Action::Accept, "", "set", "Turn the knob to the chosen value; one that can't be chosen says why."),
+    bind(Pick, &[Char('e')], "e", Action::Edit, "", "type", "Type the value instead."),
+    bind(Pick, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Close the list."),
     bind(Search, &[Enter], "⏎", Action::Accept, "", "choose", "Choose the knob; its layer's knobs are listed."),
     bind(Search, &[Esc], "Esc", Action::Close, "", "cancel", "Go back to where you were."),
     bind(Search, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character."),

@@ -179,7 +179,11 @@ fn drives(status: &Status, window: Option<&Window>) -> LayerShown {
     };
     LayerShown {
         setting,
-        detail: if lies_on.is_empty() { String::new() } else { format!("on {}", lies_on.join(", ")) },
+        detail: if lies_on.is_empty() || many == 0 {
+            String::new()
+        } else {
+            format!("on {}", lies_on.join(", "))
+        },
         mb_per_s: window.and_then(|window| block_mb_per_s(&window.members, window.duration_ns)),
         ..LayerShown::default()
     }

@@ -85,6 +85,8 @@ pub struct State {
     pub screen: Rect,
     /// The run's state, once known.
     pub status: Option<Arc<Status>>,
+    /// The settings as the profile that runs has them, once it runs.
+    pub of_profile: Option<Box<Settings>>,
     /// The progress of a fill.
     pub progress: Option<Progress>,
     /// The figures as they come.
@@ -162,6 +164,7 @@ impl State {
             listed: |_| true,
             screen: Rect::new(0, 0, columns, lines),
             status: None,
+            of_profile: None,
             progress: None,
             live: Figures::default(),
             frozen: None,
@@ -269,6 +272,12 @@ impl State {
         knob.unavailable(value, &self.settings_of(scope)?, conditions(status, scope))
     }
 
+    /// Whether the settings in force are not those of the profile.
+    pub fn is_changed(&self) -> bool {
+        let (status, profile) = (self.status.as_ref(), self.of_profile.as_ref());
+        status.zip(profile).is_some_and(|(status, profile)| status.settings != **profile)
+    }
+
     /// Whether the first steps are on the screen.
     pub fn shows_first_steps(&self) -> bool {
         self.first_steps && self.figures().ledger.is_empty()
@@ -295,6 +304,7 @@ impl State {
             (Some(Dialog::Failed { .. }), _) => &[Context::Failed],
             (Some(Dialog::Leave), _) => &[Context::Leaving],
             (Some(Dialog::Replace { .. }), _) => &[Context::Question],
+            (Some(Dialog::Pick { .. }), _) => &[Context::Pick],
             (Some(Dialog::Open { .. }), _) => &[Context::Open],
             (Some(Dialog::Duel { .. }), _) => &[Context::Duel],
             (Some(Dialog::Help { .. } | Dialog::Host { .. } | Dialog::Believe { .. }), _) => &[Context::Help],

@@ -1,7 +1,7 @@
 //! What an action of the operator does.
 
 use super::choice::{choose_layer, step};
-use super::{duel, input, plan, search, turn};
+use super::{duel, input, pick, plan, search, turn};
 use crate::class::Class;
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
@@ -25,6 +25,7 @@ pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::TurnUp => return turn::turn(state, true),
         Action::TurnDown => return turn::turn(state, false),
         Action::Enter if !state.collected.is_empty() => return plan::ask(state),
+        Action::Enter if pick::has_names(state.knob()) => pick::begin(state),
         Action::Edit | Action::Enter => turn::edit(state),
         Action::Plan => return plan::ask(state),
         Action::Drop => return discard(state),

@@ -9,7 +9,7 @@ use crate::ui::tui::state::State;
 use crate::ui::tui::typed::Typed;
 use crate::ui::tui::update::act::{act, leave};
 use crate::ui::tui::update::input::{scrolled, type_into};
-use crate::ui::tui::update::{duel, palette, plan, search, turn};
+use crate::ui::tui::update::{duel, palette, pick, plan, search, turn};
 use crate::ui::tui::view;
 
 /// Handles a key, given its action here or the character that it types.
@@ -28,6 +28,7 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
                 state.dialog = Some(Dialog::Edit { knob, input, error });
             }
         },
+        Dialog::Pick { knob, chosen } => return pick::pressed(state, knob, chosen, action),
         Dialog::Save { mut input, selected, error } => match action {
             Some(Action::Close) => {}
             Some(Action::Accept) => return save(state, input),

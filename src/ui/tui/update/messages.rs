@@ -6,10 +6,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
 
 use super::act::{act, quit};
-use super::{dialogs, mouse, session, suspend};
+use super::{dialogs, mouse, profile, session, suspend};
 use crate::error::{Error, Kind};
 use crate::printable::Shown as _;
-use crate::runs::session::Command;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::{self, Action};
 use crate::ui::tui::layout;
@@ -44,13 +43,7 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Msg::Loaded(Ok(profile)) => {
-            state.say_until_running(format!("opening {}", profile.settings.name));
-            state.asked.clear();
-            state.collected.clear();
-            let unused_steps = profile.steps();
-            vec![Effect::Send(Command::Open { settings: Box::new(profile.settings), unused_steps })]
-        }
+        Msg::Loaded(Ok(profile)) => profile::opened(state, *profile),
         Msg::Loaded(Err(error)) => {
             state.complain(error.one_line());
             Vec::new()
@@ -68,7 +61,10 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
 
 fn saved(state: &mut State, name: String, outcome: Result<PathBuf, Error>) {
     match outcome {
-        Ok(path) => state.say(format!("saved as {}", path.shown())),
+        Ok(path) => {
+            state.say(format!("saved as {}", path.shown()));
+            state.of_profile = state.settings_asked().map(Box::new);
+        }
         Err(error) if error.kind == Kind::Refused && state.dialog.is_none() => {
             state.dialog = Some(Dialog::Replace { name });
         }

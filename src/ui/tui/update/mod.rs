@@ -10,9 +10,13 @@ mod input;
 mod messages;
 mod mouse;
 mod palette;
+pub mod pick;
+#[cfg(test)]
+mod pick_tests;
 pub mod plan;
 #[cfg(test)]
 mod plan_tests;
+mod profile;
 mod search;
 mod session;
 mod suspend;

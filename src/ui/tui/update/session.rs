@@ -61,6 +61,7 @@ pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
 fn begin(state: &mut State) {
     state.live = Figures::default();
     (state.frozen, state.ledger_chosen, state.duel) = (None, 0, None);
+    state.of_profile = None;
     state.ran.begin();
     choose_first(state);
     state.duels.clear();
@@ -84,6 +85,7 @@ fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
     }
     if matches!(status.phase, Phase::Running | Phase::Paused) {
         state.former = None;
+        state.of_profile.get_or_insert_with(|| Box::new(status.settings.clone()));
         state.message = state.message.take().filter(|message| !message.until_running);
     }
     state.recording.clone_from(&status.recording);
@@ -134,7 +136,12 @@ fn ended(state: &mut State, outcome: Result<(), Error>) -> Vec<Effect> {
     if matches!(
         state.dialog,
         Some(
-            Dialog::Consent(_) | Dialog::Plan(_) | Dialog::Leave | Dialog::Edit { .. } | Dialog::Duel { .. }
+            Dialog::Consent(_)
+                | Dialog::Plan(_)
+                | Dialog::Leave
+                | Dialog::Edit { .. }
+                | Dialog::Pick { .. }
+                | Dialog::Duel { .. }
         )
     ) {
         state.dialog = None;

@@ -113,7 +113,7 @@ fn a_typed_value_is_checked_like_a_turned_one() {
     assert_eq!(state.dialog, None);
 
     choose(&mut state, "io.buffering");
-    key(&mut state, KeyCode::Enter);
+    letter(&mut state, 'e');
     update(&mut state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
     typed(&mut state, "uncached");
     assert_eq!(key(&mut state, KeyCode::Enter), []);

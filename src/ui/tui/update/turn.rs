@@ -67,6 +67,11 @@ fn offer(state: &mut State, knob: &'static Knob, value: Value) -> Vec<Effect> {
     vec![Effect::Send(Command::Turn { knob: knob.path.clone(), value })]
 }
 
+/// Turns a knob to a value that was picked.
+pub fn picked(state: &mut State, knob: &'static Knob, value: Value) -> Vec<Effect> {
+    if blocked(state) { Vec::new() } else { offer(state, knob, value) }
+}
+
 /// Opens the line in which the chosen knob's value is typed.
 pub fn edit(state: &mut State) {
     let knob = state.knob();

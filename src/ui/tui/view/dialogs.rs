@@ -52,6 +52,7 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
         Dialog::Leave => leave(state, buf, screen),
         // Drawn by their own files.
         Dialog::Plan(_)
+        | Dialog::Pick { .. }
         | Dialog::Search { .. }
         | Dialog::Palette { .. }
         | Dialog::Failed { .. }

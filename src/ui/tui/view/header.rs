@@ -30,7 +30,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let theme = &state.theme;
     let mut parts = vec![Part { text: "stacktune".into(), style: theme.dim, need: 1 }];
     if let Some(status) = &state.status {
-        let name = fit(&status.settings.name, 24);
+        let changed = if state.is_changed() { "*" } else { "" };
+        let name = fit(&status.settings.name, 24) + changed;
         parts.push(Part { text: name, style: theme.strong, need: 7 });
     }
     parts.extend(doing(state));
@@ -44,6 +45,10 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         }
     }
     if let Some(window) = &state.figures().window {
+        if let [first, others @ ..] = &window.flags[..] {
+            let more = if others.is_empty() { String::new() } else { format!(" +{}", others.len()) };
+            parts.push(Part { text: format!("⚑ {}{more}", first.text), style: theme.warn, need: 5 });
+        }
         let elapsed = approx_span((window.start_ns + window.duration_ns) as f64 / 1e9);
         parts.push(Part { text: elapsed, style: theme.plain, need: 4 });
     }

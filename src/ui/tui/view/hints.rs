@@ -11,6 +11,7 @@ use crate::ui::text::{fit_middle, percent, width, wrap};
 use crate::ui::tui::keys;
 use crate::ui::tui::layout;
 use crate::ui::tui::state::State;
+use crate::ui::tui::update::pick::has_names;
 use crate::units::{approx_size, approx_span};
 
 /// Draws the last message, the progress of a fill, or what the chosen knob does.
@@ -151,6 +152,7 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
 /// Whether a key does anything now.
 fn is_of_use(state: &State, row: &keys::Binding) -> bool {
     match row.action {
+        keys::Action::Edit if row.context == keys::Context::Pick => true,
         keys::Action::Edit | keys::Action::Drop => !state.collected.is_empty(),
         keys::Action::View => {
             !matches!(layout::tier(state.screen), Some(layout::Tier::Large | layout::Tier::Wide))
@@ -178,6 +180,7 @@ fn label(state: &State, row: &keys::Binding) -> &'static str {
 fn hint(state: &State, row: &keys::Binding) -> &'static str {
     match row.action {
         keys::Action::Enter if !state.collected.is_empty() => "plan",
+        keys::Action::Enter if state.dialog.is_none() && has_names(state.knob()) => "pick",
         keys::Action::Pause if state.phase() == Phase::Paused => "resume",
         keys::Action::Freeze if state.frozen.is_some() => "thaw",
         keys::Action::Record if state.recording.is_some() => "stop rec",

@@ -18,6 +18,7 @@ mod members;
 mod notes;
 pub mod pages;
 mod palette;
+mod pick;
 pub mod plan;
 mod screen;
 pub mod stack;

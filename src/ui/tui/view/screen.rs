@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::{
     ascii, charts, classes, cpu, dialogs, header, heat, hints, knobs, ledger, members, notes, pages, palette,
-    plan, stack, strip, too_small,
+    pick, plan, stack, strip, too_small,
 };
 use crate::printable::{is_line, is_obeyed};
 use crate::ui::tui::dialog::Dialog;
@@ -52,6 +52,7 @@ pub fn draw(state: &State, buf: &mut Buffer) {
             pages::render(state, *top, buf, screen);
         }
         Some(Dialog::Palette { input, chosen }) => palette::render(state, input, *chosen, buf, screen),
+        Some(Dialog::Pick { knob, chosen }) => pick::render(state, knob, *chosen, buf, screen),
         Some(Dialog::Plan(asked)) => plan::render(state, asked, buf, screen),
         Some(dialog) => dialogs::render(state, dialog, buf, screen),
     }

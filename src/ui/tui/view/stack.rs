@@ -83,22 +83,24 @@ fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, ce
     let taken: usize = columns.iter().map(|(_, wide, _)| wide).sum();
     let room = cells.saturating_sub(1 + NAME_CELLS + taken);
     let style = if shown.is_absent { theme.dim } else { theme.strong };
-    // Where each layer has one row, what the drives lie on still fits beside them.
-    let beside =
-        if of == StackLayer::Drives && !two_rows { format!(" {}", shown.detail) } else { String::new() };
-    let setting = fit(&shown.setting, room.saturating_sub(1));
-    let beside = if width(&setting) + width(&beside) < room { beside } else { String::new() };
-    let gap = " ".repeat(room - width(&setting) - width(&beside));
     let keyed = state.status.as_ref().is_some_and(|status| status.settings.is_keyed());
     let name = if of == StackLayer::Interface && keyed { "engine" } else { of.name() };
     let mut spans = vec![
         span(if chosen { "▸" } else { " " }, theme.accent),
         span(left(name, NAME_CELLS), if chosen { theme.accent } else { theme.plain }),
-        span(setting, style),
-        span(beside + &gap, theme.dim),
+        span(left(&fit(&shown.setting, room.saturating_sub(1)), room), style),
     ];
-    for (_, wide, figure) in columns {
-        let text = figure(shown);
+    let texts: Vec<_> = columns.iter().map(|(_, wide, figure)| (*wide, figure(shown))).collect();
+    // Where each layer has one row, what the drives lie on stands where no figure does.
+    if of == StackLayer::Drives
+        && !two_rows
+        && !shown.detail.is_empty()
+        && texts.iter().all(|(_, text)| text == NONE)
+    {
+        spans.push(span(fit(&shown.detail, taken), theme.dim));
+        return Line::from(spans);
+    }
+    for (wide, text) in texts {
         let style = if text == NONE { theme.dim } else { theme.plain };
         spans.push(span(right(&text, wide), style));
     }

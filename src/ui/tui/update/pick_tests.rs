@@ -1,0 +1,88 @@
+//! Values and profiles that are picked from a list.
+
+use std::sync::Arc;
+
+use crossterm::event::KeyCode;
+
+use super::tests::{choose, key, said};
+use super::update;
+use crate::runs::session::message::Phase;
+use crate::runs::session::{Command, Event};
+use crate::settings::Interface;
+use crate::settings::knobs::Value;
+use crate::settings::profile::{Profile, builtin};
+use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::fixture::{self, filling, running, tell};
+use crate::ui::tui::message::{Effect, Msg};
+use crate::ui::tui::tests::shown;
+
+#[test]
+fn a_value_is_picked_by_its_name_and_one_that_cannot_be_says_why() {
+    let mut state = running(120, 40);
+    choose(&mut state, "io.interface");
+    assert_eq!(key(&mut state, KeyCode::Enter), []);
+    let screen = shown(&state);
+    assert!(screen.contains("● io_uring") && screen.contains("can't: this container forbids"), "{screen}");
+    key(&mut state, KeyCode::Home);
+    while !shown(&state).contains("▸   libaio") {
+        key(&mut state, KeyCode::Down);
+    }
+    assert_eq!(key(&mut state, KeyCode::Enter), [], "it can't be chosen");
+    assert!(shown(&state).contains("libaio can't be chosen: this container forbids"), "{}", shown(&state));
+    while !shown(&state).contains("▸   sync") {
+        key(&mut state, KeyCode::Up);
+    }
+    let turn = Command::Turn { knob: "io.interface".into(), value: Value::Choice("sync") };
+    assert_eq!(key(&mut state, KeyCode::Enter), [Effect::Send(turn)]);
+    assert!(state.dialog.is_none());
+
+    // `e` types instead; a knob without names is typed at once.
+    key(&mut state, KeyCode::Enter);
+    key(&mut state, KeyCode::Char('e'));
+    assert!(matches!(state.dialog, Some(Dialog::Edit { .. })));
+    key(&mut state, KeyCode::Esc);
+    choose(&mut state, "scan.depth");
+    key(&mut state, KeyCode::Enter);
+    assert!(matches!(state.dialog, Some(Dialog::Edit { .. })));
+}
+
+#[test]
+fn lists_of_values_stand_at_every_size() {
+    for (columns, lines) in [(80, 24), (160, 50)] {
+        let mut state = running(columns, lines);
+        choose(&mut state, "io.interface");
+        key(&mut state, KeyCode::Enter);
+        insta::assert_snapshot!(format!("pick_{columns}x{lines}"), shown(&state));
+    }
+}
+
+#[test]
+fn settings_that_are_no_longer_the_profiles_are_marked_until_they_are_saved() {
+    let mut state = running(80, 24);
+    let mut status = fixture::status(Phase::Running);
+    status.settings.io.page_size_bytes *= 2;
+    assert!(shown(&state).starts_with(" demo  running"), "{}", shown(&state));
+    tell(&mut state, Event::Status(Arc::new(status)));
+    assert!(shown(&state).starts_with(" demo*  running"), "{}", shown(&state));
+    update(&mut state, Msg::Saved("mine".into(), Ok("/mine.toml".into())));
+    assert!(shown(&state).starts_with(" demo  running"), "{}", shown(&state));
+    tell(&mut state, Event::Status(Arc::new(fixture::status(Phase::Running))));
+    assert!(shown(&state).starts_with(" demo*  running"), "{}", shown(&state));
+}
+
+#[test]
+fn a_profile_that_cannot_run_here_is_not_opened_over_a_running_load() {
+    let profile = || {
+        let mut profile = builtin("table2-4-direct").unwrap();
+        profile.settings.io.interface = Interface::Libaio;
+        Msg::Loaded(Ok(Box::new(Profile { settings: profile.settings, sweep: None })))
+    };
+    let mut state = running(160, 50);
+    assert_eq!(update(&mut state, profile()), []);
+    let said = said(&state);
+    assert!(said.contains("can't run here, and the load goes on: `io.interface` can't be libaio"), "{said}");
+    // Where no load would be lost, the run itself says why.
+    let mut state = filling(160, 50);
+    let effects = update(&mut state, profile());
+    assert!(matches!(&effects[..], [Effect::Send(Command::Open { .. })]), "{effects:?}");
+}
