@@ -240,7 +240,7 @@ impl Meters {
         let bytes = classes.iter().map(|class| class.bytes).sum();
         let ios: u64 = classes.iter().map(|class| class.ios).sum();
         let slow = self.counts.each_mut().map(|of| &mut of.delta.slow);
-        let slow = slow_of_window(slow, context.began_ns, &mut self.slow_left);
+        let slow = slow_of_window(slow, context.began_ns, &mut self.slow_left, self.sums.slowest());
         let window = Window {
             index: self.windows,
             start_ns,

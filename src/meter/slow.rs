@@ -1,6 +1,6 @@
 //! The log of slow I/Os: those whose service time reaches `run.slow_log`, as far as there is room.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ const KEPT: usize = 64;
 const KEPT_OF_WINDOW: usize = 64;
 /// The slowest I/Os that totals keep.
 pub const KEPT_OF_RUN: usize = 20;
-/// After this many, windows keep no more in this run; they are still counted.
+/// After this many, windows keep only what belongs to the slowest of the run; all are still counted.
 pub const KEPT_OF_WINDOWS: usize = 20_000;
 
 /// What was slow.
@@ -61,77 +61,134 @@ pub struct SlowIo {
     pub depth: u64,
 }
 
+/// Times that a reader tries again, as the worker is just writing.
+const TRIES: usize = 100;
+
 /// A worker's slow I/Os, read by the meters from another thread. Neither side waits for the other or allocates.
 #[derive(Debug)]
 pub struct SlowCell {
     /// From this service time on an I/O is slow.
     pub threshold_ns: u64,
-    slots: Box<[[AtomicU64; 6]]>,
-    /// Written by the worker alone: I/Os so far, and those of them for which there was no room.
-    kept: AtomicU64,
-    dropped: AtomicU64,
-    /// Written by the reader alone.
+    slots: Box<[Slot]>,
+    /// I/Os so far, kept or not.
+    count: AtomicU64,
+    /// Changes of the slots so far, twice each: odd while one is under way.
+    version: AtomicU64,
+    /// With every slot taken by the slowest, what an I/O must exceed to be kept, and the reader's `taken` then.
+    full: (AtomicU64, AtomicU64),
+    /// The version up to which the slots were read. This alone is written by the reader.
     taken: AtomicU64,
 }
+
+/// An I/O, and the version that it made.
+#[derive(Debug, Default)]
+struct Slot {
+    version: AtomicU64,
+    values: [AtomicU64; 6],
+}
+
+/// The place of the service time among a slot's values.
+const SERVICE: usize = 1;
 
 impl SlowCell {
     /// Room for as many as a window keeps.
     pub fn new(threshold_ns: u64) -> Self {
-        let slots = (0..KEPT).map(|_| Default::default()).collect();
-        let [kept, dropped, taken] = Default::default();
-        Self { threshold_ns, slots, kept, dropped, taken }
+        let slots = (0..KEPT).map(|_| Slot::default()).collect();
+        let [count, version, taken, floor, since] = Default::default();
+        Self { threshold_ns, slots, count, version, full: (floor, since), taken }
     }
 
-    /// Keeps an I/O, or counts it if there is no room; only the one writer may call this. Its time is on the worker's
-    /// clock, and its class is that of the worker.
+    /// Counts an I/O, and keeps it as long as it is one of the slowest that were not read yet; only the one writer may
+    /// call this. Its time is on the worker's clock, and its class is that of the worker.
     #[cold]
     pub fn keep(&self, io: SlowIo) {
-        let kept = self.kept.load(Ordering::Relaxed);
-        if kept - self.taken.load(Ordering::Acquire) >= KEPT as u64 {
-            self.dropped.store(self.dropped.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.count.store(self.count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let taken = self.taken.load(Ordering::Acquire);
+        let (floor, since) = (&self.full.0, &self.full.1);
+        if since.load(Ordering::Relaxed) == taken && io.service_ns <= floor.load(Ordering::Relaxed) {
             return;
         }
+        // What was read makes room first, then what took least.
+        let rank = |slot: &&Slot| {
+            let is_unread = slot.version.load(Ordering::Relaxed) > taken;
+            if is_unread { slot.values[SERVICE].load(Ordering::Relaxed) } else { 0 }
+        };
+        let Some(slot) = self.slots.iter().min_by_key(rank) else { return };
+        let least_ns = rank(&slot);
+        if least_ns > 0 {
+            floor.store(least_ns, Ordering::Relaxed);
+            since.store(taken, Ordering::Relaxed);
+            if io.service_ns <= least_ns {
+                return;
+            }
+        }
+        let version = self.version.load(Ordering::Relaxed) + 2;
+        self.version.store(version - 1, Ordering::Relaxed);
+        fence(Ordering::Release);
         let member = io.member << 2 | io.kind as u64;
         let values = [io.at_ns, io.service_ns, member, io.offset_bytes, io.bytes, io.depth];
-        for (slot, value) in self.slots[kept as usize % KEPT].iter().zip(values) {
+        for (slot, value) in slot.values.iter().zip(values) {
             slot.store(value, Ordering::Relaxed);
         }
-        self.kept.store(kept + 1, Ordering::Release);
+        slot.version.store(version, Ordering::Relaxed);
+        self.version.store(version, Ordering::Release);
     }
 
     /// How many were slow so far, kept or not.
     pub fn count(&self) -> u64 {
-        self.kept.load(Ordering::Relaxed) + self.dropped.load(Ordering::Relaxed)
+        self.count.load(Ordering::Relaxed)
     }
 
-    /// Takes what was kept since the last call; only the one reader may call this.
+    /// Takes what was kept since the last call; only the one reader may call this. Where the worker was stopped amid a
+    /// change, they are left for the next call.
     pub fn take(&self, class: Class, into: &mut Vec<SlowIo>) {
-        let (taken, kept) = (self.taken.load(Ordering::Relaxed), self.kept.load(Ordering::Acquire));
-        for at in taken..kept {
-            let slot = &self.slots[at as usize % KEPT];
-            let [at_ns, service_ns, member, offset_bytes, bytes, depth] =
-                std::array::from_fn(|field| slot[field].load(Ordering::Relaxed));
-            let kind = match member & 3 {
-                0 => SlowKind::Read,
-                1 => SlowKind::Write,
-                _ => SlowKind::Flush,
-            };
-            let member = member >> 2;
-            into.push(SlowIo { class, kind, at_ns, service_ns, member, offset_bytes, bytes, depth });
+        let (before, taken) = (into.len(), self.taken.load(Ordering::Relaxed));
+        for _ in 0..TRIES {
+            let version = self.version.load(Ordering::Acquire);
+            let unread = self.slots.iter().filter(|slot| slot.version.load(Ordering::Relaxed) > taken);
+            into.extend(unread.map(|slot| slot.io(class)));
+            fence(Ordering::Acquire);
+            if version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version {
+                self.taken.store(version, Ordering::Release);
+                into[before..].sort_by_key(|io| io.at_ns);
+                return;
+            }
+            into.truncate(before);
+            std::hint::spin_loop();
         }
-        self.taken.store(kept, Ordering::Release);
     }
 }
 
-/// Those of a window that are kept, of all classes and at most `left`, with their times since the run began.
-pub fn slow_of_window(classes: [&mut Vec<SlowIo>; 4], began_ns: u64, left: &mut usize) -> Vec<SlowIo> {
+impl Slot {
+    fn io(&self, class: Class) -> SlowIo {
+        let [at_ns, service_ns, member, offset_bytes, bytes, depth] =
+            std::array::from_fn(|field| self.values[field].load(Ordering::Relaxed));
+        let kind = match member & 3 {
+            0 => SlowKind::Read,
+            1 => SlowKind::Write,
+            _ => SlowKind::Flush,
+        };
+        SlowIo { class, kind, at_ns, service_ns, member: member >> 2, offset_bytes, bytes, depth }
+    }
+}
+
+/// Those of a window that are kept, of all classes and at most `left`, with their times since the run began. Whatever
+/// belongs to the slowest of the run so far (`slowest`) is kept beyond that.
+pub fn slow_of_window(
+    classes: [&mut Vec<SlowIo>; 4],
+    began_ns: u64,
+    left: &mut usize,
+    slowest: &[SlowIo],
+) -> Vec<SlowIo> {
     let mut all = Vec::new();
     for ios in classes {
         keep_slowest(ios, KEPT_OF_WINDOW);
         all.extend(ios.iter().map(|io| SlowIo { at_ns: io.at_ns.saturating_sub(began_ns), ..*io }));
     }
-    keep_slowest(&mut all, *left);
-    *left -= all.len();
+    let least_ns = slowest.iter().map(|io| io.service_ns).min().filter(|_| slowest.len() >= KEPT_OF_RUN);
+    let of_run = all.iter().filter(|io| Some(io.service_ns) > least_ns).count().min(KEPT_OF_RUN);
+    keep_slowest(&mut all, of_run.max(*left));
+    *left = left.saturating_sub(all.len());
     all
 }
 
@@ -165,6 +222,56 @@ mod tests {
         cell.take(Class::Wal, &mut taken);
         assert_eq!(taken[KEPT..], [io(100), io(101), io(102)]);
         assert_eq!(cell.count(), 103);
+    }
+
+    #[test]
+    fn a_worker_keeps_its_slowest_however_many_came_before() {
+        let cell = SlowCell::new(5);
+        let mut taken = Vec::new();
+        for window in 1..4 {
+            // The slowest come last, first, and anywhere between.
+            let of = |at: u64| SlowIo { at_ns: at, ..flush(10 + (at * 7919 * window) % 1009) };
+            (0..1009).for_each(|at| cell.keep(of(at)));
+            taken.clear();
+            cell.take(Class::Wal, &mut taken);
+            let mut times: Vec<_> = taken.iter().map(|io| io.service_ns).collect();
+            times.sort_unstable();
+            assert_eq!(times, (1019 - KEPT as u64..1019).collect::<Vec<_>>());
+            assert!(taken.is_sorted_by_key(|io| io.at_ns) && taken.iter().all(|io| *io == of(io.at_ns)));
+        }
+        cell.take(Class::Wal, &mut taken);
+        assert_eq!((taken.len(), cell.count()), (KEPT, 3 * 1009));
+    }
+
+    #[test]
+    fn a_reader_beside_the_worker_finds_each_once_and_whole() {
+        const COUNT: u64 = 200_000;
+        let cell = SlowCell::new(5);
+        let io =
+            |n: u64| SlowIo { at_ns: n, offset_bytes: n * 3, bytes: n * 5, depth: n * 7, ..flush(n + 1) };
+        let mut taken = Vec::new();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| (0..COUNT).for_each(|n| cell.keep(io(n))));
+            while !writer.is_finished() {
+                cell.take(Class::Wal, &mut taken);
+            }
+        });
+        cell.take(Class::Wal, &mut taken);
+        assert!(taken.iter().all(|found| *found == io(found.at_ns)), "none is torn");
+        assert!(taken.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns), "none twice");
+        // Each is slower than those before, so the last ones stay.
+        assert_eq!(taken.last(), Some(&io(COUNT - 1)));
+    }
+
+    #[test]
+    fn the_slowest_of_a_run_are_kept_after_all_room_is_used() {
+        let mut left = 0;
+        let before: Vec<_> = (0..KEPT_OF_RUN as u64).map(|n| flush(100 + n)).collect();
+        let mut ios = [99, 100, 101, 5000].map(|ns| SlowIo { at_ns: ns, ..flush(ns) }).to_vec();
+        let [mut a, mut b, mut c] = [(); 3].map(|()| Vec::new());
+        let kept = slow_of_window([&mut ios, &mut a, &mut b, &mut c], 0, &mut left, &before);
+        assert_eq!(kept.iter().map(|io| io.service_ns).collect::<Vec<_>>(), [101, 5000]);
+        assert_eq!(left, 0);
     }
 
     #[test]

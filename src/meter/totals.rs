@@ -143,6 +143,11 @@ impl Sums {
         self.flags.add(&window.flags);
     }
 
+    /// The slowest I/Os so far.
+    pub fn slowest(&self) -> &[SlowIo] {
+        &self.slowest
+    }
+
     /// Adds latencies of a class, from one window or several: service, response, write and flush.
     pub fn add_latencies(&mut self, class: Class, latencies: [&LatencyDelta; 4]) {
         for (sum, delta) in self.classes[class.index()].latencies.iter_mut().zip(latencies) {

@@ -61,7 +61,7 @@ pub struct DataSet {
     /// `sequential` or `random`.
     pub order: String,
     /// [`crate::settings::Rocksdb::layout`] at the time of loading. Live turns after that change the files
-    /// only as they are merged.
+    /// only as they are merged; the marker keeps them ([`Marker::turned`]).
     pub layout: String,
 }
 
@@ -125,18 +125,28 @@ pub struct Marker {
     /// RocksDB's own id of the database (its file IDENTITY); none before it was first opened.
     #[serde(default)]
     pub identity: Option<String>,
+    /// The last layout that a turn asked for after loading: files may be of it, too. None if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turned: Option<String>,
 }
 
 impl Marker {
     /// For a data set that is yet to be loaded.
     pub fn new(pairs: DataSet, set: u64) -> Self {
-        Self { what: PAIRS_WHAT.into(), schema: SCHEMA, pairs, set, epoch: 0, loaded: false, identity: None }
+        let (what, schema) = (PAIRS_WHAT.into(), SCHEMA);
+        Self { what, schema, pairs, set, epoch: 0, loaded: false, identity: None, turned: None }
     }
 
     /// The same, for a database that is about to be removed, as no settings request it any more.
     #[must_use]
     pub fn removed(self) -> Self {
         Self { pairs: DataSet { layout: REMOVED.into(), ..self.pairs }, loaded: false, ..self }
+    }
+
+    /// The same, with files of that layout written after the loading.
+    #[must_use]
+    pub fn turned_to(self, layout: String) -> Self {
+        Self { turned: Some(layout), ..self }
     }
 
     /// The same, marked as completely loaded or not.

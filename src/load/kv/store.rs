@@ -96,6 +96,7 @@ impl Store {
             place.mark(&other.removed())?;
             remove(&place)?;
         }
+        notes.extend(mixed(&marker, dir));
         marker.epoch += 1;
         place.mark(&marker)?;
         let rocksdb = &kv.rocksdb;
@@ -215,6 +216,7 @@ impl Store {
     /// `RocksDB`'s message; nothing of that group was changed then.
     pub fn turn(&self, rocksdb: &Rocksdb) -> std::result::Result<(), String> {
         let db = self.db().map_err(|error| error.one_line())?;
+        self.note_layout(rocksdb).map_err(|error| error.one_line())?;
         let mut options = self.options.lock().unwrap_or_else(PoisonError::into_inner);
         let mut of_column = changed(of_pairs(rocksdb), &of_pairs(&options));
         let files = changed(of_files(rocksdb), &of_files(&options));
@@ -239,11 +241,25 @@ impl Store {
         Ok(())
     }
 
+    /// Notes in the marker, before it happens, that files will be written in another layout than when loading.
+    fn note_layout(&self, rocksdb: &Rocksdb) -> Result<()> {
+        let layout = rocksdb.layout();
+        let mut marker = self.marker.lock().unwrap_or_else(PoisonError::into_inner);
+        if layout == marker.pairs.layout || marker.turned.as_ref() == Some(&layout) {
+            return Ok(());
+        }
+        let turned = marker.clone().turned_to(layout);
+        self.place.mark(&turned)?;
+        *marker = turned;
+        Ok(())
+    }
+
     /// Closes and reopens the database, once no worker has a handle any more.
     ///
     /// # Errors
     /// `RocksDB`'s message; it is closed then, until this is called again.
     pub fn reopen(&self, rocksdb: &Rocksdb) -> Result<()> {
+        self.note_layout(rocksdb)?;
         let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = db.take() {
             let open = Arc::try_unwrap(open).map_err(|shared| {
@@ -367,6 +383,16 @@ fn replaced(marker: &Marker, by: &DataSet) -> String {
         return format!("the same pairs were there in another layout ({layout}) and are loaded anew");
     }
     format!("another data set was there ({pairs} pairs of {key_bytes} + {value_bytes} B) and is replaced")
+}
+
+/// What is to be known of pairs that are used again, but some of which may lie otherwise.
+fn mixed(marker: &Marker, dir: &Path) -> Option<String> {
+    let turned = marker.turned.as_ref()?;
+    Some(format!(
+        "these pairs were loaded as asked for, but then rocksdb.* was turned while they were written: some files \
+         may be of {turned}; remove {} to load them anew",
+        dir.shown()
+    ))
 }
 
 /// `RocksDB` keeps all files of the database open, so allow as many as possible.

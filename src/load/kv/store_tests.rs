@@ -259,3 +259,24 @@ fn a_foreign_database_beside_the_marker_is_refused_and_a_missing_one_is_reloaded
     drop(store);
     assert_eq!(Store::open(dir.path(), &small(), false).unwrap().0.missing_bytes(), None);
 }
+
+#[test]
+fn pairs_that_a_turn_laid_out_otherwise_are_not_used_again_silently() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let kv = small();
+    let (store, _) = loaded(dir.path(), &kv);
+    store.turn(&Rocksdb { jobs: 7, ..kv.rocksdb.clone() }).unwrap();
+    drop(store);
+    let (store, notes) = Store::open(dir.path(), &kv, false).unwrap();
+    assert_eq!(notes, [""; 0], "the number of threads lays nothing out");
+    // Turned back: the files written meanwhile stay.
+    store.turn(&Rocksdb { block_bytes: 32 << 10, ..kv.rocksdb.clone() }).unwrap();
+    store.turn(&kv.rocksdb).unwrap();
+    drop(store);
+    for _ in 0..2 {
+        let (_, notes) = Store::open(dir.path(), &kv, false).unwrap();
+        assert!(notes.len() == 1 && notes[0].contains("blocks of 32KiB"), "{notes:?}");
+    }
+    let (_, notes) = Store::open(dir.path(), &kv, true).unwrap();
+    assert_eq!(notes, [""; 0], "they are loaded anew");
+}

@@ -51,7 +51,8 @@ impl Sides {
             return Err(Error::input(format!("{} has no effect with these settings: {why}", knob.path)));
         }
         let ways = [(settings, &values[0]), (&both[0], &values[1]), (&both[1], &values[0])];
-        let builds = ways.into_iter().any(|(from, value)| knob.scope_of(value, from) == Scope::Rebuild);
+        let rebuilds = ways.into_iter().any(|(from, value)| knob.scope_of(value, from) == Scope::Rebuild);
+        let builds = rebuilds || lie_differently(&both);
         let begins = match () {
             () if builds => Begins::Built,
             () if cache_differently(&both) => Begins::Uncached,
@@ -59,6 +60,13 @@ impl Sides {
         };
         Ok(Self { knob, values, settings: both, begins })
     }
+}
+
+/// Whether pairs loaded with one lie otherwise than with the other: a turn changes only files written after it, and both
+/// values would be measured on the same mixture.
+fn lie_differently(both: &[Settings; 2]) -> bool {
+    let [one, other] = both.each_ref().map(|of| of.is_keyed().then(|| of.kv.rocksdb.layout()));
+    one != other
 }
 
 /// Whether something else is in the page cache under one than under the other.
@@ -145,5 +153,34 @@ impl Duel {
     /// What it came to; a duel that was ended early is unclear.
     pub fn report(&self) -> Report {
         self.course.report()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::duel::Figure;
+    use crate::settings::LoadEngine;
+
+    fn begins(knob: &str, values: [&str; 2], engine: LoadEngine) -> Begins {
+        let mut settings = Settings::default();
+        settings.kv.engine = engine;
+        let values = values.map(str::to_owned);
+        let spec = Spec { knob: knob.into(), values, figure: Figure::Total, margin: 0.05, seed: 1 };
+        Sides::of(&spec, &settings).unwrap().begins
+    }
+
+    #[test]
+    fn pairs_are_loaded_for_each_block_where_they_would_lie_otherwise() {
+        for (knob, values) in [
+            ("rocksdb.block_size", ["4KiB", "64KiB"]),
+            ("rocksdb.fanout", ["4", "10"]),
+            ("rocksdb.bloom_bits", ["0", "10"]),
+            ("rocksdb.compression", ["none", "lz4"]),
+        ] {
+            assert_eq!(begins(knob, values, LoadEngine::Rocksdb), Begins::Built, "{knob}");
+        }
+        assert_eq!(begins("rocksdb.jobs", ["2", "8"], LoadEngine::Rocksdb), Begins::Turned);
+        assert_eq!(begins("scan.depth", ["1", "8"], LoadEngine::Pages), Begins::Turned);
     }
 }

@@ -36,7 +36,7 @@ fn in_words(found: &[Leftover]) -> Option<String> {
             )
         }
         StackState::Dead | StackState::Running | StackState::Kept => format!(
-            "a run of `{profile}` died and left stack {id} behind: {what}{more}; `stacktune cleanup` removes it"
+            "a run of `{profile}` died: `stacktune cleanup` removes what it left of stack {id}: {what}{more}"
         ),
     })
 }
@@ -64,9 +64,10 @@ mod tests {
         let of = |state| stack("a", state, None);
         assert_eq!(in_words(&[of(StackState::Running), of(StackState::Kept)]), None);
         let report = |stacks: &[Leftover]| in_words(stacks).unwrap();
+        // The way out comes first: what stands may be more than the screen has room for.
         assert!(
             report(&[of(StackState::Kept), of(StackState::Dead)])
-                .starts_with("a run of `mine` died and left stack a behind")
+                .starts_with("a run of `mine` died: `stacktune cleanup` removes what it left of stack a")
         );
         let ending = report(&[of(StackState::Ending), of(StackState::Dead)]);
         assert!(ending.contains("still running (stack a), and one more stack;"), "{ending}");
