@@ -44,7 +44,7 @@ readonly TOOLS='qemu-system-x86_64=qemu-system-x86 busybox=busybox-static modpro
 # How long a kernel may take to say its first word under KVM.
 readonly KVM_WAIT_S=10
 # A machine that has not begun its command after that hangs.
-readonly BOOT_S=240
+readonly BOOT_S=120
 
 drives=4 size=1G mem=3G cpus='' timeout=600 share='' append='' accel='' model='' images=''
 namespaces=1 twins='' no_iommu='' monitor='' terminal='' check=''

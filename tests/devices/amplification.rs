@@ -54,7 +54,10 @@ fn is_what_the_device_counts(home: &Home, device: &Loop, filesystem: &str) -> Va
     assert!(ended.success(), "{filesystem}: {ended}");
     let windows = json_lines(&dir.join("windows.jsonl"));
     let sum = |of: &str, windows: &[Value]| -> f64 {
-        windows.iter().map(|window| number(&window["written"][of])).sum()
+        let of_one = |window: &Value| {
+            window["written"][of].as_f64().unwrap_or_else(|| panic!("{filesystem}: no {of} in {window:#}"))
+        };
+        windows.iter().map(of_one).sum()
     };
     let (recorded, counted) = (sum("drives_bytes", &windows[from..to]), (at_last - at_first) as f64);
     // What is written between a window's end and the look is in the one count and not in the other.

@@ -5,6 +5,7 @@ mod common;
 
 mod array;
 mod dropped;
+mod in_soak;
 #[cfg(feature = "rocksdb")]
 mod kv;
 mod machines;
