@@ -22,7 +22,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use super::others_io_probe::IoCounts;
 use super::processor::{CpuFigures, matters_from};
@@ -30,7 +29,7 @@ use crate::units::SECOND_NS;
 
 /// The least time between two readings: the times have steps of 10 ms.
 const APART_NS: u64 = 450_000_000;
-/// Reading takes at most one nanosecond in this many.
+/// Reading costs at most one nanosecond of CPU time in this many.
 const COST_ONE_IN: u64 = 50;
 /// Ticks are compared with the processes' times over this span, as a tick counts for all of its 1 to 10 ms.
 const TICKS_SPAN_NS: u64 = 5 * SECOND_NS;
@@ -197,7 +196,7 @@ impl Others {
         if now_ns < self.next_ns || now_ns < self.at_ns + APART_NS {
             return self.last;
         }
-        let began = Instant::now();
+        let began_ns = own_cpu_ns();
         let seconds = (now_ns - std::mem::replace(&mut self.at_ns, now_ns)) as f64 / SECOND_NS as f64;
         let [ours, for_us, mut others] = self.look();
         self.attributed += ours + for_us + others;
@@ -216,8 +215,8 @@ impl Others {
             others: cores(others),
             unattributed: unattributed.unwrap_or(0.0),
         });
-        let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.next_ns = now_ns.saturating_add(took_ns.saturating_mul(COST_ONE_IN));
+        let cost_ns = own_cpu_ns().saturating_sub(began_ns);
+        self.next_ns = now_ns.saturating_add(cost_ns.saturating_mul(COST_ONE_IN));
         self.last
     }
 
@@ -329,6 +328,12 @@ impl Process {
             written: None,
         })
     }
+}
+
+/// What this thread has had of a processor: the time that it waits for one costs nobody anything.
+fn own_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec.cast_unsigned() * SECOND_NS + time.tv_nsec.cast_unsigned()
 }
 
 #[cfg(test)]
