@@ -187,6 +187,7 @@ a_file_system_needs_consent_and_is_wiped_with_it() {
 
 tests=(
     members_of_a_running_array_are_refused
+    members_of_a_stopped_array_are_refused
     a_drive_exported_over_nvme_is_refused
     a_drive_to_which_commands_can_be_given_is_refused
     a_node_that_is_another_devices_is_refused
@@ -194,7 +195,6 @@ tests=(
 )
 # What loop devices prove in tests/devices/guard.rs, stack_run.rs and safety.rs too.
 also_native=(
-    members_of_a_stopped_array_are_refused
     a_file_system_needs_consent_and_is_wiped_with_it
     a_mounted_drive_is_refused
     a_drive_with_a_mounted_partition_is_refused

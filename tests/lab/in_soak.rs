@@ -11,7 +11,6 @@ pub const IN_SOAK: &[&str] = &[
     "system_calls_on_bare_drives_are_verified",
     "rings_polled_from_both_sides_are_verified",
     "polled_nvme_commands_with_a_sleep_are_verified",
-    "members_of_a_stopped_array_are_refused",
     "a_stripe_stops_in_order_without_a_pulled_drive",
     "mirrors_are_verified_and_leave_nothing",
     "one_parity_is_verified_and_leaves_nothing",
