@@ -13,9 +13,9 @@ pub const PER_DECADE: usize = 10;
 pub const FIRST_DECADE: i32 = 3;
 /// Buckets in all: up to 100 s, and what is longer.
 pub const BUCKETS: usize = 80;
-/// Columns kept of the last windows: more than any screen has.
+/// Stretches kept of the last windows: more than any screen has columns.
 const RECENT_MAX: usize = 512;
-/// Columns kept of the whole run; beyond that, each is made of twice as many windows.
+/// Stretches kept of the whole run; beyond that, each is made of twice as many windows.
 const WHOLE_MAX: usize = 512;
 
 /// Whose latencies are shown.
@@ -77,7 +77,7 @@ impl Counts {
         self.0[buckets].iter().copied().map(u64::from).sum()
     }
 
-    /// The bucket of the I/O that one in so many exceeds; none if there are fewer than ten beyond it.
+    /// The bucket of the quantile that one I/O of `one_in` exceeds: 100 for p99. None if fewer than ten are beyond it.
     pub fn quantile(&self, one_in: u64) -> Option<usize> {
         const BEYOND: u64 = 10;
         let beyond = self.total() / one_in;
@@ -104,22 +104,22 @@ pub fn bucket(ns: u64) -> usize {
     ((decades * PER_DECADE as f64).floor().max(0.0) as usize).min(BUCKETS - 1)
 }
 
-/// A stretch of time.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Column {
+/// A stretch of time, with the latencies of all classes.
+#[derive(Debug, Clone, Default)]
+struct Stretch {
     /// The end of its first window, on the run's clock.
     first_end_ns: u64,
     /// Its end.
-    pub end_ns: u64,
+    end_ns: u64,
     /// Windows in it.
-    pub windows: u64,
+    windows: u64,
     /// Service times by class.
     service: [Counts; 4],
     /// Response times by class.
     response: [Counts; 4],
 }
 
-impl Column {
+impl Stretch {
     fn of(window: &Window) -> Self {
         Self {
             first_end_ns: window.start_ns + window.duration_ns,
@@ -144,32 +144,57 @@ impl Column {
         }
     }
 
-    /// Whether the window that ended then is in it.
-    pub fn holds(&self, end_ns: u64) -> bool {
-        (self.first_end_ns..=self.end_ns).contains(&end_ns)
-    }
-
-    /// Its latencies.
-    pub fn counts(&self, of: TailOf, response: bool) -> Counts {
-        let classes = if response { &self.response } else { &self.service };
-        match of {
-            TailOf::Class(class) => classes[class.index()].clone(),
-            TailOf::All => {
-                let mut all = Counts::default();
-                classes.iter().for_each(|class| all.add(class));
-                all
-            }
+    /// Its latencies of one class or all.
+    fn add_to(&self, sum: &mut Counts, latencies: Latencies) {
+        let classes = if latencies.response { &self.response } else { &self.service };
+        match latencies.of {
+            TailOf::Class(class) => sum.add(&classes[class.index()]),
+            TailOf::All => classes.iter().for_each(|class| sum.add(class)),
         }
     }
 }
 
-/// The columns of a run.
+/// Which latencies.
+#[derive(Debug, Clone, Copy)]
+pub struct Latencies {
+    /// Whose.
+    pub of: TailOf,
+    /// From the intended start on, rather than from the hand-over.
+    pub response: bool,
+}
+
+/// A column of the map: a stretch of time, and the latencies that were asked for.
+#[derive(Debug)]
+pub struct Column {
+    first_end_ns: u64,
+    /// The end of its last window, on the run's clock.
+    pub end_ns: u64,
+    /// Its I/Os by latency.
+    pub counts: Counts,
+}
+
+impl Column {
+    /// Of stretches that follow one another.
+    fn of(stretches: &[&Stretch], latencies: Latencies) -> Self {
+        let mut counts = Counts::default();
+        stretches.iter().for_each(|stretch| stretch.add_to(&mut counts, latencies));
+        let [first, last] = [stretches[0], stretches[stretches.len() - 1]];
+        Self { first_end_ns: first.first_end_ns, end_ns: last.end_ns, counts }
+    }
+
+    /// Whether the window that ended then is in it.
+    pub fn holds(&self, end_ns: u64) -> bool {
+        (self.first_end_ns..=self.end_ns).contains(&end_ns)
+    }
+}
+
+/// The latencies of a run over time.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
     /// The last windows, the newest last.
-    recent: VecDeque<Column>,
+    recent: VecDeque<Stretch>,
     /// All of the run.
-    whole: Vec<Column>,
+    whole: Vec<Stretch>,
     /// Windows in each of these but the last.
     each: u64,
 }
@@ -177,11 +202,11 @@ pub struct Timeline {
 impl Timeline {
     /// Takes a window.
     pub fn window(&mut self, window: &Window) {
-        let column = Column::of(window);
+        let stretch = Stretch::of(window);
         self.each = self.each.max(1);
         match self.whole.last_mut().filter(|last| last.windows < self.each) {
-            Some(last) => last.add(&column),
-            None => self.whole.push(column.clone()),
+            Some(last) => last.add(&stretch),
+            None => self.whole.push(stretch.clone()),
         }
         if self.whole.len() > WHOLE_MAX {
             self.halve();
@@ -189,34 +214,31 @@ impl Timeline {
         if self.recent.len() == RECENT_MAX {
             self.recent.pop_front();
         }
-        self.recent.push_back(column);
+        self.recent.push_back(stretch);
     }
 
     fn halve(&mut self) {
-        let columns = std::mem::take(&mut self.whole);
-        for column in columns {
+        let stretches = std::mem::take(&mut self.whole);
+        for stretch in stretches {
             match self.whole.last_mut().filter(|last| last.windows < self.each * 2) {
-                Some(last) => last.add(&column),
-                None => self.whole.push(column),
+                Some(last) => last.add(&stretch),
+                None => self.whole.push(stretch),
             }
         }
         self.each *= 2;
     }
 
-    /// The last columns that fit, the newest last.
-    pub fn recent(&self, cells: usize) -> Vec<Column> {
-        self.recent.iter().skip(self.recent.len().saturating_sub(cells)).cloned().collect()
+    /// A column of each of the last windows that fit, the newest last.
+    pub fn recent(&self, cells: usize, latencies: Latencies) -> Vec<Column> {
+        let shown = self.recent.iter().skip(self.recent.len().saturating_sub(cells));
+        shown.map(|stretch| Column::of(&[stretch], latencies)).collect()
     }
 
     /// The whole run in at most that many columns.
-    pub fn whole(&self, cells: usize) -> Vec<Column> {
+    pub fn whole(&self, cells: usize, latencies: Latencies) -> Vec<Column> {
         let together = self.whole.len().div_ceil(cells.max(1)).max(1);
-        let join = |columns: &[Column]| {
-            let mut joined = columns[0].clone();
-            columns[1..].iter().for_each(|column| joined.add(column));
-            joined
-        };
-        self.whole.chunks(together).map(join).collect()
+        let all: Vec<_> = self.whole.iter().collect();
+        all.chunks(together).map(|stretches| Column::of(stretches, latencies)).collect()
     }
 }
 
@@ -224,6 +246,8 @@ impl Timeline {
 mod tests {
     use super::*;
     use std::sync::Arc;
+
+    const SERVICE: Latencies = Latencies { of: TailOf::All, response: false };
 
     fn window(index: u64, latencies_ns: impl Iterator<Item = u64>) -> Window {
         let mut window = Window { index, start_ns: index * 1000, duration_ns: 1000, ..Window::default() };
@@ -241,13 +265,16 @@ mod tests {
 
     #[test]
     fn quantiles_need_ten_samples_beyond_them() {
-        let column = Column::of(&window(0, (0..1000).map(|n| if n < 985 { 100_000 } else { 50_000_000 })));
-        let counts = column.counts(TailOf::Class(Class::Wal), false);
+        let mut timeline = Timeline::default();
+        timeline.window(&window(0, (0..1000).map(|n| if n < 985 { 100_000 } else { 50_000_000 })));
+        let counts = |of, response| timeline.recent(1, Latencies { of, response }).remove(0).counts;
+        let (of_all, of_response) = (counts(TailOf::All, false), counts(TailOf::All, true));
+        let counts = counts(TailOf::Class(Class::Wal), false);
         assert_eq!((counts.total(), counts.quantile(2), counts.quantile(100)), (1000, Some(20), Some(46)));
         assert_eq!(counts.quantile(1000), None);
         assert_eq!(counts.span(), Some((20, 46)));
-        assert_eq!(column.counts(TailOf::All, false), counts);
-        assert_eq!(column.counts(TailOf::All, true).total(), 0);
+        assert_eq!(of_all, counts);
+        assert_eq!(of_response.total(), 0);
     }
 
     #[test]
@@ -257,14 +284,13 @@ mod tests {
             timeline.window(&window(index, std::iter::once(5_000)));
         }
         for cells in [1, 7, 100, 600] {
-            let columns = timeline.whole(cells);
+            let columns = timeline.whole(cells, SERVICE);
             assert!(columns.len() <= cells);
-            let all: u64 = columns.iter().map(|column| column.counts(TailOf::All, false).total()).sum();
-            assert_eq!((all, columns.iter().map(|column| column.windows).sum()), (3000, 3000));
+            assert_eq!(columns.iter().map(|column| column.counts.total()).sum::<u64>(), 3000);
             assert!(columns.is_sorted_by_key(|column| column.end_ns));
         }
-        assert_eq!(timeline.recent(40).len(), 40);
-        assert_eq!(timeline.recent(40)[39].end_ns, 3_000_000);
+        let recent = timeline.recent(40, SERVICE);
+        assert_eq!((recent.len(), recent[39].end_ns), (40, 3_000_000));
     }
 
     #[test]

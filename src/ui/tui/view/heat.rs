@@ -8,18 +8,18 @@ use ratatui::text::Line;
 use super::charts::{decade, draw_axis, marks_at};
 use super::frame::{panel, put, span};
 use crate::class::Class;
-use crate::ui::tui::heat::{BUCKETS, Column, Counts, FIRST_DECADE, PER_DECADE, TailOf};
+use crate::ui::tui::heat::{BUCKETS, Column, Counts, FIRST_DECADE, Latencies, PER_DECADE, TailOf};
 use crate::ui::tui::state::State;
 use crate::units::approx_span;
 
 const LABEL_CELLS: u16 = 6;
-/// The least share of a column's I/Os that is told apart, as a power of ten.
+/// The least share of a column's I/Os that has a shade of its own, as a power of ten.
 const LEAST_SHARE_LOG10: f64 = -5.0;
 const SHADES: [&str; 4] = ["░", "▒", "▓", "█"];
 
-/// What is drawn: the latencies of each column, and the buckets from the bottom to the top.
-struct Map {
-    columns: Vec<Counts>,
+/// The buckets from the bottom to the top.
+#[derive(Clone, Copy)]
+struct Scale {
     low: usize,
     high: usize,
 }
@@ -28,27 +28,29 @@ struct Map {
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let figures = state.figures();
     let cells = usize::from(area.width.saturating_sub(LABEL_CELLS));
+    let (timeline, latencies) =
+        (&figures.timeline, Latencies { of: state.tail_of, response: state.response });
     let columns =
-        if state.whole_run { figures.timeline.whole(cells) } else { figures.timeline.recent(cells) };
+        if state.whole_run { timeline.whole(cells, latencies) } else { timeline.recent(cells, latencies) };
     let inner = panel(state, buf, area, "latency", &remark(state, &columns), false);
     let plot = Rect { x: inner.x + LABEL_CELLS, width: inner.width - LABEL_CELLS, ..inner };
     let plot = Rect { height: plot.height.saturating_sub(1), ..plot };
     let theme = &state.theme;
-    let Some(map) = map(state, &columns) else {
+    let Some(scale) = Scale::of(&columns) else {
         put(buf, inner.x, inner.y, inner.width, &Line::from(span("no I/O of it yet", theme.dim)));
         return;
     };
     let rows = usize::from(plot.height);
-    let halves = if theme.heat.is_empty() { 1 } else { 2 };
     let offset = cells - columns.len().min(cells);
     let ends: Vec<_> = columns.iter().map(|column| column.end_ns).collect();
     let marks = marks_at(figures, &ends, cells);
-    for (n, counts) in map.columns.iter().enumerate() {
+    for (n, column) in columns.iter().enumerate() {
         let x = plot.x + (offset + n) as u16;
-        let p = [counts.quantile(100), counts.quantile(2)].map(|at| at.map(|at| map.row_of(at, rows)));
-        let rule = rule(state, &columns[n], offset + n, &marks);
+        let shares = Shares { counts: &column.counts, total: column.counts.total() as f64, scale };
+        let p = [100, 2].map(|one_in| Some(scale.row_of(column.counts.quantile(one_in)?, rows)));
+        let rule = rule(state, column, offset + n, &marks);
         for row in 0..rows {
-            let (symbol, style) = cell(state, counts, &map, row, rows, halves);
+            let (symbol, style) = cell(state, &shares, row, rows);
             let y = plot.bottom() - 1 - row as u16;
             let (symbol, style) = match p {
                 [Some(p99), _] if p99 == row => ("─", over(state, style)),
@@ -59,7 +61,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
             buf.set_string(x, y, symbol, style);
         }
     }
-    labels(state, buf, inner, rows, &map);
+    labels(state, buf, inner, rows, scale);
     let axis = Rect { y: plot.bottom(), height: 1, ..inner };
     if axis.y < area.bottom() {
         draw_axis(state, buf, axis, LABEL_CELLS, &ends, &marks);
@@ -92,17 +94,17 @@ fn remark(state: &State, columns: &[Column]) -> String {
     format!("{of} · {what} · {whole} {} · p99 ─ p50 ·", approx_span(span_ns as f64 / 1e9))
 }
 
-fn map(state: &State, columns: &[Column]) -> Option<Map> {
-    let columns: Vec<_> = columns.iter().map(|column| column.counts(state.tail_of, state.response)).collect();
-    let spans = || columns.iter().filter_map(Counts::span);
-    let low = spans().map(|span| span.0).min()? / PER_DECADE * PER_DECADE;
-    let high = spans().map(|span| span.1).max()?.max(low + PER_DECADE - 1).min(BUCKETS - 1);
-    Some(Map { columns, low, high })
-}
+impl Scale {
+    /// That holds all of these; none if they are empty.
+    fn of(columns: &[Column]) -> Option<Self> {
+        let spans = || columns.iter().filter_map(|column| column.counts.span());
+        let low = spans().map(|span| span.0).min()? / PER_DECADE * PER_DECADE;
+        let high = spans().map(|span| span.1).max()?.max(low + PER_DECADE - 1).min(BUCKETS - 1);
+        Some(Self { low, high })
+    }
 
-impl Map {
     /// The buckets of a row, the lowest row first.
-    fn buckets(&self, row: usize, rows: usize) -> std::ops::Range<usize> {
+    fn buckets(self, row: usize, rows: usize) -> std::ops::Range<usize> {
         let all = self.high + 1 - self.low;
         let from = self.low + row * all / rows;
         let to = self.low + (row + 1) * all / rows;
@@ -110,27 +112,31 @@ impl Map {
     }
 
     /// The row of a bucket.
-    fn row_of(&self, bucket: usize, rows: usize) -> usize {
+    fn row_of(self, bucket: usize, rows: usize) -> usize {
         (0..rows).rev().find(|row| self.buckets(*row, rows).start <= bucket).unwrap_or(0)
     }
 }
 
+/// The shares of a column's I/Os.
+struct Shares<'a> {
+    counts: &'a Counts,
+    total: f64,
+    scale: Scale,
+}
+
+impl Shares<'_> {
+    /// That of a row; none if it is empty.
+    fn of_row(&self, row: usize, rows: usize) -> Option<f64> {
+        let within = self.counts.within(self.scale.buckets(row, rows));
+        (within > 0).then(|| within as f64 / self.total)
+    }
+}
+
 /// A cell of a column: two halves where there are colours, else a shade.
-fn cell(
-    state: &State,
-    counts: &Counts,
-    map: &Map,
-    row: usize,
-    rows: usize,
-    halves: usize,
-) -> (&'static str, Style) {
+fn cell(state: &State, shares: &Shares<'_>, row: usize, rows: usize) -> (&'static str, Style) {
     let theme = &state.theme;
-    let share = |row: usize, rows: usize| {
-        let within = counts.within(map.buckets(row, rows));
-        (within > 0).then(|| within as f64 / counts.total() as f64)
-    };
-    if halves == 1 {
-        let Some(share) = share(row, rows) else { return (" ", theme.plain) };
+    if theme.heat.is_empty() {
+        let Some(share) = shares.of_row(row, rows) else { return (" ", theme.plain) };
         let level = match share {
             share if share >= 0.1 => 3,
             share if share >= 0.01 => 2,
@@ -139,7 +145,7 @@ fn cell(
         };
         return (SHADES[level], theme.plain);
     }
-    let color = |half: usize| share(row * 2 + half, rows * 2).map(|share| shade(theme.heat, share));
+    let color = |half| shares.of_row(row * 2 + half, rows * 2).map(|share| shade(theme.heat, share));
     match (color(1), color(0)) {
         (None, None) => (" ", theme.plain),
         (Some(upper), None) => ("▀", Style::new().fg(upper)),
@@ -162,12 +168,12 @@ fn over(state: &State, cell: Style) -> Style {
 }
 
 /// The decades beside it.
-fn labels(state: &State, buf: &mut Buffer, inner: Rect, rows: usize, map: &Map) {
+fn labels(state: &State, buf: &mut Buffer, inner: Rect, rows: usize, scale: Scale) {
     let theme = &state.theme;
-    let first = map.low.div_ceil(PER_DECADE);
+    let first = scale.low.div_ceil(PER_DECADE);
     let mut last_row = None;
-    for decade_at in first..=map.high / PER_DECADE {
-        let row = map.row_of(decade_at * PER_DECADE, rows);
+    for decade_at in first..=scale.high / PER_DECADE {
+        let row = scale.row_of(decade_at * PER_DECADE, rows);
         if last_row == Some(row) {
             continue;
         }
