@@ -11,6 +11,7 @@
 //! | [`engine`] | what a storage engine under the classes did by itself | – |
 //! | [`flag`] | the flags: text, scope, meaning | – |
 //! | [`frequency`] | the clock frequency of each CPU, if the system reports it | – |
+//! | [`ledger_figure`] | the figures of a ledger's line, and their units | – |
 //! | [`others_io`] | what others read and write on the drives, as data | – |
 //! | [`member`] | a member of the target, as the meters know it | – |
 //! | [`pmu`] | cycles of the whole system from the performance-monitoring unit | – |
@@ -30,13 +31,13 @@
 //! | [`settling`] | settled after the last turn, and without a trend | spread |
 //! | [`others_io_probe`] | finds what others read and write on the drives | block, member, others_io |
 //! | [`others`] | what other programs use of the processor, and write | others_io_probe, processor |
-//! | [`window`] | each figure, defined once | counters, engine, flag, others_io, processor, slow, written |
+//! | [`window`] | each figure, defined once | counters, engine, flag, ledger_figure, others_io, processor, slow, written |
 //! | [`bins`] | a run of any length in at most 600 bins | written, window |
 //! | [`context`] | what the meters must know about a window besides the counts | engine, window |
 //! | [`cpu`] | the processor over a window: the whole system's shares and cycles | frequency, pmu, window |
 //! | [`cusum`] | where a series leaves its level (CUSUM; Page 1954) | settling |
 //! | [`estimate`] | how much a figure differs between two stretches of windows, and whether clearly | spread, window |
-//! | [`outcome`] | what a turn did, in a word | estimate, window |
+//! | [`outcome`] | what a turn did, in a word | estimate, ledger_figure, window |
 //! | [`source`] | where counts come from: cells here, deltas of another process | counters, tasks, under_way, cell, slow |
 //! | [`variability`] | how much the throughput varies (Didona et al. 2021, 4.7) | window |
 //! | [`flags`] | raises flags: what makes a figure untrustworthy | flag, drives, others_io, window, context |
@@ -69,6 +70,7 @@ pub mod frequency;
 pub mod latency;
 pub mod layers;
 pub mod ledger;
+pub mod ledger_figure;
 pub mod member;
 pub mod meters;
 pub mod others;

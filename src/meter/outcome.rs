@@ -1,6 +1,7 @@
 //! What a turn did, in a word.
 
 use super::estimate::WINDOWS_MIN;
+use super::ledger_figure::LedgerFigure;
 use super::window::{Change, LedgerLine, Verdict};
 
 /// What the windows on both sides of a turn say of it together.
@@ -34,18 +35,12 @@ impl Outcome {
     }
 }
 
-/// Whether a higher value of the figure of that name ([`LedgerLine::changes`]) is a gain: rates are, while less is
-/// better of latencies, cycles and missed starts.
-pub fn more_is_gain(figure: &str) -> bool {
-    figure.ends_with("MB/s")
-}
-
 /// Whether a clear change of a figure is a gain; none if it is not clear.
-pub fn is_gain(figure: &str, change: &Change) -> Option<bool> {
+pub fn is_gain(figure: LedgerFigure, change: &Change) -> Option<bool> {
     match change.verdict {
         Verdict::None | Verdict::NoClearChange => None,
-        Verdict::Higher => Some(more_is_gain(figure)),
-        Verdict::Lower => Some(!more_is_gain(figure)),
+        Verdict::Higher => Some(figure.more_is_gain()),
+        Verdict::Lower => Some(!figure.more_is_gain()),
     }
 }
 
@@ -60,7 +55,7 @@ impl LedgerLine {
             return Outcome::NotJudged;
         }
         let any =
-            |wanted: bool| changes.iter().any(|(figure, change)| is_gain(figure, change) == Some(wanted));
+            |wanted: bool| changes.iter().any(|(figure, change)| is_gain(*figure, change) == Some(wanted));
         match (any(true), any(false) || self.is_less_safe()) {
             (true, false) => Outcome::Better,
             (false, true) => Outcome::Worse,
@@ -68,9 +63,7 @@ impl LedgerLine {
             (false, false) => Outcome::NoClearChange,
         }
     }
-}
 
-impl LedgerLine {
     /// Why there is no verdict, where there is none.
     pub fn why_not_judged(&self) -> Option<String> {
         if self.outcome() != Outcome::NotJudged {
@@ -114,10 +107,9 @@ mod tests {
 
     #[test]
     fn of_rates_more_is_a_gain() {
-        let gains = LedgerLine::default().changes().map(|(figure, _)| (figure, more_is_gain(figure)));
-        let expected = ["scan MB/s", "WAL MB/s", "total MB/s"];
-        for (figure, gain) in gains {
-            assert_eq!(gain, expected.contains(&figure), "{figure}");
-        }
+        let line = LedgerLine::default();
+        let gains = line.changes().into_iter().filter(|(figure, _)| figure.more_is_gain());
+        let names: Vec<_> = gains.map(|(figure, _)| figure.name).collect();
+        assert_eq!(names, ["scan MB/s", "WAL MB/s", "total MB/s"]);
     }
 }

@@ -14,6 +14,7 @@ pub use super::counters::{Incidents, Polls};
 pub use super::engine::EngineFigures;
 pub use super::flag::Flag;
 use super::flag::used_by_others;
+pub use super::ledger_figure::{FigureUnit, LedgerFigure};
 pub use super::others_io::OthersIo;
 pub use super::processor::{CpuFigures, CyclesSource};
 use super::slow::SlowIo;
@@ -337,19 +338,21 @@ impl LedgerLine {
         why.map(|why| format!("not judged: {why}"))
     }
 
-    /// Its figures, by name.
-    pub fn changes(&self) -> [(&'static str, &Change); 9] {
+    /// Its figures.
+    pub fn changes(&self) -> [(LedgerFigure, &Change); 9] {
+        use FigureUnit::{CyclesPerByte, LatencyNs, MbPerS, Share};
         [
-            ("scan MB/s", &self.scan_mb_per_s),
-            ("point p50", &self.point_p50_ns),
-            ("point p99", &self.point_p99_ns),
-            ("WAL MB/s", &self.wal_mb_per_s),
-            ("WAL p50", &self.wal_p50_ns),
-            ("WAL p99", &self.wal_p99_ns),
-            ("total MB/s", &self.total_mb_per_s),
-            ("cycles/byte", &self.cycles_per_byte),
-            ("missed starts", &self.missed_share),
+            ("scan MB/s", MbPerS, &self.scan_mb_per_s),
+            ("point p50", LatencyNs, &self.point_p50_ns),
+            ("point p99", LatencyNs, &self.point_p99_ns),
+            ("WAL MB/s", MbPerS, &self.wal_mb_per_s),
+            ("WAL p50", LatencyNs, &self.wal_p50_ns),
+            ("WAL p99", LatencyNs, &self.wal_p99_ns),
+            ("total MB/s", MbPerS, &self.total_mb_per_s),
+            ("cycles/byte", CyclesPerByte, &self.cycles_per_byte),
+            ("missed starts", Share, &self.missed_share),
         ]
+        .map(|(name, unit, change)| (LedgerFigure { name, unit }, change))
     }
 
     /// Its figures, in the same order.
@@ -398,6 +401,14 @@ pub struct Change {
     pub interval: Option<(f64, f64)>,
     /// Whether it changed clearly.
     pub verdict: Verdict,
+}
+
+impl Change {
+    /// By how much it changed, as a fraction of the value before; none if a value is unknown, or that one is zero.
+    pub fn relative(&self) -> Option<f64> {
+        let before = self.before.filter(|before| *before > 0.0)?;
+        Some(self.after? / before - 1.0)
+    }
 }
 
 /// What a turn did to a figure.

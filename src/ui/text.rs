@@ -2,6 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::meter::window::{Change, FigureUnit, LedgerFigure};
 use crate::units::{format_latency, three_digits};
 
 /// Stands for an unknown figure.
@@ -182,6 +183,34 @@ pub fn signed_percent(change: f64) -> String {
 /// The bounds of a change: `(+21 to +29%)`.
 pub fn bounds((low, high): (f64, f64)) -> String {
     format!("({} to {}%)", signed(low), signed(high))
+}
+
+/// The bounds of a change of the ledger, after a blank: ` (+21 to +29%)`; nothing if it has none.
+pub fn interval(change: &Change) -> String {
+    change.interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)))
+}
+
+/// A value of a figure of the ledger.
+pub fn ledger_value(unit: FigureUnit, value: f64) -> String {
+    match unit {
+        FigureUnit::MbPerS => mb(value),
+        FigureUnit::LatencyNs => format_latency(value.round() as u64),
+        FigureUnit::CyclesPerByte => three_digits(value),
+        FigureUnit::Share => percent(value),
+    }
+}
+
+/// A clear change, in per cent with its bounds: `-25% (-29 to -21%)`; its values where there was nothing before. None if
+/// it is not clear.
+pub fn clear_change(figure: LedgerFigure, change: &Change) -> Option<String> {
+    if !change.verdict.is_clear() {
+        return None;
+    }
+    let value = |value| ledger_value(figure.unit, value);
+    Some(match change.relative() {
+        Some(relative) => signed_percent(relative) + &interval(change),
+        None => format!("{}→{}", value(change.before?), value(change.after?)),
+    })
 }
 
 fn signed(share: f64) -> String {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::cells::paragraph;
 use crate::meter::window::LedgerLine;
 use crate::printable::{Shown as _, line};
-use crate::ui::text::{bounds, signed_percent};
+use crate::ui::text::clear_change;
 use crate::units::{approx_size, approx_span};
 
 /// Width of sentences.
@@ -121,13 +121,10 @@ fn of_turn(turn: &LedgerLine) -> String {
     if let Some(why) = turn.why_not_judged() {
         let _ = write!(text, ", {}", line(&why));
     }
-    let clear = turn.changes().into_iter().filter(|(_, change)| change.verdict.is_clear());
-    for (figure, change) in clear {
-        let (Some(before), Some(after)) = (change.before.filter(|before| *before > 0.0), change.after) else {
-            continue;
-        };
-        let interval = change.interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)));
-        let _ = write!(text, ", {figure} {}{interval}", signed_percent(after / before - 1.0));
+    for (figure, change) in turn.changes() {
+        if let Some(change) = clear_change(figure, change) {
+            let _ = write!(text, ", {figure} {change}");
+        }
     }
     let less = turn.less_durable.then_some("less durable");
     for words in less.into_iter().chain(turn.survives_less.iter().map(String::as_str)) {

@@ -5,17 +5,19 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::cells::{NONE, figure, latency, left, paragraph, percent, right};
+use super::cells::{NONE, latency, left, paragraph, percent, right};
 use crate::class::Class;
 use crate::host::Throttling;
 use crate::meter::slow::SlowKind;
-use crate::meter::window::{Change, CyclesSource, Latency, LedgerLine, State, Verdict};
+use crate::meter::window::{
+    Change, CyclesSource, FigureUnit, Latency, LedgerFigure, LedgerLine, State, Verdict,
+};
 use crate::runs::record::Recording;
 use crate::runs::record::summary::{ClassSummary, Summary};
 use crate::settings::Run;
 use crate::settings::profile;
 use crate::ui::report::sentences;
-use crate::ui::text::{bounds, signed_percent};
+use crate::ui::text::{clear_change, interval, ledger_value};
 use crate::units::{approx_size, approx_span, format_latency, format_size, grouped, three_digits};
 
 const WIDTH: usize = 80;
@@ -358,20 +360,15 @@ fn turn(line: &LedgerLine) -> String {
     for less in &line.survives_less {
         let _ = writeln!(out, "     {less}");
     }
-    let text = |label: &str, x: f64| match label {
-        _ if label.ends_with("p50") || label.ends_with("p99") => format_latency(x.round() as u64),
-        "missed starts" => percent(x),
-        _ => three_digits(x),
-    };
-    for (label, change) in line.changes() {
-        let text = |x| text(label, x);
+    for (figure, change) in line.changes() {
+        let text = |value| ledger_value(figure.unit, value);
         if let (Some(before), Some(after)) = (change.before, change.after) {
             let spread = |range: Option<(f64, f64)>| {
                 range.map_or_else(String::new, |(low, high)| format!(" [{}–{}]", text(low), text(high)))
             };
             let (from, to) =
                 (text(before) + &spread(change.before_range), text(after) + &spread(change.after_range));
-            let _ = writeln!(out, "     {label:<13} {from} → {to}: {}", verdict(label, change, line));
+            let _ = writeln!(out, "     {figure:<13} {from} → {to}: {}", verdict(figure, change, line));
         }
     }
     if !line.flags.is_empty() {
@@ -383,19 +380,14 @@ fn turn(line: &LedgerLine) -> String {
     out
 }
 
-fn verdict(label: &str, change: &Change, line: &LedgerLine) -> String {
-    let relative = || match (change.before, change.after) {
-        (Some(before), Some(after)) if before != 0.0 => signed_percent(after / before - 1.0),
-        _ => figure(change.after),
-    };
-    let bounds = || change.interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)));
+fn verdict(figure: LedgerFigure, change: &Change, line: &LedgerLine) -> String {
     match change.verdict {
         Verdict::None if line.open => "not known yet".into(),
         Verdict::None => {
-            let others = line.cycles_not_judged().filter(|_| label == "cycles/byte");
+            let others = line.cycles_not_judged().filter(|_| figure.unit == FigureUnit::CyclesPerByte);
             others.unwrap_or_else(|| "no verdict".into())
         }
-        Verdict::NoClearChange => format!("no clear change{}", bounds()),
-        Verdict::Higher | Verdict::Lower => relative() + &bounds(),
+        Verdict::NoClearChange => format!("no clear change{}", interval(change)),
+        Verdict::Higher | Verdict::Lower => clear_change(figure, change).unwrap_or_default(),
     }
 }

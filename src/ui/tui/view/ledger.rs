@@ -9,30 +9,14 @@ use super::duel;
 use super::frame::{has_focus, panel, put, span};
 use crate::meter::flag::FlagKind;
 use crate::meter::outcome::{self, Outcome};
-use crate::meter::window::{Change, LedgerLine, Verdict};
-use crate::ui::text::{NONE, bounds, fit, left, mb, percent, signed_percent, width};
+use crate::meter::window::{Change, FigureUnit, LedgerFigure, LedgerLine, Verdict};
+use crate::ui::text::{NONE, clear_change, fit, interval, ledger_value, left, width};
 use crate::ui::tui::state::{Focus, State};
-use crate::units::{approx_span, format_latency, three_digits};
+use crate::units::approx_span;
 
 /// Cells of a turn's number, time and values, after which its verdict stands if there is room.
 const TURN_CELLS: usize = 42;
 const INDENT: usize = 5;
-
-/// How values of a figure are shown.
-fn shown(figure: &str) -> fn(f64) -> String {
-    match figure {
-        CYCLES => three_digits,
-        "missed starts" => percent,
-        rate if rate.ends_with("MB/s") => mb,
-        _ => ns,
-    }
-}
-
-const CYCLES: &str = "cycles/byte";
-
-fn ns(x: f64) -> String {
-    format_latency(x.round() as u64)
-}
 
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
@@ -224,22 +208,17 @@ fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
 }
 
 /// A clear change in per cent, with its interval: `−25% (−29 to −21%)`.
-pub fn by(state: &State, line: &LedgerLine, figure: &str, change: &Change) -> Option<(String, Style)> {
-    if !change.verdict.is_clear() {
-        return None;
-    }
-    let (before, after) = (change.before?, change.after?);
-    let interval = change.interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)));
-    let text = if before > 0.0 {
-        format!("{}{interval}", signed_percent(after / before - 1.0))
-    } else {
-        format!("{}→{}", shown(figure)(before), shown(figure)(after))
-    };
-    Some((text, style(state, line, figure, change)))
+pub fn by(
+    state: &State,
+    line: &LedgerLine,
+    figure: LedgerFigure,
+    change: &Change,
+) -> Option<(String, Style)> {
+    Some((clear_change(figure, change)?, style(state, line, figure, change)))
 }
 
 /// A stack that survives less is never shown as a gain, nor coloured as one.
-fn style(state: &State, line: &LedgerLine, figure: &str, change: &Change) -> Style {
+fn style(state: &State, line: &LedgerLine, figure: LedgerFigure, change: &Change) -> Style {
     let theme = &state.theme;
     match (outcome::is_gain(figure, change), line.is_less_safe()) {
         (None, _) | (Some(true), true) => theme.plain,
@@ -252,22 +231,22 @@ fn style(state: &State, line: &LedgerLine, figure: &str, change: &Change) -> Sty
 fn spread(
     state: &State,
     line: &LedgerLine,
-    figure: &'static str,
+    figure: LedgerFigure,
     change: &Change,
     cells: usize,
 ) -> Vec<Line<'static>> {
     const NAME_CELLS: usize = 19;
-    let show = shown(figure);
+    let show = |value| ledger_value(figure.unit, value);
     let side = |mean: Option<f64>, range: Option<(f64, f64)>| match (mean, range) {
         (Some(mean), Some((low, high))) => format!("{} ({}–{})", show(mean), show(low), show(high)),
         (Some(mean), None) => show(mean),
         (None, _) => NONE.into(),
     };
-    let interval = || change.interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)));
-    let not_judged = || line.cycles_not_judged().filter(|_| figure == CYCLES && change.after.is_some());
-    let verdict = match by(state, line, figure, change) {
-        Some((text, _)) => format!("  {text}"),
-        None if change.verdict == Verdict::NoClearChange => format!("  no clear change{}", interval()),
+    let is_of_cycles = figure.unit == FigureUnit::CyclesPerByte;
+    let not_judged = || line.cycles_not_judged().filter(|_| is_of_cycles && change.after.is_some());
+    let verdict = match clear_change(figure, change) {
+        Some(text) => format!("  {text}"),
+        None if change.verdict == Verdict::NoClearChange => format!("  no clear change{}", interval(change)),
         None => not_judged().map_or_else(String::new, |why| format!("  {why}")),
     };
     let theme = &state.theme;

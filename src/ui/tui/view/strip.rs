@@ -95,8 +95,7 @@ fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static
     });
     let room = cells.saturating_sub(spans.iter().map(Span::width).sum());
     let so_far = line.changes().into_iter().find_map(|(figure, change)| {
-        let (before, after) = (change.before.filter(|before| *before > 0.0)?, change.after?);
-        Some(format!("  {figure} {} so far", signed_percent(after / before - 1.0)))
+        Some(format!("  {figure} {} so far", signed_percent(change.relative()?)))
     });
     spans.extend(so_far.filter(|text| width(text) <= room).map(|text| span(text, theme.dim)));
     spans
