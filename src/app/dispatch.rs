@@ -4,11 +4,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use super::output::{eprint_line, print, print_with};
-use super::{attest, inspect, picture, privileges, record, reproduce, signals, stacks, ui, verify};
+use super::output::{eprint_line, print_with};
+use super::{attest, inspect, picture, privileges, record, reproduce, show, signals, stacks, ui, verify};
 use crate::error::{Error, Result};
 use crate::printable;
-use crate::runs::record::SUMMARY_SCHEMA;
 use crate::ui::cli::{self, Cli, Cmd};
 use crate::ui::help::{self, TextOutput};
 
@@ -45,7 +44,7 @@ fn only_reads(cli: &Cli) -> bool {
     let reads = |command: &Cmd| {
         matches!(
             command,
-            Show { .. }
+            Show(_)
                 | Compare { .. }
                 | Cost { .. }
                 | Knobs(_)
@@ -75,11 +74,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Record(args)) => record::run(&args),
         Some(Cmd::Reproduce(args)) => reproduce::run(&args),
         Some(Cmd::Attest(args)) => attest::run(&args),
-        Some(Cmd::Show { dir: None, .. }) => print(SUMMARY_SCHEMA),
-        Some(Cmd::Show { dir: Some(dir), over_time: true, output, .. }) => {
-            inspect::show_over_time(&dir, output.json)
-        }
-        Some(Cmd::Show { dir: Some(dir), output, .. }) => inspect::show(&dir, output.json),
+        Some(Cmd::Show(args)) => show::run(&args),
         Some(Cmd::Compare { dirs, output }) => inspect::compare(&dirs, output.json),
         Some(Cmd::Cost { dirs, data, rate, output }) => inspect::cost(&dirs, data, rate, output.json),
         Some(Cmd::Verify { profile, sets, output }) => {

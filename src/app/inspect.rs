@@ -46,7 +46,7 @@ pub fn show_over_time(dir: &Path, json: bool) -> Result<()> {
 }
 
 /// A recording; a sweep has many, and so has a duel for whose blocks the storage was built.
-fn single(dir: &Path) -> Result<Recording> {
+pub fn single(dir: &Path) -> Result<Recording> {
     let is_duel = is_duel_of_builds(dir);
     if !is_sweep(dir) && !is_duel {
         return Recording::open(dir);

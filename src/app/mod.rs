@@ -21,7 +21,8 @@
 //! | [`attest`] | `attest`: figures beside those of other programs | inputs, output, signals, watcher |
 //! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, watcher, sweep |
 //! | [`inspect`] | commands that inspect and run nothing | inputs, output, reproduce |
-//! | [`dispatch`] | from the command line to the command, and to an exit status | output, privileges, signals, picture, ui, stacks, verify, record, reproduce, inspect, attest |
+//! | [`show`] | `show`: a recording as text, or on the screen | inspect, output, ui |
+//! | [`dispatch`] | from the command line to the command, and to an exit status | output, privileges, signals, picture, ui, stacks, verify, record, reproduce, inspect, show, attest |
 
 mod attest;
 mod dispatch;
@@ -34,6 +35,7 @@ mod picture;
 mod privileges;
 mod record;
 pub(crate) mod reproduce;
+mod show;
 mod signals;
 mod stacks;
 mod sweep;

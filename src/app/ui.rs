@@ -23,17 +23,14 @@ use crate::threads;
 use crate::ui::cli::RunArgs;
 use crate::ui::report;
 use crate::ui::theme_name::ThemeName;
-use crate::ui::tui::{self, Link, ProfileEntry, ProfileStore};
+use crate::ui::tui::{self, Beside, Link, ProfileEntry, ProfileStore, Replay};
 
 /// Opens the UI with a profile; the demo without one.
 pub fn run(profile: Option<&str>, theme: Option<ThemeName>, args: &RunArgs) -> Result<()> {
     refuse_consent_in_advance(args)?;
     let (profile, demo) = super::inputs::profile(profile, &args.sets.set)?;
     kv::built::require(&profile.settings)?;
-    if !stdin().is_terminal() || !stdout().is_terminal() {
-        return Err(Error::input("the terminal UI needs a terminal")
-            .hint("without one, use `stacktune record PROFILE --out DIR`"));
-    }
+    require_terminal("without one, use `stacktune record PROFILE --out DIR`")?;
     let options = Options { unused_steps: profile.steps(), ..options(args, &profile.settings, demo) };
     let profiles = Profiles { store: Store::of_user(), steps: RefCell::default() };
     profiles.remember_steps(&profile);
@@ -47,18 +44,8 @@ pub fn run(profile: Option<&str>, theme: Option<ThemeName>, args: &RunArgs) -> R
         .name("session".into())
         .spawn(move || live::run(settings, options, &facts_with_versions, &asked, &report))
         .map_err(|error| threads::refused("run the load", &error))?;
-    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let tui::Outcome { ended, kept, mut ran } = tui::run(
-        Link { commands, events },
-        tui::Options {
-            theme,
-            no_color: set("NO_COLOR"),
-            over_ssh: set("SSH_CONNECTION"),
-            profiles: Box::new(profiles),
-            recordings: recordings(),
-            memory: Box::new(memory),
-        },
-    );
+    let tui::Outcome { ended, kept, mut ran } =
+        tui::run(Link { commands, events }, screen(theme, profiles, memory));
     match &ended {
         // The operator asked to quit at once: what still drains ends with the process.
         Err(error) if error.kind == crate::error::Kind::Interrupted => {}
@@ -69,6 +56,34 @@ pub fn run(profile: Option<&str>, theme: Option<ThemeName>, args: &RunArgs) -> R
     let _ = print(&report::ran::ran(&ran, kept_in.borrow().as_deref()));
     print_kept(&kept);
     ended
+}
+
+/// How the screen is drawn here, and where profiles and recordings are.
+fn screen(theme: Option<ThemeName>, profiles: Profiles, memory: UserMemory) -> tui::Options {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    tui::Options {
+        theme,
+        no_color: set("NO_COLOR"),
+        over_ssh: set("SSH_CONNECTION"),
+        profiles: Box::new(profiles),
+        recordings: recordings(),
+        shelves: shelves(),
+        memory: Box::new(memory),
+    }
+}
+
+/// Opens the UI with a recording, or with two.
+pub fn show((replay, beside): (Replay, Option<Beside>), theme: Option<ThemeName>) -> Result<()> {
+    let profiles = Profiles { store: Store::of_user(), steps: RefCell::default() };
+    tui::show(replay, beside, screen(theme, profiles, UserMemory::default()))
+}
+
+/// Refuses to go on where there is no terminal to draw on.
+pub fn require_terminal(instead: &str) -> Result<()> {
+    if stdin().is_terminal() && stdout().is_terminal() {
+        return Ok(());
+    }
+    Err(Error::input("the terminal UI needs a terminal").hint(instead))
 }
 
 /// The operator confirms each plan after reading it, and none in advance.
@@ -94,6 +109,12 @@ fn recordings() -> PathBuf {
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
     data.or_else(home).unwrap_or_default().join("stacktune/recordings")
+}
+
+/// Where recordings usually are: those of the screen, and those that `record` was given a name for.
+pub fn shelves() -> Vec<PathBuf> {
+    let here = std::env::current_dir().into_iter();
+    [recordings()].into_iter().chain(here.filter(|here| *here != recordings())).collect()
 }
 
 /// The user's and the built-in profiles.

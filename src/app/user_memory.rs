@@ -9,7 +9,8 @@ use std::rc::Rc;
 use crate::error::{Error, Result};
 use crate::stack::paths::state_dir;
 use crate::stack::state::StateFolder;
-use crate::ui::tui::{Memory, local_stamp};
+use crate::ui::clock::local_stamp;
+use crate::ui::tui::Memory;
 
 /// The ledgers of the last screens, a file each.
 const LEDGERS_MAX: usize = 100;

@@ -41,6 +41,7 @@
 //! | [`watch`] | the drives below a target, read while the load runs | root, flash, health, temperature, emulated |
 //! | [`exports`] | block devices served to others, or written by another program | root, threads, nodes, device, resolver |
 //! | [`facts`] | the facts as data | feature, tools, cgroup, device, storage, platform |
+//! | [`recorded`] | facts as a recording has them | feature, cgroup, facts, platform, storage |
 //! | [`cpu`] | the processor, and what kind of machine it belongs to | root, facts |
 //! | [`find`] | finding the device that a name means | nodes, device, facts |
 //! | [`usage`] | what uses a block device: mounts, swap, holders, exports, programs | root, mounts, nodes, device, loops, resolver, exports |
@@ -77,6 +78,7 @@ mod platform;
 mod programs;
 mod queue;
 mod read;
+mod recorded;
 mod reservation;
 mod resolver;
 mod root;

@@ -6,6 +6,7 @@ mod explain;
 mod man;
 mod sets;
 mod shared;
+mod show;
 #[cfg(test)]
 #[path = "cli_tests.rs"]
 mod tests;
@@ -15,3 +16,4 @@ pub use attest::AttestArgs;
 pub use explain::{explain, mistyped, nearest_command};
 pub use man::{write_completions, write_man};
 pub use sets::{apply_sets, parse_set};
+pub use show::ShowArgs;

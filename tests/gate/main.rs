@@ -17,6 +17,7 @@ mod hostile;
 mod hot_loop;
 mod killed;
 mod others;
+mod recorded_screen;
 mod recordings;
 mod reproduce;
 mod seeds;

@@ -109,6 +109,7 @@ fn a_panic_restores_the_terminal_and_is_reported_there() {
             over_ssh: false,
             profiles,
             recordings: PathBuf::new(),
+            shelves: Vec::new(),
             memory: Box::new(Forgetful),
         };
         let _ = stacktune::testing::ui::tui::run(Link { commands, events }, options);

@@ -56,6 +56,11 @@ fn opened(dir: &Path) {
         }
     };
     adds_up(&recording);
+    let mut windows = 0;
+    match recording.replay(|_| windows += 1) {
+        Ok(_) => assert_eq!(windows, recording.windows.len()),
+        Err(error) => drop(printed(&error.to_string())),
+    }
     report(&show(&recording));
     json(&Shown::of(&recording));
     match OverTime::of(&recording) {

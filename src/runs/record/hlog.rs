@@ -122,6 +122,49 @@ pub(super) fn sums(mut log: impl BufRead, windows: &[&Window]) -> std::io::Resul
     Ok(logged)
 }
 
+/// An interval of a window.
+pub(super) struct Interval<'a> {
+    /// Which of the windows it is of.
+    pub window: usize,
+    /// Its class.
+    pub class: Class,
+    /// The end of its tag, which names the latency: [`KINDS`].
+    pub suffix: &'a str,
+    /// Its samples.
+    pub samples: Buckets,
+}
+
+/// Hands on the intervals of these windows, in the order of the log, up to its end or to what is damaged in it.
+///
+/// # Errors
+/// If the log can't be read.
+pub(super) fn each(
+    mut log: impl BufRead,
+    windows: &[Window],
+    mut take: impl FnMut(Interval),
+) -> std::io::Result<()> {
+    let starts = windows.iter().map(|window| log_ms(Duration::from_nanos(window.start_ns)));
+    let at: HashMap<_, _> = starts.zip(0..).collect();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        log.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+        if !line.ends_with(b"\n") {
+            return Ok(());
+        }
+        for entry in IntervalLogIterator::new(&line) {
+            let Ok(entry) = entry else { return Ok(()) };
+            let LogEntry::Interval(interval) = entry else { continue };
+            let Some(window) = at.get(&log_ms(interval.start_timestamp())) else { continue };
+            let Some((class, suffix)) = parts(interval.tag().map_or("", |tag| tag.as_str())) else {
+                continue;
+            };
+            let Ok(samples) = decode(interval.encoded_histogram()) else { return Ok(()) };
+            take(Interval { window: *window, class, suffix, samples });
+        }
+    }
+}
+
 fn hash(line: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     line.hash(&mut hasher);

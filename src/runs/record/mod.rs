@@ -27,10 +27,12 @@ mod files;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod hlog;
+mod listed;
 mod names;
 mod numbers;
 mod rebuild;
 mod recording;
+mod replay;
 #[cfg(test)]
 mod schema_tests;
 pub mod summary;
@@ -38,6 +40,7 @@ pub mod summary;
 mod tests;
 mod writer;
 
+pub use listed::{Listed, ListedFigures, list};
 pub(crate) use names::PROFILE;
 pub use names::is_of_recording;
 pub use recording::Recording;

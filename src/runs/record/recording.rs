@@ -96,7 +96,7 @@ impl Recording {
     }
 }
 
-fn read_summary(path: &Path) -> Result<Option<Summary>> {
+pub(super) fn read_summary(path: &Path) -> Result<Option<Summary>> {
     let Some(value) = optional(path)? else { return Ok(None) };
     let schema = value.get("schema").and_then(serde_json::Value::as_u64);
     if schema.is_some_and(|schema| schema > u64::from(SCHEMA)) {
@@ -146,7 +146,7 @@ fn frame(windows: &[Window], toml: &str, host: &serde_json::Value) -> Frame {
 }
 
 /// The JSON of a file, or none if there is no such file.
-fn optional(path: &Path) -> Result<Option<serde_json::Value>> {
+pub(super) fn optional(path: &Path) -> Result<Option<serde_json::Value>> {
     match regular_file::read(path, JSON_BYTES_MAX) {
         Ok(bytes) => printable::from_json(&bytes).map(Some).map_err(|e| damaged(path, &e)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),

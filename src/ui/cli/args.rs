@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use super::attest::AttestArgs;
 use super::shared::{EXIT_STATUS, JsonArgs};
+use super::show::ShowArgs;
 use crate::runs::duel::Figure;
 use crate::ui::help;
 use crate::ui::theme_name::ThemeName;
@@ -139,23 +140,7 @@ pub enum Cmd {
     /// form that can be published.
     Attest(AttestArgs),
     /// Show a recording
-    #[command(after_help = EXIT_STATUS)]
-    Show {
-        /// The recording's folder
-        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "schema")]
-        dir: Option<PathBuf>,
-        /// Draw MB/s, write amplification and space over time instead
-        ///
-        /// Write amplification over a short time is noisy; the totals have the cumulative one.
-        #[arg(long)]
-        over_time: bool,
-        /// Print the JSON Schema of summary.json instead
-        #[arg(long, exclusive = true)]
-        schema: bool,
-        /// The output format.
-        #[command(flatten)]
-        output: JsonArgs,
-    },
+    Show(ShowArgs),
     /// Compare recordings, of any hosts, figure by figure
     #[command(after_help = EXIT_STATUS)]
     Compare {

@@ -395,6 +395,15 @@ impl fmt::Display for Comparison {
 }
 
 impl Comparison {
+    /// The figures of the second recording that differ clearly from the first one's, by how much:
+    /// `scan MB/s +33% (+31 to +35%)`.
+    pub fn clear_changes(&self) -> Vec<String> {
+        let clear = self.rows.iter().filter(|row| row.shape.0.in_text && row.cells[1].verdict.is_clear());
+        clear
+            .map(|row| format!("{} {}", row.shape.0.label.trim_start(), row.cells[1].change_text()))
+            .collect()
+    }
+
     fn fmt_differences(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.differences.is_empty() {
             return writeln!(f, "\nThe same host and settings, as far as recorded.");

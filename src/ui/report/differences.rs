@@ -31,7 +31,7 @@ struct Setting {
 
 /// All differences: the hosts first, then the settings.
 pub fn differences(recordings: &[Recording]) -> Vec<Difference> {
-    let hosts: Vec<_> = recordings.iter().map(host).collect();
+    let hosts: Vec<_> = recordings.iter().map(host_facts).collect();
     let settings: Vec<_> = recordings.iter().map(settings).collect();
     let order = hosts.iter().flatten().map(|(what, _)| *what).fold(Vec::new(), |mut order, what| {
         if !order.contains(&what) {
@@ -58,7 +58,7 @@ fn find(host: &[(&str, Option<String>)], what: &str) -> Option<String> {
 }
 
 /// The facts about a host that affect the figures.
-fn host(recording: &Recording) -> Vec<(&'static str, Option<String>)> {
+pub fn host_facts(recording: &Recording) -> Vec<(&'static str, Option<String>)> {
     let at = |path: &str| recording.host.pointer(path).filter(|value| !value.is_null());
     let text = |path: &str| at(path).and_then(Json::as_str).map(String::from);
     let mitigations = at("/cpu/mitigations").and_then(Json::as_object).map(|all| {

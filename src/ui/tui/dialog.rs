@@ -3,6 +3,7 @@
 use super::consent::Consent;
 use super::planned::Agreement;
 use super::profiles::ProfileEntry;
+use super::shelf::Shelf;
 use super::typed::Typed;
 use crate::settings::knobs::StackLayer;
 
@@ -79,6 +80,19 @@ pub enum Dialog {
         values: [String; 2],
         /// The chosen figure, among all.
         chosen: usize,
+    },
+    /// The recordings, to be looked at and compared.
+    Shelf(Shelf),
+    /// A recording's summary, or a comparison.
+    Report {
+        /// What it is of.
+        title: String,
+        /// Its text; none while it is being read.
+        text: Option<String>,
+        /// Lines above the screen.
+        top: usize,
+        /// The list that it was chosen from, if it was.
+        shelf: Option<Shelf>,
     },
     /// What should become of the stack that is in place?
     Leave,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::heat::Timeline;
+use super::heat::{Timeline, visible};
 use crate::class::Class;
 use crate::meter::flag::FlagKind;
 use crate::meter::pooled::{Pool, PooledLatencies, PooledLatency};
@@ -28,8 +28,10 @@ pub struct Figures {
     pub totals: Option<Arc<Totals>>,
     /// The windows that the charts show, oldest first.
     pub history: VecDeque<Point>,
-    /// The same windows' figures, without their histograms.
-    past: VecDeque<Arc<Window>>,
+    /// The same windows, without their histograms, each with what it lacks.
+    past: VecDeque<(Arc<Window>, Arc<[PooledLatencies; 4]>)>,
+    /// Whether every window is kept, however many there are.
+    is_recorded: bool,
     /// Latencies over time.
     pub timeline: Timeline,
     /// Windows since the run or its target began that a turn can be compared with.
@@ -52,6 +54,11 @@ pub struct Point {
 }
 
 impl Figures {
+    /// Those of a recording: every window can be shown.
+    pub fn of_recording() -> Self {
+        Self { is_recorded: true, timeline: Timeline::of_recording(), ..Self::default() }
+    }
+
     /// Takes a window and the totals up to it.
     pub fn window(&mut self, window: Arc<Window>, totals: Arc<Totals>) {
         // Windows are counted from 0 again on a target that was built anew; the clock goes on.
@@ -66,8 +73,9 @@ impl Figures {
             let own = latency.as_ref().and_then(|latency| latency.p99);
             own.or(pooled.p99.map(|p99| p99.ns))
         };
-        if self.history.len() == HISTORY_MAX {
+        if self.history.len() == HISTORY_MAX && !self.is_recorded {
             self.history.pop_front();
+            self.past.pop_front();
         }
         self.history.push_back(Point {
             end_ns: window.start_ns + window.duration_ns,
@@ -80,27 +88,61 @@ impl Figures {
             }),
         });
         self.timeline.window(&window);
-        if self.past.len() == HISTORY_MAX {
-            self.past.pop_front();
-        }
-        self.past.push_back(Arc::new(Window { histograms: Arc::default(), ..(*window).clone() }));
+        let bare = Window { histograms: Arc::default(), ..(*window).clone() };
+        self.past.push_back((Arc::new(bare), Arc::new(self.pooled)));
         self.window = Some(window);
         self.totals = Some(totals);
     }
 
     /// Goes that many windows forward, or back if negative, among those that are kept. Whether it could.
     pub fn shift(&mut self, by: isize) -> bool {
-        let Some(shown) = &self.window else { return false };
-        let at = self.past.partition_point(|past| past.start_ns < shown.start_ns);
-        let Some(window) = at.checked_add_signed(by).and_then(|at| self.past.get(at)) else { return false };
-        self.window = Some(Arc::clone(window));
-        self.pooled = Default::default();
+        self.at().and_then(|at| at.checked_add_signed(by)).is_some_and(|at| self.show(at))
+    }
+
+    /// Shows the window at that place among those that are kept. Whether there is one.
+    pub fn show(&mut self, at: usize) -> bool {
+        let Some((window, pooled)) = self.past.get(at) else { return false };
+        (self.window, self.pooled) = (Some(Arc::clone(window)), **pooled);
         true
+    }
+
+    /// The place of the shown window among those that are kept.
+    pub fn at(&self) -> Option<usize> {
+        let shown = self.window.as_ref()?;
+        Some(self.past.partition_point(|(past, _)| past.start_ns < shown.start_ns))
+    }
+
+    /// The place of the first window that ends then, or later; of the last one if none does.
+    pub fn place_of(&self, ns: u64) -> usize {
+        let ends = |(past, _): &(Arc<Window>, _)| past.start_ns + past.duration_ns;
+        self.past.partition_point(|past| ends(past) < ns).min(self.past.len().saturating_sub(1))
+    }
+
+    /// How many windows are kept.
+    pub fn kept(&self) -> usize {
+        self.past.len()
+    }
+
+    /// When the shown window ended.
+    pub fn shown_end_ns(&self) -> Option<u64> {
+        self.window.as_ref().map(|window| window.start_ns + window.duration_ns)
+    }
+
+    /// The middle of the shown window.
+    pub fn shown_middle_ns(&self) -> Option<u64> {
+        self.window.as_ref().map(|window| window.start_ns + window.duration_ns / 2)
+    }
+
+    /// The points that charts of that width show: the last ones, or those around the shown window.
+    pub fn points(&self, cells: usize) -> Vec<&Point> {
+        let all = self.history.len();
+        let shown = self.at().unwrap_or(all).min(all.saturating_sub(1));
+        self.history.range(visible(shown, all, cells)).collect()
     }
 
     /// The time from the shown window to the last one that is kept; none if it is that.
     pub fn ago_ns(&self) -> Option<u64> {
-        let (shown, last) = (self.window.as_ref()?, self.past.back()?);
+        let (shown, (last, _)) = (self.window.as_ref()?, self.past.back()?);
         Some(last.start_ns.saturating_sub(shown.start_ns)).filter(|ns| *ns > 0)
     }
 
@@ -110,7 +152,7 @@ impl Figures {
             *known = line;
             return;
         }
-        if self.ledger.len() == LEDGER_MAX {
+        if self.ledger.len() == LEDGER_MAX && !self.is_recorded {
             self.ledger.pop_front();
         }
         self.ledger.push_back(line);
@@ -153,6 +195,28 @@ mod tests {
         assert_eq!((figures.window.as_ref().unwrap().start_ns, figures.ago_ns()), (0, Some(60)));
         assert!(figures.shift(3) && !figures.shift(1));
         assert_eq!(figures.ago_ns(), None);
+    }
+
+    #[test]
+    fn a_recording_keeps_every_window() {
+        let mut figures = Figures::of_recording();
+        for index in 0..HISTORY_MAX as u64 * 2 {
+            let window = Window { index, start_ns: index * 10, duration_ns: 10, ..Window::default() };
+            figures.window(Arc::new(window), Arc::default());
+        }
+        assert_eq!((figures.kept(), figures.history.len()), (HISTORY_MAX * 2, HISTORY_MAX * 2));
+        assert!(figures.show(7) && !figures.show(HISTORY_MAX * 2));
+        assert_eq!((figures.at(), figures.shown_end_ns()), (Some(7), Some(80)));
+        assert_eq!([0, 10, 11, 80, 81, u64::MAX].map(|ns| figures.place_of(ns)), [0, 0, 1, 7, 8, 2047]);
+        let points = |figures: &Figures| {
+            let points = figures.points(8);
+            (points.len(), points[0].end_ns, points[7].end_ns)
+        };
+        assert_eq!(points(&figures), (8, 60, 130));
+        assert!(figures.show(0));
+        assert_eq!(points(&figures), (8, 10, 80));
+        assert!(figures.show(HISTORY_MAX * 2 - 1));
+        assert_eq!(points(&figures), (8, 20_410, 20_480));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Latencies over time: how many I/Os of each window took how long, and where p50 and p99 were.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use hdrhistogram::Histogram;
 
@@ -17,6 +18,8 @@ pub const BUCKETS: usize = 80;
 const RECENT_MAX: usize = 512;
 /// Stretches kept of the whole run; beyond that, each is made of twice as many windows.
 const WHOLE_MAX: usize = 512;
+/// The same of a recording, of which any window may be looked at: 40 MB.
+const RECORDED_MAX: usize = 16_384;
 
 /// Whose latencies are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +76,7 @@ impl Counts {
     }
 
     /// How many there are in some buckets.
-    pub fn within(&self, buckets: std::ops::Range<usize>) -> u64 {
+    pub fn within(&self, buckets: Range<usize>) -> u64 {
         self.0[buckets].iter().copied().map(u64::from).sum()
     }
 
@@ -197,9 +200,23 @@ pub struct Timeline {
     whole: Vec<Stretch>,
     /// Windows in each of these but the last.
     each: u64,
+    /// Whether it is a recording's, which has its windows in `whole` alone.
+    is_recorded: bool,
+}
+
+/// Which of so many columns are visible if that many fit: the last ones, or those around the one at `shown`, with three
+/// times as many after it as before.
+pub fn visible(shown: usize, all: usize, cells: usize) -> Range<usize> {
+    let first = shown.saturating_sub(cells / 4).min(all.saturating_sub(cells));
+    first..(first + cells).min(all)
 }
 
 impl Timeline {
+    /// That of a recording.
+    pub fn of_recording() -> Self {
+        Self { is_recorded: true, ..Self::default() }
+    }
+
     /// Takes a window.
     pub fn window(&mut self, window: &Window) {
         let stretch = Stretch::of(window);
@@ -207,6 +224,12 @@ impl Timeline {
         match self.whole.last_mut().filter(|last| last.windows < self.each) {
             Some(last) => last.add(&stretch),
             None => self.whole.push(stretch.clone()),
+        }
+        if self.is_recorded {
+            if self.whole.len() > RECORDED_MAX {
+                self.halve();
+            }
+            return;
         }
         if self.whole.len() > WHOLE_MAX {
             self.halve();
@@ -228,10 +251,14 @@ impl Timeline {
         self.each *= 2;
     }
 
-    /// A column of each of the last windows that fit, the newest last.
-    pub fn recent(&self, cells: usize, latencies: Latencies) -> Vec<Column> {
-        let shown = self.recent.iter().skip(self.recent.len().saturating_sub(cells));
-        shown.map(|stretch| Column::of(&[stretch], latencies)).collect()
+    /// A column of each of the windows that fit, the newest last: the last ones, or those around the one that ended then.
+    pub fn recent(&self, cells: usize, latencies: Latencies, shown_end_ns: Option<u64>) -> Vec<Column> {
+        let windows: Vec<_> =
+            if self.is_recorded { self.whole.iter().collect() } else { self.recent.iter().collect() };
+        let last = windows.len().saturating_sub(1);
+        let shown = shown_end_ns.map_or(last, |ns| windows.partition_point(|window| window.end_ns < ns));
+        let columns = &windows[visible(shown.min(last), windows.len(), cells)];
+        columns.iter().map(|stretch| Column::of(&[stretch], latencies)).collect()
     }
 
     /// The whole run in at most that many columns.
@@ -267,7 +294,7 @@ mod tests {
     fn quantiles_need_ten_samples_beyond_them() {
         let mut timeline = Timeline::default();
         timeline.window(&window(0, (0..1000).map(|n| if n < 985 { 100_000 } else { 50_000_000 })));
-        let counts = |of, response| timeline.recent(1, Latencies { of, response }).remove(0).counts;
+        let counts = |of, response| timeline.recent(1, Latencies { of, response }, None).remove(0).counts;
         let (of_all, of_response) = (counts(TailOf::All, false), counts(TailOf::All, true));
         let counts = counts(TailOf::Class(Class::Wal), false);
         assert_eq!((counts.total(), counts.quantile(2), counts.quantile(100)), (1000, Some(20), Some(46)));
@@ -289,8 +316,35 @@ mod tests {
             assert_eq!(columns.iter().map(|column| column.counts.total()).sum::<u64>(), 3000);
             assert!(columns.is_sorted_by_key(|column| column.end_ns));
         }
-        let recent = timeline.recent(40, SERVICE);
+        let recent = timeline.recent(40, SERVICE, None);
         assert_eq!((recent.len(), recent[39].end_ns), (40, 3_000_000));
+    }
+
+    #[test]
+    fn every_window_of_a_recording_can_be_looked_at() {
+        let mut timeline = Timeline::of_recording();
+        for index in 0..3000 {
+            timeline.window(&window(index, std::iter::once(5_000)));
+        }
+        for (shown, first) in [(1, 1), (11, 1), (12, 2), (1000, 990), (2971, 2961), (3000, 2961)] {
+            let columns = timeline.recent(40, SERVICE, Some(shown * 1000));
+            assert_eq!((columns.len(), columns[0].end_ns), (40, first * 1000), "window {shown}");
+            assert!(columns.iter().any(|column| column.holds(shown * 1000)), "window {shown}");
+        }
+        assert_eq!(timeline.whole(40, SERVICE).iter().map(|column| column.counts.total()).sum::<u64>(), 3000);
+    }
+
+    #[test]
+    fn a_recording_of_any_length_stays_in_bounds() {
+        let mut timeline = Timeline::of_recording();
+        let mut stretch = Window { duration_ns: 1000, ..Window::default() };
+        for index in 0..RECORDED_MAX as u64 * 2 + 2 {
+            stretch.start_ns = index * 1000;
+            timeline.window(&stretch);
+        }
+        assert!(timeline.whole.len() <= RECORDED_MAX && timeline.each == 4, "{}", timeline.each);
+        let shown = timeline.recent(40, SERVICE, Some(7_777_000));
+        assert!(shown.iter().any(|column| column.holds(7_777_000)));
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub enum Context {
     Ledger,
     /// Either of them.
     Main,
+    /// Either of them, while a recording is shown: before what the keys do in a run.
+    Replay,
     /// A value, a name or a serial is being typed.
     Text,
     /// A question that takes yes or no.
@@ -25,6 +27,8 @@ pub enum Context {
     Leaving,
     /// The list of profiles.
     Open,
+    /// The list of recordings.
+    Shelf,
     /// The list of a knob's values.
     Pick,
     /// The figures that a duel can be about.
@@ -67,6 +71,9 @@ pub enum Action {
     Save,
     Open,
     Record,
+    Recordings,
+    Mark,
+    Compare,
     Undo,
     Duel,
     Freeze,
@@ -84,6 +91,7 @@ pub enum Action {
     Earlier,
     Later,
     Now,
+    Replay(Step),
     Suspend,
     Theme(ThemeName),
     Help,
@@ -95,6 +103,53 @@ pub enum Action {
     Yes,
     Erase,
     EraseAll,
+}
+
+/// What a key does with a recording that is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // each is described in the table
+pub enum Step {
+    Play,
+    Faster,
+    Slower,
+    PageEarlier,
+    PageLater,
+    FirstWindow,
+    LastWindow,
+    TurnBefore,
+    NextTurn,
+    ChosenTurn,
+    Other,
+    Differences,
+}
+
+impl Action {
+    /// Whether it acts on a run: a recording has none.
+    pub fn needs_run(self) -> bool {
+        use Action::{
+            Drop, Duel, Edit, Enter, Former, Freeze, Mute, MuteClass, Open, Pause, Plan, Record, Restart,
+            Save, TurnDown, TurnUp, Undo,
+        };
+        matches!(
+            self,
+            Drop | Duel
+                | Edit
+                | Enter
+                | Former
+                | Freeze
+                | Mute
+                | MuteClass(_)
+                | Open
+                | Pause
+                | Plan
+                | Record
+                | Restart
+                | Save
+                | TurnDown
+                | TurnUp
+                | Undo
+        )
+    }
 }
 
 /// A row of the key map.
@@ -129,8 +184,8 @@ const fn bind(
 }
 
 use Context::{
-    Always, Duel, Failed, Help, Knobs, Leaving, Ledger, Main, Open, Palette, Pick, Plan, Question, Search,
-    Text,
+    Always, Duel, Failed, Help, Knobs, Leaving, Ledger, Main, Open, Palette, Pick, Plan, Question, Replay,
+    Search, Shelf, Text,
 };
 use KeyCode::{
     BackTab, Backspace, Char, Down, End, Enter, Esc, Home, Left, PageDown, PageUp, Right, Tab, Up,
@@ -139,6 +194,20 @@ use KeyCode::{
 /// Every action and its keys, in the order of the line of keys, of the help and of the palette.
 #[rustfmt::skip] // a table is read by rows
 pub const MAP: &[Binding] = &[
+    bind(Replay, &[Char(' ')], "space", Action::Replay(Step::Play), "play", "play", "Play the recording from here on, at its end from the beginning; or stop."),
+    bind(Replay, &[Left, Char('h')], "← h", Action::Earlier, "", "", "Read the window before."),
+    bind(Replay, &[Right, Char('l')], "→ l", Action::Later, "", "window", "Read the window after."),
+    bind(Replay, &[PageUp], "PgUp", Action::Replay(Step::PageEarlier), "a tenth back", "", "Go back by a tenth of the recording."),
+    bind(Replay, &[PageDown], "PgDn", Action::Replay(Step::PageLater), "a tenth on", "", "Go on by a tenth of the recording."),
+    bind(Replay, &[Home], "Home", Action::Replay(Step::FirstWindow), "first window", "", "Go to the first window."),
+    bind(Replay, &[End], "End", Action::Replay(Step::LastWindow), "last window", "", "Go to the last window."),
+    bind(Replay, &[Char('n')], "n", Action::Replay(Step::NextTurn), "next turn", "next turn", "Go to the window of the next turn."),
+    bind(Replay, &[Char('N')], "N", Action::Replay(Step::TurnBefore), "turn before", "", "Go to the window of the turn before."),
+    bind(Replay, &[Enter], "⏎", Action::Replay(Step::ChosenTurn), "chosen turn", "", "Go to the window of the turn that is chosen in the ledger."),
+    bind(Replay, &[Char('w')], "w", Action::Replay(Step::Other), "other recording", "other", "Show the other recording at the same position, and back."),
+    bind(Replay, &[Char('=')], "=", Action::Replay(Step::Differences), "differences", "differences", "Compare both recordings, as `stacktune compare` does."),
+    bind(Replay, &[Char('+')], "+", Action::Replay(Step::Faster), "faster", "faster", "Play faster, up to 60 times as fast as it was recorded."),
+    bind(Replay, &[Char('-')], "-", Action::Replay(Step::Slower), "slower", "", "Play slower."),
     bind(Knobs, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the knob above."),
     bind(Knobs, &[Down, Char('j')], "↓ j", Action::Down, "", "", "Choose the knob below."),
     bind(Knobs, &[Left, Char('h')], "← h", Action::TurnDown, "turn down", "", "Turn the knob down by one step. A value that this host does not support is shown with the reason and skipped."),
@@ -173,6 +242,7 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Char('s')], "s", Action::Save, "save", "save", "Save the settings as a profile."),
     bind(Main, &[Char('o')], "o", Action::Open, "open", "open", "Open a profile; the target is rebuilt if it differs."),
     bind(Main, &[Char('r')], "r", Action::Record, "record", "record", "Start or stop a recording."),
+    bind(Main, &[Char('O')], "O", Action::Recordings, "recordings", "", "List the recordings: read their summaries, and compare two."),
     bind(Main, &[Char('f')], "f", Action::Freeze, "freeze", "freeze", "Freeze or unfreeze the figures on the screen; the load keeps running."),
     bind(Main, &[Char('c')], "c", Action::Cumulative, "totals", "totals", "Switch between the totals of the run and the last window."),
     bind(Main, &[Char('t')], "t", Action::Response, "response times", "times", "Switch between response times (from the intended start) and service times."),
@@ -230,6 +300,16 @@ pub const MAP: &[Binding] = &[
     bind(Open, &[End, Char('G')], "End G", Action::Last, "", "", "Choose the last."),
     bind(Open, &[Enter], "⏎", Action::Accept, "", "open", "Open the chosen profile."),
     bind(Open, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Close the list."),
+    bind(Shelf, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the recording above."),
+    bind(Shelf, &[Down, Char('j')], "↓ j", Action::Down, "", "choose", "Choose the recording below."),
+    bind(Shelf, &[PageUp], "PgUp", Action::PageUp, "", "", "Go up ten recordings."),
+    bind(Shelf, &[PageDown], "PgDn", Action::PageDown, "", "", "Go down ten recordings."),
+    bind(Shelf, &[Home, Char('g')], "Home g", Action::First, "", "", "Choose the first."),
+    bind(Shelf, &[End, Char('G')], "End G", Action::Last, "", "", "Choose the last."),
+    bind(Shelf, &[Enter], "⏎", Action::Accept, "", "summary", "Read the chosen recording's summary."),
+    bind(Shelf, &[Char(' '), Char('m')], "space", Action::Mark, "", "mark", "Mark the chosen recording as A or B, or no longer."),
+    bind(Shelf, &[Char('c')], "c", Action::Compare, "", "compare", "Compare the two marked recordings, or the marked one with the chosen one."),
+    bind(Shelf, &[Esc, Char('q')], "Esc", Action::Close, "", "close", "Close the list."),
     bind(Pick, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the value above."),
     bind(Pick, &[Down, Char('j')], "↓ j", Action::Down, "", "choose", "Choose the value below."),
     bind(Pick, &[Home, Char('g')], "Home g", Action::First, "", "", "Choose the first."),
@@ -300,11 +380,15 @@ pub fn hints(contexts: &[Context]) -> impl Iterator<Item = &'static Binding> {
     MAP.iter().filter(move |row| contexts.contains(&row.context) && !row.hint.is_empty())
 }
 
-/// The actions that can be run by name, whose name or help contains each of the words; those by name first.
-pub fn named(words: &str) -> Vec<&'static Binding> {
+/// The actions that can be run by name on a run, or on a recording, whose name or help contains each of the words; those
+/// by name first.
+pub fn named(words: &str, on_recording: bool) -> Vec<&'static Binding> {
     let words: Vec<_> = words.split_whitespace().map(str::to_lowercase).collect();
     let has = |text: &str| words.iter().all(|word| text.to_lowercase().contains(word));
-    let in_palette = || MAP.iter().filter(|row| !row.name.is_empty());
+    let is_of_use = |action: Action| {
+        if on_recording { !action.needs_run() } else { !matches!(action, Action::Replay(_)) }
+    };
+    let in_palette = || MAP.iter().filter(|row| !row.name.is_empty() && is_of_use(row.action));
     let by_name = in_palette().filter(|row| has(row.name));
     let by_help = in_palette().filter(|row| !has(row.name) && has(row.help));
     by_name.chain(by_help).collect()
@@ -331,7 +415,8 @@ mod tests {
         let rows = || MAP.iter().filter(|row| !row.name.is_empty());
         for (i, row) in rows().enumerate() {
             assert!(rows().skip(i + 1).all(|other| other.name != row.name), "{}", row.name);
-            assert_eq!(named(row.name)[0].action, row.action, "{}", row.name);
+            let on_recording = matches!(row.action, Action::Replay(_));
+            assert_eq!(named(row.name, on_recording)[0].action, row.action, "{}", row.name);
         }
         let moves = [Action::Up, Action::Down, Action::PageUp, Action::PageDown, Action::First, Action::Last];
         let unnamed = [Action::Enter, Action::Palette];
@@ -339,7 +424,8 @@ mod tests {
             let is_move = moves.contains(&row.action) || unnamed.contains(&row.action);
             assert!(row.name.is_empty() == is_move, "{}", row.help);
         }
-        assert!(named("no such thing").is_empty());
+        assert!(named("no such thing", false).is_empty());
+        assert!(named("undo", true).is_empty() && named("play", false).is_empty());
     }
 
     #[test]

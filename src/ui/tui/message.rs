@@ -1,11 +1,13 @@
 //! What can happen to the screen, and the effects that it asks for.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crossterm::event::{KeyEvent, MouseEvent};
 
 use super::profiles::ProfileEntry;
 use crate::error::Error;
+use crate::runs::record::Listed;
 use crate::runs::session::{Command, Event};
 use crate::settings::Settings;
 use crate::settings::profile::Profile;
@@ -21,6 +23,8 @@ pub enum Msg {
     Resize(u16, u16),
     /// The run reported something.
     Session(Event),
+    /// Time has passed while a recording plays.
+    Played(Duration),
     /// A signal asks to stop the program.
     StopAsked,
     /// The answer to [`Effect::Suspend`]: whether a shell would continue the program.
@@ -31,6 +35,12 @@ pub enum Msg {
     SessionGone,
     /// The list of profiles that [`Effect::List`] asked for.
     Listed(Vec<ProfileEntry>),
+    /// The recordings that [`Effect::ListRecordings`] asked for.
+    RecordingsListed(Result<Vec<Listed>, Error>),
+    /// The text that [`Effect::ReadRecordings`] asked for of these folders.
+    RecordingsRead(Vec<PathBuf>, Result<String, Error>),
+    /// Recordings can't be read beside the screen.
+    NotRead(Error),
     /// The profile that [`Effect::Load`] asked for.
     Loaded(Result<Box<Profile>, Error>),
     /// Something could not be kept ([`Effect::Keep`], [`Effect::DropFirstSteps`]).
@@ -52,6 +62,10 @@ pub enum Effect {
     DropFirstSteps,
     /// List the profiles.
     List,
+    /// List the recordings.
+    ListRecordings,
+    /// Read a recording's summary, or compare several.
+    ReadRecordings(Vec<PathBuf>),
     /// Load a profile by its name.
     Load(String),
     /// Save settings under a name.

@@ -6,8 +6,8 @@
 //! a buffer and does no I/O. Only [`run`] touches the terminal, the session and the profiles.
 
 mod background;
+mod beside;
 mod charts;
-mod clock;
 pub mod consent;
 mod dialog;
 mod figures;
@@ -20,7 +20,9 @@ pub mod message;
 pub mod picture;
 pub mod planned;
 mod profiles;
+mod replay;
 mod run;
+mod shelf;
 mod stack;
 pub mod state;
 mod terminal;
@@ -28,15 +30,21 @@ pub mod theme;
 mod typed;
 pub mod update;
 pub mod view;
+mod wake;
 
+#[cfg(test)]
+mod beside_tests;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod pty_tests;
 #[cfg(test)]
+mod replay_tests;
+#[cfg(test)]
 mod tests;
 
-pub use clock::local_stamp;
+pub use beside::Beside;
 pub use picture::{is_svg_of_ours, svg};
 pub use profiles::{ProfileEntry, ProfileStore};
-pub use run::{Link, Memory, Options, Outcome, run};
+pub use replay::Replay;
+pub use run::{Link, Memory, Options, Outcome, run, show};

@@ -91,6 +91,7 @@ fn child() {
         over_ssh: false,
         profiles: Box::new(NoProfiles),
         recordings: std::env::temp_dir(),
+        shelves: Vec::new(),
         memory: Box::new(Forgetful),
     };
     let outcome = super::run(Link { commands, events }, options);

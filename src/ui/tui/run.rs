@@ -6,24 +6,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use crossterm::event::{self, Event as Input, MouseEventKind};
 use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
-use signal_hook::iterator::{Handle, Signals};
 
+use super::beside::Beside;
 use super::message::{Effect, Msg};
 use super::profiles::ProfileStore;
+use super::replay::Replay;
 use super::state::State;
 use super::terminal::{self, Screen};
 use super::theme::Theme;
-use super::update::update;
-use super::{background, clock, job_control, view};
-use crate::error::{Error, Result, describe};
+use super::update::{self, update};
+use super::wake::{Wake, forward, read_input, watch_signals};
+use super::{background, job_control, shelf, view};
+use crate::error::{Error, Result};
 use crate::runs::session::{Command, Event, raise_thread_priority};
 use crate::threads;
+use crate::ui::clock;
 use crate::ui::report::ran::Ran;
 use crate::ui::theme_name::ThemeName;
 
@@ -59,6 +60,8 @@ pub struct Options {
     pub profiles: Box<dyn ProfileStore>,
     /// The folder in which each recording gets a new folder.
     pub recordings: PathBuf,
+    /// The folders whose recordings are listed.
+    pub shelves: Vec<PathBuf>,
     /// What outlives the screen.
     pub memory: Box<dyn Memory>,
 }
@@ -77,8 +80,6 @@ pub trait Memory {
 const REDRAW: Duration = Duration::from_millis(100);
 /// Time between two drawings over ssh.
 const REDRAW_OVER_SSH: Duration = Duration::from_millis(500);
-/// How often the thread that reads keys checks whether it is still needed.
-const INPUT_WAIT: Duration = Duration::from_millis(500);
 /// How long a drain can take after a signal.
 const DRAIN_MAX: Duration = Duration::from_secs(30);
 /// The same while something is being built or torn down, counted from its last event: a slow tool must not make us
@@ -87,14 +88,6 @@ const TAKE_DOWN_MAX: Duration = Duration::from_mins(10);
 
 /// How long a signal to this process may be under way.
 const OWN_SIGNAL_MAX: Duration = Duration::from_secs(1);
-
-/// What wakes the loop.
-enum Wake {
-    Msg(Msg),
-    Signal(i32),
-    /// The terminal is gone.
-    InputGone,
-}
 
 /// Why the loop ended.
 #[derive(Debug, Clone, Copy)]
@@ -117,23 +110,49 @@ enum Left {
 /// [`Kind::Interrupted`]: crate::error::Kind::Interrupted
 pub fn run(link: Link, options: Options) -> Outcome {
     let (mut kept, mut ran) = (Vec::new(), Ran::default());
-    Outcome { ended: run_until_end(link, options, &mut kept, &mut ran), kept, ran }
+    Outcome { ended: run_until_end(Shown::Run(link), options, &mut kept, &mut ran), kept, ran }
 }
 
-fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>, ran: &mut Ran) -> Result<()> {
-    let Link { commands, events } = link;
+/// Shows a recording, or two, until the operator quits or a signal comes. There is no session: nothing runs, and nothing can be
+/// sent to anything that does.
+///
+/// # Errors
+/// Like [`run`], where it is interrupted or there is no terminal.
+pub fn show(replay: Replay, beside: Option<Beside>, options: Options) -> Result<()> {
+    let shown = Shown::Recording(Box::new((replay, beside)));
+    run_until_end(shown, options, &mut Vec::new(), &mut Ran::default())
+}
+
+/// What the screen is about.
+enum Shown {
+    Run(Link),
+    Recording(Box<(Replay, Option<Beside>)>),
+}
+
+fn run_until_end(shown: Shown, options: Options, kept: &mut Vec<String>, ran: &mut Ran) -> Result<()> {
     raise_thread_priority();
     let (wake, woken) = channel();
     let signals = watch_signals(wake.clone())?;
     let mut screen = Screen::take()?;
     // Before anybody else reads what the terminal answers.
-    let state = first_state(&options, &screen);
+    let mut state = first_state(&options, &screen);
     let wanted = Arc::new(AtomicBool::new(true));
     read_input(wake.clone(), Arc::clone(&wanted))?;
-    // It ends with the session, which may outlive a second `q`, so it is not joined.
-    forward(events, wake)?;
+    let commands = match shown {
+        Shown::Run(Link { commands, events }) => {
+            // It ends with the session, which may outlive a second `q`, so it is not joined.
+            forward(events, wake.clone())?;
+            Some(commands)
+        }
+        Shown::Recording(shown) => {
+            let (replay, beside) = *shown;
+            update::replay::open(&mut state, replay, beside);
+            state.list_knobs();
+            None
+        }
+    };
 
-    let mut ui = Ui { state, commands, options, exit: false, stop: false };
+    let mut ui = Ui { state, commands, options, exit: false, stop: false, wake, played: None };
     let left = ui.run_loop(&mut screen, &woken);
 
     drop(screen);
@@ -167,11 +186,16 @@ fn suitable(no_color: bool, variable: impl Fn(&'static str) -> Option<String>) -
 
 struct Ui {
     state: State,
-    commands: Sender<Command>,
+    /// The way to the session; none while a recording is shown.
+    commands: Option<Sender<Command>>,
     options: Options,
     exit: bool,
     /// The program is to be stopped now.
     stop: bool,
+    /// Where work beside the screen reports.
+    wake: Sender<Wake>,
+    /// Up to when a recording has been played; none while it doesn't play.
+    played: Option<Instant>,
 }
 
 impl Ui {
@@ -183,6 +207,8 @@ impl Ui {
             if !terminal::is_taken() {
                 return Left::Panicked;
             }
+            let next_step = self.play_on(pause);
+            changed |= next_step.is_some();
             if changed && Instant::now() >= next_draw {
                 let state = &self.state;
                 if screen.terminal.draw(|frame| view::draw(state, frame.buffer_mut())).is_err() {
@@ -191,12 +217,8 @@ impl Ui {
                 changed = false;
                 next_draw = Instant::now() + pause;
             }
-            let wake = if changed {
-                woken.recv_timeout(next_draw.saturating_duration_since(Instant::now()))
-            } else {
-                woken.recv().map_err(|_| RecvTimeoutError::Disconnected)
-            };
-            match wake {
+            let due = next_step.map_or(changed.then_some(next_draw), |step| Some(next_draw.max(step)));
+            match wait(woken, due) {
                 Ok(Wake::Msg(msg)) => {
                     self.take(msg);
                     changed = true;
@@ -229,6 +251,23 @@ impl Ui {
         }
     }
 
+    /// Plays a recording on, if one plays; returns when that is due next.
+    fn play_on(&mut self, pause: Duration) -> Option<Instant> {
+        let now = Instant::now();
+        let plays = self.state.replay.as_ref().is_some_and(|replay| replay.plays);
+        if !plays {
+            self.played = None;
+            return None;
+        }
+        let until = self.played.get_or_insert(now);
+        let elapsed = now.saturating_duration_since(*until);
+        if elapsed >= pause {
+            *until = now;
+            self.take(Msg::Played(elapsed));
+        }
+        self.played.map(|until| until + pause)
+    }
+
     /// Gives the terminal back, stops, and goes on when a shell continues it; returns why the loop ends if it does.
     fn stop(&mut self, screen: &mut Screen, woken: &Receiver<Wake>) -> Option<Left> {
         Screen::lend();
@@ -257,7 +296,7 @@ impl Ui {
             self.take(Msg::Resize(size.width, size.height));
         }
         self.take(Msg::Resumed);
-        self.stop = false;
+        (self.stop, self.played) = (false, None);
         None
     }
 
@@ -272,6 +311,18 @@ impl Ui {
     }
 
     fn perform(&mut self, effect: Effect) -> Option<Msg> {
+        // Whatever asked for it: a recording writes nothing and opens nothing.
+        let is_harmless = matches!(
+            effect,
+            Effect::ListRecordings
+                | Effect::ReadRecordings(_)
+                | Effect::Suspend
+                | Effect::Stop
+                | Effect::Exit
+        );
+        if self.commands.is_none() && !is_harmless {
+            return None;
+        }
         match effect {
             Effect::Send(command) => return self.send(command),
             Effect::StartRecording(profile) => {
@@ -283,6 +334,16 @@ impl Ui {
             Effect::Keep(line) => return self.options.memory.keep(&line).err().map(Msg::NotKept),
             Effect::DropFirstSteps => {
                 return self.options.memory.drop_first_steps().err().map(Msg::NotKept);
+            }
+            Effect::ListRecordings => {
+                let folders = self.options.shelves.clone();
+                return self.beside(move || Msg::RecordingsListed(shelf::listed(&folders)));
+            }
+            Effect::ReadRecordings(dirs) => {
+                return self.beside(move || {
+                    let text = shelf::read(&dirs);
+                    Msg::RecordingsRead(dirs, text)
+                });
             }
             Effect::List => return Some(Msg::Listed(self.options.profiles.list())),
             Effect::Load(name) => {
@@ -299,10 +360,17 @@ impl Ui {
         None
     }
 
+    /// Works beside the screen, which must go on answering; its message comes later.
+    fn beside(&self, work: impl FnOnce() -> Msg + Send + 'static) -> Option<Msg> {
+        let wake = self.wake.clone();
+        let started = threads::start("read recordings", move || drop(wake.send(Wake::Msg(work()))));
+        started.err().map(Msg::NotRead)
+    }
+
     fn send(&mut self, command: Command) -> Option<Msg> {
         // Quitting does not need the session.
         let quits = matches!(command, Command::Quit | Command::QuitKeeping);
-        let gone = self.commands.send(command).is_err();
+        let gone = self.commands.as_ref().is_none_or(|commands| commands.send(command).is_err());
         (gone && !quits).then_some(Msg::SessionGone)
     }
 
@@ -323,17 +391,25 @@ impl Ui {
                     .hint("this is a bug: please report it"),
             ),
         };
-        if self.state.ended.is_none() {
+        if let (None, Some(commands)) = (&self.state.ended, &self.commands) {
             if reports {
                 let stack = if self.state.is_standing() { ", tearing down the stack" } else { "" };
                 // The stack is torn down even if this can't be written.
                 let _ = writeln!(std::io::stderr(), "stacktune: {}, draining{stack}…", error.what);
             }
-            let _ = self.commands.send(Command::Quit);
+            let _ = commands.send(Command::Quit);
             let kept = drain(woken, self.state.is_standing());
             self.state.kept.extend(kept);
         }
         Err(error)
+    }
+}
+
+/// The next thing that happens, or that nothing did until then.
+fn wait(woken: &Receiver<Wake>, until: Option<Instant>) -> std::result::Result<Wake, RecvTimeoutError> {
+    match until {
+        Some(until) => woken.recv_timeout(until.saturating_duration_since(Instant::now())),
+        None => woken.recv().map_err(|_| RecvTimeoutError::Disconnected),
     }
 }
 
@@ -354,68 +430,4 @@ fn drain(woken: &Receiver<Wake>, standing: bool) -> Vec<String> {
             Ok(_) => {}
         }
     }
-}
-
-fn watch_signals(wake: Sender<Wake>) -> Result<Handle> {
-    let failed = |e: std::io::Error| Error::failed(format!("cannot watch for signals: {}", describe(&e)));
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP, SIGCONT]).map_err(failed)?;
-    let handle = signals.handle();
-    let watch = move || {
-        for signal in signals.forever() {
-            if wake.send(Wake::Signal(signal)).is_err() {
-                return;
-            }
-        }
-    };
-    let started = thread::Builder::new().name("signals".into()).spawn(watch);
-    started.map_err(|error| threads::refused("watch for signals", &error))?;
-    Ok(handle)
-}
-
-/// Reads keys, the mouse and sizes until they are no longer wanted.
-fn read_input(wake: Sender<Wake>, wanted: Arc<AtomicBool>) -> Result<()> {
-    let read = move || {
-        raise_thread_priority();
-        while wanted.load(Ordering::Relaxed) {
-            let msg = match event::poll(INPUT_WAIT) {
-                Ok(false) => continue,
-                Ok(true) => match event::read() {
-                    Ok(input) => message(&input),
-                    Err(_) => break,
-                },
-                Err(_) => break,
-            };
-            if let Some(msg) = msg
-                && wake.send(Wake::Msg(msg)).is_err()
-            {
-                return;
-            }
-        }
-        let _ = wake.send(Wake::InputGone);
-    };
-    threads::start("read the keys", read).map(drop)
-}
-
-/// Input that matters; mere mouse movement does not.
-fn message(input: &Input) -> Option<Msg> {
-    match input {
-        Input::Key(key) => Some(Msg::Key(*key)),
-        Input::Mouse(mouse) if matches!(mouse.kind, MouseEventKind::Moved | MouseEventKind::Drag(_)) => None,
-        Input::Mouse(mouse) => Some(Msg::Mouse(*mouse)),
-        Input::Resize(columns, lines) => Some(Msg::Resize(*columns, *lines)),
-        Input::FocusGained | Input::FocusLost | Input::Paste(_) => None,
-    }
-}
-
-fn forward(events: Receiver<Event>, wake: Sender<Wake>) -> Result<()> {
-    let forward = move || {
-        raise_thread_priority();
-        for event in events {
-            if wake.send(Wake::Msg(Msg::Session(event))).is_err() {
-                return;
-            }
-        }
-        let _ = wake.send(Wake::Msg(Msg::SessionGone));
-    };
-    threads::start("follow the run", forward).map(drop)
 }

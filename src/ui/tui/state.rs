@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use ratatui::layout::Rect;
 
+use super::beside::Beside;
 use super::dialog::Dialog;
 use super::figures::Figures;
 use super::heat::TailOf;
 use super::keys::Context;
 use super::layout::View;
+use super::replay::Replay;
 use super::theme::Theme;
 use super::typed::Typed;
 use crate::error::Error;
@@ -91,6 +93,10 @@ pub struct State {
     pub progress: Option<Progress>,
     /// The figures as they come.
     pub live: Figures,
+    /// The recording that is shown instead of a run.
+    pub replay: Option<Box<Replay>>,
+    /// A second one beside it.
+    pub beside: Option<Box<Beside>>,
     /// The figures as they were when frozen.
     pub frozen: Option<Box<Figures>>,
     /// The chosen layer, whose knobs are listed.
@@ -167,6 +173,8 @@ impl State {
             of_profile: None,
             progress: None,
             live: Figures::default(),
+            replay: None,
+            beside: None,
             frozen: None,
             layer: StackLayer::PageCache,
             show_inactive: false,
@@ -206,6 +214,12 @@ impl State {
     /// The figures to draw: the frozen ones, if any.
     pub fn figures(&self) -> &Figures {
         self.frozen.as_deref().unwrap_or(&self.live)
+    }
+
+    /// The end of the window that is read, unless that is just the newest of a run.
+    pub fn cursor_ns(&self) -> Option<u64> {
+        let figures = self.figures();
+        figures.shown_end_ns().filter(|_| self.replay.is_some() || figures.ago_ns().is_some())
     }
 
     /// The chosen knob.
@@ -307,7 +321,22 @@ impl State {
             (Some(Dialog::Pick { .. }), _) => &[Context::Pick],
             (Some(Dialog::Open { .. }), _) => &[Context::Open],
             (Some(Dialog::Duel { .. }), _) => &[Context::Duel],
-            (Some(Dialog::Help { .. } | Dialog::Host { .. } | Dialog::Believe { .. }), _) => &[Context::Help],
+            (Some(Dialog::Shelf(_)), _) => &[Context::Shelf],
+            (
+                Some(
+                    Dialog::Help { .. }
+                    | Dialog::Host { .. }
+                    | Dialog::Believe { .. }
+                    | Dialog::Report { .. },
+                ),
+                _,
+            ) => &[Context::Help],
+            (None, Focus::Knobs) if self.replay.is_some() => {
+                &[Context::Replay, Context::Knobs, Context::Main]
+            }
+            (None, Focus::Ledger) if self.replay.is_some() => {
+                &[Context::Replay, Context::Ledger, Context::Main]
+            }
             (None, Focus::Knobs) => &[Context::Knobs, Context::Main],
             (None, Focus::Ledger) => &[Context::Ledger, Context::Main],
         }

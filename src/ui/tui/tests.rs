@@ -430,7 +430,7 @@ fn a_figure_is_never_cut() {
     }
 }
 
-fn any_key() -> impl Strategy<Value = Msg> {
+pub fn any_key() -> impl Strategy<Value = Msg> {
     let key = prop_oneof![
         "[ -~]".prop_map(|s| KeyCode::Char(s.chars().next().unwrap_or(' '))),
         prop::sample::select(vec![

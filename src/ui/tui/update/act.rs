@@ -1,7 +1,7 @@
 //! What an action of the operator does.
 
 use super::choice::{choose_layer, step};
-use super::{duel, input, pick, plan, search, turn};
+use super::{duel, input, pick, plan, replay, search, shelf, turn};
 use crate::class::Class;
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
@@ -15,6 +15,14 @@ use crate::ui::tui::typed::Typed;
 
 /// Carries out an action.
 pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
+    match replay::act(state, action) {
+        Some(effects) => effects,
+        None => act_on_run(state, action),
+    }
+}
+
+/// The same while no recording is shown, or where that makes no difference.
+fn act_on_run(state: &mut State, action: Action) -> Vec<Effect> {
     match action {
         Action::Up => step(state, -1),
         Action::Down => step(state, 1),
@@ -45,11 +53,9 @@ pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Undo => return undo(state),
         Action::Duel => return duel::ask(state),
         Action::Save => save(state),
-        Action::Open => {
-            state.dialog = Some(Dialog::Open { entries: None, chosen: 0 });
-            return vec![Effect::List];
-        }
+        Action::Open => return open(state),
         Action::Record => return record(state),
+        Action::Recordings => return shelf::open(state),
         Action::LayerUp => choose_layer(state, state.layer.below(-1), false),
         Action::LayerDown => choose_layer(state, state.layer.below(1), false),
         Action::ShowInactive => state.show_inactive = !state.show_inactive,
@@ -68,8 +74,11 @@ pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::View => next_view(state),
         Action::Focus => focus(state),
         Action::Help => state.dialog = Some(Dialog::Help { top: 0 }),
-        // Only in dialogs, or handled before.
+        // Only in dialogs, or handled before; of a recording, where none is shown.
         Action::Quit
+        | Action::Replay(_)
+        | Action::Mark
+        | Action::Compare
         | Action::Close
         | Action::Accept
         | Action::Yes
@@ -91,6 +100,11 @@ fn discard(state: &mut State) -> Vec<Effect> {
     }
     plan::drop_collected(state);
     Vec::new()
+}
+
+fn open(state: &mut State) -> Vec<Effect> {
+    state.dialog = Some(Dialog::Open { entries: None, chosen: 0 });
+    vec![Effect::List]
 }
 
 fn pause(state: &mut State) -> Vec<Effect> {
@@ -185,6 +199,10 @@ fn focus(state: &mut State) {
 /// Drains and quits. Asks first if a stack is in place (if asked again, it is torn down); quits at once if
 /// there is nothing to drain, or if asked again.
 pub fn quit(state: &mut State) -> Vec<Effect> {
+    if state.replay.is_some() {
+        state.ended = Some(Ok(()));
+        return vec![Effect::Exit];
+    }
     if state.quitting {
         return vec![Effect::Exit];
     }

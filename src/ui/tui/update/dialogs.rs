@@ -9,7 +9,7 @@ use crate::ui::tui::state::State;
 use crate::ui::tui::typed::Typed;
 use crate::ui::tui::update::act::{act, leave};
 use crate::ui::tui::update::input::{scrolled, type_into};
-use crate::ui::tui::update::{duel, palette, pick, plan, search, turn};
+use crate::ui::tui::update::{duel, palette, pick, plan, search, shelf, turn};
 use crate::ui::tui::view;
 
 /// Handles a key, given its action here or the character that it types.
@@ -59,6 +59,8 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
             state.dialog = Some(dialog);
             return consent(state, action, typed);
         }
+        Dialog::Shelf(shelf) => return shelf::pressed(state, shelf, action),
+        Dialog::Report { .. } => shelf::turn_page(state, dialog, action),
         Dialog::Plan(asked) => return plan::pressed(state, asked, action, typed),
         Dialog::Leave => match action {
             Some(Action::TakeDown) => return leave(state, Command::Quit),

@@ -2,12 +2,15 @@
 
 use crate::runs::session::message::Phase;
 use crate::ui::tui::keys::Action;
+use crate::ui::tui::replay::NOTHING_RUNS;
 use crate::ui::tui::state::State;
 use crate::ui::tui::typed::Typed;
 
 /// Whether nothing can be turned now; shows why.
 pub fn blocked(state: &mut State) -> bool {
-    if state.ended.is_some() {
+    if state.replay.is_some() {
+        state.say(NOTHING_RUNS);
+    } else if state.ended.is_some() {
         let former = if state.former.is_some() { "b rebuilds the previous stack, " } else { "" };
         state.complain(format!("the run has ended: {former}o opens a profile, q quits"));
     } else if state.quitting {

@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
 
 use super::act::{act, quit};
-use super::{dialogs, mouse, profile, session, suspend};
+use super::{dialogs, mouse, profile, replay, session, shelf, suspend};
 use crate::error::{Error, Kind};
 use crate::printable::Shown as _;
 use crate::ui::tui::dialog::Dialog;
@@ -34,6 +34,10 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
         }
         Msg::Session(event) => session::handle(state, event),
         Msg::SessionGone => session::gone(state),
+        Msg::Played(elapsed) => {
+            replay::play_on(state, elapsed);
+            Vec::new()
+        }
         Msg::StopAsked => act(state, Action::Suspend),
         Msg::MayStop(may) => suspend::suspend(state, may),
         Msg::Resumed => suspend::resumed(state),
@@ -43,8 +47,16 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
             }
             Vec::new()
         }
+        Msg::RecordingsListed(listed) => {
+            shelf::listed(state, listed);
+            Vec::new()
+        }
+        Msg::RecordingsRead(dirs, outcome) => {
+            shelf::read(state, &dirs, outcome);
+            Vec::new()
+        }
         Msg::Loaded(Ok(profile)) => profile::opened(state, *profile),
-        Msg::Loaded(Err(error)) => {
+        Msg::Loaded(Err(error)) | Msg::NotRead(error) => {
             state.complain(error.one_line());
             Vec::new()
         }

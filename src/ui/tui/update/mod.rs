@@ -17,8 +17,12 @@ pub mod plan;
 #[cfg(test)]
 mod plan_tests;
 mod profile;
+pub mod replay;
 mod search;
 mod session;
+mod shelf;
+#[cfg(test)]
+mod shelf_tests;
 mod suspend;
 #[cfg(test)]
 mod tests;

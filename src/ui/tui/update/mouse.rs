@@ -61,6 +61,8 @@ fn dialog(state: &mut State, wheel: Option<bool>) -> Vec<Effect> {
                 | Dialog::Believe { .. }
                 | Dialog::Failed { .. }
                 | Dialog::Open { .. }
+                | Dialog::Shelf(_)
+                | Dialog::Report { .. }
                 | Dialog::Consent(_)
                 | Dialog::Plan(_)
         )

@@ -15,7 +15,7 @@ pub fn pressed(
     action: Option<Action>,
     typed: Option<char>,
 ) -> Vec<Effect> {
-    let found = keys::named(&input);
+    let found = keys::named(&input, state.replay.is_some());
     let chosen = match action {
         Some(Action::Close) => return Vec::new(),
         Some(Action::Accept) => {

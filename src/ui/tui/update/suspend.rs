@@ -13,7 +13,7 @@ pub fn suspend(state: &mut State, may: bool) -> Vec<Effect> {
         return Vec::new();
     }
     match state.phase() {
-        _ if state.ended.is_some() => vec![Effect::Stop],
+        _ if state.ended.is_some() || state.replay.is_some() => vec![Effect::Stop],
         Phase::Running if !state.quitting => {
             state.suspending = true;
             state.say("pausing the load before returning to the shell…");

@@ -15,11 +15,17 @@ const NAME_CELLS: usize = 18;
 pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
     let theme = &state.theme;
     let figures = state.figures();
-    let (Some(status), Some(totals)) = (&state.status, &figures.totals) else {
-        return vec![("Nothing has been measured yet.".into(), theme.dim)];
-    };
     let mut out = Vec::new();
-    let all = pitfalls(&status.circumstances, totals.duration_s, &totals.steadiness, &totals.written);
+    let (all, totals) = match (&state.replay, &state.status, &figures.totals) {
+        (Some(replay), _, Some(totals)) => (replay.pitfalls.clone(), totals),
+        (None, Some(status), Some(totals)) => {
+            (pitfalls(&status.circumstances, totals.duration_s, &totals.steadiness, &totals.written), totals)
+        }
+        _ => return vec![("Nothing has been measured yet.".into(), theme.dim)],
+    };
+    if all.is_empty() {
+        out.push(("The recording doesn't say how far the pitfalls were avoided.".into(), theme.dim));
+    }
     for pitfall in all {
         let (sign, style) = match pitfall.light {
             Light::Good => ("●", theme.good),

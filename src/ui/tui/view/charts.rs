@@ -32,6 +32,8 @@ struct Strips {
     is_bars: bool,
     /// Their width.
     label_cells: u16,
+    /// The column of the window that is read, unless that is the newest.
+    cursor: Option<usize>,
     /// One column per window, the newest last; in each, the lowest row first.
     columns: [Vec<Vec<char>>; 4],
 }
@@ -54,9 +56,9 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         let one_row = rows == 1 && std::ptr::fn_addr_eq(draw, throughput as Draw);
         let label_cells = if one_row { LABEL_CELLS_ONE_ROW } else { LABEL_CELLS };
         let cells = usize::from(place.width.saturating_sub(label_cells));
-        let history = &state.figures().history;
-        let points: Vec<_> = history.iter().skip(history.len().saturating_sub(cells)).collect();
-        let strips = Strips { label_cells, ..draw(state, &points, usize::from(rows)) };
+        let points = state.figures().points(cells);
+        let cursor = cursor_at(state, &points, cells);
+        let strips = Strips { label_cells, cursor, ..draw(state, &points, usize::from(rows)) };
         let inner = panel(state, buf, place, strips.title, &strips.remark, false);
         let ends: Vec<_> = points.iter().map(|point| point.end_ns).collect();
         let marks = marks_at(state.figures(), &ends, cells);
@@ -71,14 +73,33 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
 }
 
-fn throughput(_: &State, points: &[&Point], rows: usize) -> Strips {
+/// The point of the window that is read.
+fn read<'a>(state: &State, points: &[&'a Point]) -> Option<&'a Point> {
+    let is_read = |point: &&&Point| Some(point.end_ns) == state.cursor_ns();
+    points.iter().find(is_read).or(points.last()).copied()
+}
+
+/// The column of the window that is read, unless that is the newest.
+fn cursor_at(state: &State, points: &[&Point], cells: usize) -> Option<usize> {
+    let shown = state.cursor_ns()?;
+    Some(cells.saturating_sub(points.len()) + points.iter().position(|point| point.end_ns == shown)?)
+}
+
+/// The points of the recording beside the one that is shown: both have the same scales.
+fn others(state: &State, cells: usize) -> Vec<&Point> {
+    state.beside.as_ref().map_or_else(Vec::new, |beside| beside.other.figures.points(cells))
+}
+
+fn throughput(state: &State, points: &[&Point], rows: usize) -> Strips {
     let mut labels: [(String, String); 4] = Default::default();
     let mut columns: [Vec<Vec<char>>; 4] = Default::default();
+    let others = others(state, points.len());
     for class in Class::ALL {
         let at = class.index();
         // Some room above keeps the strips apart.
-        let end = round_up(points.iter().map(|p| p.mb_per_s[at]).fold(0.0, f64::max) * 1.05);
-        let now = points.last().map_or_else(|| NONE.into(), |p| mb(p.mb_per_s[at]));
+        let both = points.iter().chain(&others);
+        let end = round_up(both.map(|p| p.mb_per_s[at]).fold(0.0, f64::max) * 1.05);
+        let now = read(state, points).map_or_else(|| NONE.into(), |p| mb(p.mb_per_s[at]));
         labels[at] = (now, format!("0–{}", (end * 1000.0).round() / 1000.0));
         columns[at] = points.iter().map(|p| bar(p.mb_per_s[at], end, rows)).collect();
     }
@@ -88,6 +109,7 @@ fn throughput(_: &State, points: &[&Point], rows: usize) -> Strips {
         labels,
         is_bars: true,
         label_cells: LABEL_CELLS,
+        cursor: None,
         columns,
     }
 }
@@ -100,11 +122,12 @@ fn tails(state: &State, points: &[&Point], rows: usize) -> Strips {
         latency.p99.map(|p99| format!("over {}", approx_span(p99.span_ns as f64 / 1e9)))
     };
     let of = |p: &Point| if response { p.response_p99_ns } else { p.service_p99_ns };
-    let scale = decades(points.iter().flat_map(|p| of(p)).flatten());
+    let others = others(state, points.len());
+    let scale = decades(points.iter().chain(&others).flat_map(|p| of(p)).flatten());
     let mut labels: [(String, String); 4] = Default::default();
     let mut columns: [Vec<Vec<char>>; 4] = Default::default();
     for at in 0..4 {
-        labels[at].0 = points.last().map_or_else(|| NONE.into(), |p| latency(of(p)[at]));
+        labels[at].0 = read(state, points).map_or_else(|| NONE.into(), |p| latency(of(p)[at]));
         labels[at].1 = over(at).unwrap_or_default();
         let Some(scale) = scale else { continue };
         let dots: Vec<_> = points.iter().map(|p| of(p)[at].map(|ns| dot(ns, scale, rows))).collect();
@@ -118,7 +141,7 @@ fn tails(state: &State, points: &[&Point], rows: usize) -> Strips {
         let pooled = Class::ALL.into_iter().filter_map(|class| Some((class, over(class.index())?)));
         remark.extend(pooled.map(|(class, over)| format!(", {class} {over}")));
     }
-    Strips { title: "p99", remark, labels, is_bars: false, label_cells: LABEL_CELLS, columns }
+    Strips { title: "p99", remark, labels, is_bars: false, label_cells: LABEL_CELLS, cursor: None, columns }
 }
 
 /// A power of ten of nanoseconds: `10µs`.
@@ -135,12 +158,16 @@ pub fn decade(power: i32) -> String {
 pub fn marks_at(figures: &Figures, ends_ns: &[u64], cells: usize) -> Vec<(usize, u64)> {
     let offset = cells.saturating_sub(ends_ns.len());
     let Some(first_ns) = ends_ns.first() else { return Vec::new() };
-    let before = figures.history.front().is_some_and(|point| point.end_ns < *first_ns);
+    let is_before = |ns: u64| figures.history.front().is_some_and(|point| point.end_ns < ns);
+    let is_after = |ns: u64| figures.history.back().is_some_and(|point| point.end_ns > ns);
+    let last_ns = ends_ns[ends_ns.len() - 1];
     let mut marks: Vec<(usize, u64)> = Vec::new();
     for line in &figures.ledger {
         let at = ends_ns.partition_point(|end_ns| *end_ns < line.at_ns).min(ends_ns.len() - 1);
-        // Turns before the first column are not shown.
-        if at == 0 && line.at_ns + 1 < *first_ns && before {
+        // Turns before the first column are not shown, nor those after the last.
+        let is_out = (line.at_ns < first_ns.saturating_sub(1) && is_before(*first_ns))
+            || (line.at_ns > last_ns && is_after(last_ns));
+        if is_out {
             continue;
         }
         match marks.last_mut() {
@@ -176,9 +203,10 @@ fn draw_strip(
     }
     let left = area.x + cells;
     let cells = usize::from(area.width.saturating_sub(cells));
-    for &(column, _) in marks {
+    let rules = marks.iter().map(|mark| (mark.0, '┊', theme.rule));
+    for (column, c, style) in rules.chain(strips.cursor.map(|column| (column, '│', theme.accent))) {
         for y in area.top()..area.bottom() {
-            set(buf, left + column as u16, y, '┊', theme.rule);
+            set(buf, left + column as u16, y, c, style);
         }
     }
     let columns = &strips.columns[at];
@@ -216,18 +244,38 @@ pub fn draw_axis(
     for (column, number) in marks {
         write(*column, &format!("▴{number}"));
     }
+    let [first, last] = times(state, *first_ns, *last_ns);
     // With few windows there is room for only one of the two; the end matters more.
-    write(cells.saturating_sub(4), " now");
+    write(cells.saturating_sub(width(&last)), &last);
     let offset = cells.saturating_sub(ends_ns.len());
-    write(offset, &format!("-{} ", approx_span((last_ns - first_ns) as f64 / 1e9)));
-    let text: String = row.into_iter().collect();
+    write(offset, &first);
+    let is_free = |at: usize| row.get(at) == Some(&'─');
+    let text: String = row.iter().collect();
     put(buf, left, area.y, cells as u16, &Line::from(span(text, theme.dim)));
+    // Above it, the cursor may be hidden by bars.
+    let cursor = state.cursor_ns().filter(|ns| ns <= last_ns);
+    let cursor = cursor.map(|ns| offset + ends_ns.partition_point(|end_ns| *end_ns < ns));
+    if let Some(column) = cursor.filter(|column| is_free(*column)) {
+        set(buf, left + column as u16, area.y, '│', theme.accent);
+    }
     let turns = match label_cells {
         _ if marks.is_empty() => "",
         8.. => "▴ turns",
         _ => "▴turn",
     };
     put(buf, area.x, area.y, label_cells, &Line::from(span(turns, theme.dim)));
+}
+
+/// What stands at the ends of the axis: how long ago that was, or when it was in a recording.
+fn times(state: &State, first_ns: u64, last_ns: u64) -> [String; 2] {
+    let seconds = |ns: u64| approx_span(ns as f64 / 1e9);
+    if let Some(replay) = &state.replay {
+        let [first, last] = [first_ns, last_ns].map(|ns| seconds(replay.since_ns(ns)));
+        return [format!("{first} "), format!(" {last}")];
+    }
+    let now_ns = state.figures().history.back().map_or(last_ns, |point| point.end_ns);
+    let ago = |ns: u64| format!("-{}", seconds(now_ns.saturating_sub(ns)));
+    [ago(first_ns) + " ", if last_ns < now_ns { format!(" {}", ago(last_ns)) } else { " now".into() }]
 }
 
 fn set(buf: &mut Buffer, x: u16, y: u16, c: char, style: Style) {

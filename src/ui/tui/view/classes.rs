@@ -163,10 +163,16 @@ fn span_of_time(state: &State) -> String {
         }
         (Some(window), _) if !state.cumulative => {
             let turned = if window.turned { ", a knob turned in it" } else { "" };
+            let seconds = window.duration_ns as f64 / 1e9;
+            if state.replay.is_some() {
+                let (at, all) = (figures.at().unwrap_or(0) + 1, figures.kept());
+                let warmup = if window.warmup { ", warm-up" } else { "" };
+                return format!("window {at} of {all}, {seconds:.1} s{turned}{warmup}");
+            }
             // Nothing is running: these figures are the previous target's.
             let old = matches!(state.phase(), Phase::Opening | Phase::Building | Phase::Filling);
             let old = if old { ", before this target" } else { "" };
-            format!("last {:.1} s{turned}{old}", window.duration_ns as f64 / 1e9)
+            format!("last {seconds:.1} s{turned}{old}")
         }
         _ => "no window yet".into(),
     }

@@ -53,6 +53,8 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
         // Drawn by their own files.
         Dialog::Plan(_)
         | Dialog::Pick { .. }
+        | Dialog::Shelf(_)
+        | Dialog::Report { .. }
         | Dialog::Search { .. }
         | Dialog::Palette { .. }
         | Dialog::Failed { .. }

@@ -1,4 +1,4 @@
-//! The first line: the profile, what it is doing, what it has written.
+//! The first line: the profile, what it is doing, what it has written; of a recording, where it is read.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -12,6 +12,7 @@ use crate::runs::session::message::{Phase, Status};
 use crate::settings::{Named, Rocksdb};
 use crate::ui::report::stack_properties;
 use crate::ui::text::{count, fit, width};
+use crate::ui::tui::replay::Replay;
 use crate::ui::tui::state::State;
 use crate::units::{approx_size, approx_span, format_size};
 
@@ -34,7 +35,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         let name = fit(&status.settings.name, 24) + changed;
         parts.push(Part { text: name, style: theme.strong, need: 7 });
     }
-    parts.extend(doing(state));
+    parts.extend(if let Some(replay) = &state.replay { read(state, replay) } else { doing(state) });
     if let Some(status) = &state.status {
         parts.push(Part { text: way(status), style: theme.plain, need: 3 });
         // Figures under other settings than the profile's must be recognizable.
@@ -49,12 +50,15 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
             let more = if others.is_empty() { String::new() } else { format!(" +{}", others.len()) };
             parts.push(Part { text: format!("⚑ {}{more}", first.text), style: theme.warn, need: 5 });
         }
-        let elapsed = approx_span((window.start_ns + window.duration_ns) as f64 / 1e9);
-        parts.push(Part { text: elapsed, style: theme.plain, need: 4 });
+        if state.replay.is_none() {
+            let elapsed = approx_span((window.start_ns + window.duration_ns) as f64 / 1e9);
+            parts.push(Part { text: elapsed, style: theme.plain, need: 4 });
+        }
     }
     parts.extend(steadiness(state));
     if let Some(status) = &state.status {
-        parts.push(Part { text: written(state, status), style: theme.plain, need: ALWAYS });
+        let need = if state.replay.is_some() { 1 } else { ALWAYS };
+        parts.push(Part { text: written(state, status), style: theme.plain, need });
     }
     let errors = state.live.errors();
     if errors > 0 {
@@ -64,7 +68,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     if let Some(text) = state.status.as_ref().and_then(|status| survives(status)) {
         parts.push(Part { text, style: theme.plain, need: 0 });
     }
-    if let Some(host) = state.status.as_ref().map(|s| &s.facts.hostname) {
+    let host = state.status.as_ref().map(|status| &status.facts.hostname).filter(|_| state.replay.is_none());
+    if let Some(host) = host {
         parts.push(Part { text: format!("on {}", fit(host, 20)), style: theme.dim, need: 2 });
     }
     put(buf, area.x, area.y, area.width, &fitted(parts, usize::from(area.width)));
@@ -103,6 +108,33 @@ fn doing(state: &State) -> Vec<Part> {
     }
     if state.recording.is_some() {
         parts.push(part("● REC", theme.bad));
+    }
+    parts
+}
+
+/// That it is a recording, where it is read, when it was made and where.
+fn read(state: &State, replay: &Replay) -> Vec<Part> {
+    let theme = &state.theme;
+    let plays = match (replay.plays, replay.times()) {
+        (true, 1) => " ▶".to_owned(),
+        (true, times) => format!(" ▶ {times}×"),
+        (false, _) => String::new(),
+    };
+    let (letter, need) = match &state.beside {
+        Some(beside) => (format!("{} ", beside.letter()), ALWAYS),
+        None => (String::new(), 5),
+    };
+    let position = replay.position(state.live.shown_end_ns().unwrap_or(0));
+    let mut parts = vec![
+        Part { text: "RECORDING".into(), style: theme.warn, need: ALWAYS },
+        Part { text: letter + &fit(&replay.name, 30), style: theme.strong, need },
+        Part { text: position + &plays, style: theme.strong, need: ALWAYS },
+    ];
+    if let Some(began) = &replay.began {
+        parts.push(Part { text: began.clone(), style: theme.plain, need: 7 });
+    }
+    if !replay.host.is_empty() {
+        parts.push(Part { text: format!("on {}", fit(&replay.host, 20)), style: theme.plain, need: 6 });
     }
     parts
 }

@@ -8,6 +8,7 @@ use ratatui::text::Line;
 use super::charts::{decade, draw_axis, marks_at};
 use super::frame::{panel, put, span};
 use crate::class::Class;
+use crate::ui::tui::figures::Figures;
 use crate::ui::tui::heat::{BUCKETS, Column, Counts, FIRST_DECADE, Latencies, PER_DECADE, TailOf};
 use crate::ui::tui::state::State;
 use crate::units::approx_span;
@@ -28,16 +29,18 @@ struct Scale {
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let figures = state.figures();
     let cells = usize::from(area.width.saturating_sub(LABEL_CELLS));
-    let (timeline, latencies) =
-        (&figures.timeline, Latencies { of: state.tail_of, response: state.response });
-    let columns =
-        if state.whole_run { timeline.whole(cells, latencies) } else { timeline.recent(cells, latencies) };
+    let latencies = Latencies { of: state.tail_of, response: state.response };
+    let columns = columns(state, figures, cells, latencies);
     let inner = panel(state, buf, area, "latency", &remark(state, &columns), false);
     let plot = Rect { x: inner.x + LABEL_CELLS, width: inner.width - LABEL_CELLS, ..inner };
     let plot = Rect { height: plot.height.saturating_sub(1), ..plot };
     let theme = &state.theme;
-    let Some(scale) = Scale::of(&columns) else {
-        put(buf, inner.x, inner.y, inner.width, &Line::from(span("no I/O of it yet", theme.dim)));
+    // The same for both of two recordings, so that flipping between them shows what moved.
+    let other = state.beside.as_ref();
+    let other = other.map(|beside| self::columns(state, &beside.other.figures, cells, latencies));
+    let Some(scale) = Scale::of(columns.iter().chain(other.iter().flatten())) else {
+        let none = if state.replay.is_some() { "the recording has none of it" } else { "no I/O of it yet" };
+        put(buf, inner.x, inner.y, inner.width, &Line::from(span(none, theme.dim)));
         return;
     };
     let rows = usize::from(plot.height);
@@ -68,11 +71,19 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
 }
 
+/// The columns of that map.
+fn columns(state: &State, figures: &Figures, cells: usize, latencies: Latencies) -> Vec<Column> {
+    let timeline = &figures.timeline;
+    if state.whole_run {
+        timeline.whole(cells, latencies)
+    } else {
+        timeline.recent(cells, latencies, figures.shown_end_ns())
+    }
+}
+
 /// What stands in the empty cells of a column: the cursor, or a turn.
 fn rule(state: &State, column: &Column, at: usize, marks: &[(usize, u64)]) -> Option<(&'static str, Style)> {
-    let figures = state.figures();
-    let shown = figures.window.as_ref().filter(|_| figures.ago_ns().is_some());
-    if shown.is_some_and(|shown| column.holds(shown.start_ns + shown.duration_ns)) {
+    if state.cursor_ns().is_some_and(|shown_end_ns| column.holds(shown_end_ns)) {
         return Some(("│", state.theme.accent));
     }
     marks.iter().any(|mark| mark.0 == at).then_some(("┊", state.theme.rule))
@@ -89,17 +100,25 @@ fn remark(state: &State, columns: &[Column]) -> String {
         (false, TailOf::Class(Class::Wal)) => "commit",
         (false, _) => "service",
     };
-    let span_ns = columns.first().zip(columns.last()).map_or(0, |(first, last)| last.end_ns - first.end_ns);
-    let whole = if state.whole_run { "whole run" } else { "last" };
-    format!("{of} · {what} · {whole} {} · p99 ─ p50 ·", approx_span(span_ns as f64 / 1e9))
+    let span_ns = columns
+        .first()
+        .zip(columns.last())
+        .map_or(0, |(first, last)| last.end_ns.saturating_sub(first.end_ns));
+    let span = approx_span(span_ns as f64 / 1e9);
+    let span = match (state.whole_run, state.replay.is_some()) {
+        (true, _) => format!("whole run {span}"),
+        (false, true) => span,
+        (false, false) => format!("last {span}"),
+    };
+    format!("{of} · {what} · {span} · p99 ─ p50 ·")
 }
 
 impl Scale {
     /// That holds all of these; none if they are empty.
-    fn of(columns: &[Column]) -> Option<Self> {
-        let spans = || columns.iter().filter_map(|column| column.counts.span());
-        let low = spans().map(|span| span.0).min()? / PER_DECADE * PER_DECADE;
-        let high = spans().map(|span| span.1).max()?.max(low + PER_DECADE - 1).min(BUCKETS - 1);
+    fn of<'a>(columns: impl Iterator<Item = &'a Column>) -> Option<Self> {
+        let spans: Vec<_> = columns.filter_map(|column| column.counts.span()).collect();
+        let low = spans.iter().map(|span| span.0).min()? / PER_DECADE * PER_DECADE;
+        let high = spans.iter().map(|span| span.1).max()?.max(low + PER_DECADE - 1).min(BUCKETS - 1);
         Some(Self { low, high })
     }
 

@@ -152,6 +152,8 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
 /// Whether a key does anything now.
 fn is_of_use(state: &State, row: &keys::Binding) -> bool {
     match row.action {
+        keys::Action::Replay(keys::Step::Other | keys::Step::Differences) => state.beside.is_some(),
+        action if state.replay.is_some() && state.dialog.is_none() && action.needs_run() => false,
         keys::Action::Edit if row.context == keys::Context::Pick => true,
         keys::Action::Edit | keys::Action::Drop => !state.collected.is_empty(),
         keys::Action::View => {
@@ -170,6 +172,7 @@ fn label(state: &State, row: &keys::Binding) -> &'static str {
     match row.action {
         _ if state.ascii && row.label == ENTER => "Enter",
         keys::Action::TurnUp => "←→",
+        keys::Action::Later if row.context == keys::Context::Replay => "←→",
         keys::Action::Down => "↑↓",
         keys::Action::LayerDown => "[ ]",
         _ => row.label,
@@ -182,6 +185,7 @@ fn hint(state: &State, row: &keys::Binding) -> &'static str {
         keys::Action::Enter if !state.collected.is_empty() => "plan",
         keys::Action::Enter if state.dialog.is_none() && has_names(state.knob()) => "pick",
         keys::Action::Pause if state.phase() == Phase::Paused => "resume",
+        keys::Action::Replay(keys::Step::Play) if state.replay.as_ref().is_some_and(|r| r.plays) => "stop",
         keys::Action::Freeze if state.frozen.is_some() => "thaw",
         keys::Action::Record if state.recording.is_some() => "stop rec",
         keys::Action::Cumulative if state.cumulative => "window",

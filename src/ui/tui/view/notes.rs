@@ -49,6 +49,10 @@ pub fn gather(state: &State) -> Vec<(String, Style)> {
             notes.push(("b rebuilds the previous stack".into(), theme.strong));
         }
     }
+    // Those of a recording stand in its status, where its settings can be read.
+    if let (Some(replay), None) = (&state.replay, &state.status) {
+        notes.extend(replay.notes.iter().map(|text| (text.clone(), theme.plain)));
+    }
     let figures = state.figures();
     if let Some(window) = &figures.window {
         for class in Class::ALL {
@@ -57,7 +61,8 @@ pub fn gather(state: &State) -> Vec<(String, Style)> {
                 ClassState::Failed(why) => ("failed", why),
                 _ => continue,
             };
-            notes.push((format!("{class} {ended}: {why} (R starts it again)"), theme.bad));
+            let again = if state.replay.is_some() { "" } else { " (R starts it again)" };
+            notes.push((format!("{class} {ended}: {why}{again}"), theme.bad));
         }
     }
     if let Some(totals) = &figures.totals {

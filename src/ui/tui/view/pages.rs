@@ -10,6 +10,7 @@ use super::{believe, help};
 use crate::settings::Named;
 use crate::ui::text::{width, wrap, wrap_exact};
 use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::replay::Replay;
 use crate::ui::tui::state::State;
 
 const CELLS_MAX: u16 = 100;
@@ -63,11 +64,22 @@ fn page(state: &State, cells: usize) -> Option<(&'static str, Text)> {
 
 /// What `stacktune host` prints.
 fn host(state: &State, cells: usize) -> Text {
+    if let Some(replay) = &state.replay {
+        return recorded_host(state, replay, cells);
+    }
     let Some(status) = &state.status else {
         return vec![("The host has not been read yet.".into(), state.theme.dim)];
     };
     let text = crate::ui::report::host::describe(&status.facts, None);
     text.lines().flat_map(|line| folded(line, cells)).map(|line| (line, state.theme.plain)).collect()
+}
+
+/// What a recording says of its host.
+fn recorded_host(state: &State, replay: &Replay, cells: usize) -> Text {
+    let rows = replay.host_facts.iter().map(|(what, text)| format!("{what:<16}{text}"));
+    let lines = rows.flat_map(|row| folded(&row, cells));
+    let note = "As the recording has it: this host was not looked at.".to_owned();
+    lines.map(|line| (line, state.theme.plain)).chain([(note, state.theme.dim)]).collect()
 }
 
 /// A line with a name and its value, wrapped; the value continues below its beginning.

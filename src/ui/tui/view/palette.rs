@@ -20,7 +20,7 @@ const ROWS: usize = 12;
 /// Draws it.
 pub fn render(state: &State, input: &Typed, chosen: usize, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
-    let found = keys::named(input);
+    let found = keys::named(input, state.replay.is_some());
     let inner = window(theme, buf, screen, CELLS, ROWS as u16 + 5, "run an action");
     let cells = usize::from(inner.width);
     let first = chosen.saturating_sub(ROWS - 1);

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::{
     ascii, charts, classes, cpu, dialogs, header, heat, hints, knobs, ledger, members, notes, pages, palette,
-    pick, plan, stack, strip, too_small,
+    pick, plan, report, shelf, stack, strip, too_small,
 };
 use crate::printable::{is_line, is_obeyed};
 use crate::ui::tui::dialog::Dialog;
@@ -53,6 +53,10 @@ pub fn draw(state: &State, buf: &mut Buffer) {
         }
         Some(Dialog::Palette { input, chosen }) => palette::render(state, input, *chosen, buf, screen),
         Some(Dialog::Pick { knob, chosen }) => pick::render(state, knob, *chosen, buf, screen),
+        Some(Dialog::Shelf(listed)) => shelf::render(state, listed, buf, screen),
+        Some(Dialog::Report { title, text, top, .. }) => {
+            report::render(state, (title, text.as_deref()), *top, buf, screen);
+        }
         Some(Dialog::Plan(asked)) => plan::render(state, asked, buf, screen),
         Some(dialog) => dialogs::render(state, dialog, buf, screen),
     }

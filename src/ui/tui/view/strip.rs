@@ -10,8 +10,9 @@ use crate::meter::ledger::{AFTER_WINDOWS, WINDOWS_MIN};
 use crate::meter::window::LedgerLine;
 use crate::runs::session::message::{DuelShown, Phase};
 use crate::ui::text::{fit, signed_percent, width};
+use crate::ui::tui::beside::Beside;
 use crate::ui::tui::state::State;
-use crate::units::three_digits;
+use crate::units::{approx_span, three_digits};
 
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
@@ -38,6 +39,12 @@ fn said(state: &State, cells: usize) -> Vec<Span<'static>> {
     if let Some((_, shown)) = &state.duel {
         return dim(duel(shown));
     }
+    if let Some(beside) = &state.beside {
+        return differences(state, beside, cells);
+    }
+    if state.replay.is_some() {
+        return turns(state, cells);
+    }
     let judged = state.figures().ledger.back();
     match (state.phase(), judged) {
         _ if state.ended.is_some() => dim("the run has ended".into()),
@@ -50,6 +57,49 @@ fn said(state: &State, cells: usize) -> Vec<Span<'static>> {
         (Phase::Running, Some(line)) if line.open => gathering(state, line, cells),
         (Phase::Running, Some(line)) => closed(state, line, cells),
     }
+}
+
+/// What of the second recording is clearly other than in the first one, as far as there is room.
+fn differences(state: &State, beside: &Beside, cells: usize) -> Vec<Span<'static>> {
+    let theme = &state.theme;
+    let mut spans = vec![span("B against A: ", theme.accent)];
+    if beside.changes.is_empty() {
+        spans.push(span("nothing differs clearly, or can be judged; = says why", theme.dim));
+        return spans;
+    }
+    let room = |spans: &[Span]| cells.saturating_sub(spans.iter().map(Span::width).sum());
+    let all = beside.changes.len();
+    for (at, change) in beside.changes.iter().enumerate() {
+        let more = if at + 1 < all { format!("and {} more: =", all - at) } else { String::new() };
+        if width(change) + 2 + width(&more) > room(&spans) {
+            spans.push(span(format!("and {} more: =", all - at), theme.dim));
+            break;
+        }
+        spans.push(span(format!("{change}  "), theme.plain));
+    }
+    spans
+}
+
+/// In a recording: the last turn up to the window that is shown, with the verdict that it got; else the first one.
+fn turns(state: &State, cells: usize) -> Vec<Span<'static>> {
+    let theme = &state.theme;
+    let ledger = &state.figures().ledger;
+    let shown_ns = state.cursor_ns().unwrap_or(0);
+    let Some(line) = ledger.iter().rfind(|line| line.at_ns <= shown_ns) else {
+        let text = match (ledger.front(), &state.replay) {
+            (Some(first), Some(replay)) => {
+                let at = approx_span(replay.since_ns(first.at_ns) as f64 / 1e9);
+                format!("no turn yet; {}at {at}: n goes there", turn(first))
+            }
+            _ => "no knob was turned in this recording".into(),
+        };
+        return vec![span(text, theme.dim)];
+    };
+    if line.open {
+        let open = span("was still collecting windows when the recording ended", theme.dim);
+        return vec![span(turn(line), theme.plain), open];
+    }
+    closed(state, line, cells)
 }
 
 /// Before the first turn: whether there is something to compare it with.

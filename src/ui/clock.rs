@@ -1,4 +1,4 @@
-//! The local time as a folder's name.
+//! The local time, as a folder's name and for reading.
 
 use tz::{DateTime, TimeZone, TimeZoneSettings};
 
@@ -16,6 +16,14 @@ pub fn local_stamp() -> String {
     let [month, day, hour, minute, second] =
         [now.month(), now.month_day(), now.hour(), now.minute(), now.second()];
     format!("{:04}-{month:02}-{day:02}_{hour:02}-{minute:02}-{second:02}", now.year())
+}
+
+/// The local date and time of a second since 1970, as `2026-01-31 14:05`; none if no calendar has it.
+pub fn local_time(unix_s: u64) -> Option<String> {
+    let zone = zone(std::env::var("TZ").ok().as_deref()).unwrap_or_else(TimeZone::utc);
+    let time = DateTime::from_timespec(i64::try_from(unix_s).ok()?, 0, zone.as_ref()).ok()?;
+    let [month, day, hour, minute] = [time.month(), time.month_day(), time.hour(), time.minute()];
+    Some(format!("{:04}-{month:02}-{day:02} {hour:02}:{minute:02}", time.year()))
 }
 
 /// The zone of that name, or the host's. The name is the caller's, and may lead to any file: to one without an end, or to
@@ -55,6 +63,13 @@ mod tests {
         let path = dir.path().join("zone");
         std::fs::write(&path, file).unwrap();
         assert_eq!(offset(path.to_str().unwrap()), 3600);
+    }
+
+    #[test]
+    fn a_time_is_given_to_the_minute_if_a_calendar_has_it() {
+        let time = super::local_time(1_795_439_654).unwrap();
+        assert!(time.starts_with("2026-11-") && time.len() == 16, "{time}");
+        assert_eq!(super::local_time(u64::MAX), None);
     }
 
     #[test]

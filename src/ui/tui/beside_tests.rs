@@ -1,0 +1,86 @@
+//! Two recordings: flipped at the same position, and compared.
+
+use std::time::Duration;
+
+use crossterm::event::KeyCode;
+
+use super::fixture::{replaying, replaying_two};
+use super::message::Msg;
+use super::state::State;
+use super::tests::{press, shown};
+use super::update::update;
+
+fn header(state: &State) -> String {
+    shown(state).lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn one_key_flips_between_two_recordings_at_the_same_position() {
+    for (columns, lines) in [(80, 24), (120, 40), (160, 50)] {
+        let mut state = replaying_two(columns, lines);
+        press(&mut state, &[KeyCode::PageDown, KeyCode::PageDown]);
+        insta::assert_snapshot!(format!("beside_first_{columns}x{lines}"), shown(&state));
+        press(&mut state, &[KeyCode::Char('w')]);
+        insta::assert_snapshot!(format!("beside_second_{columns}x{lines}"), shown(&state));
+    }
+    let mut state = replaying_two(80, 24);
+    press(&mut state, &[KeyCode::PageDown, KeyCode::Char('w')]);
+    assert!(header(&state).contains("RECORDING  B after  5/30 s"), "{}", header(&state));
+    press(&mut state, &[KeyCode::Right, KeyCode::Char('w')]);
+    assert!(header(&state).contains("RECORDING  A before  6/40 s"), "{}", header(&state));
+    // The second one is shorter: its last window stays.
+    press(&mut state, &[KeyCode::End, KeyCode::Char('w')]);
+    assert!(header(&state).contains("B after  30/30 s"), "{}", header(&state));
+}
+
+#[test]
+fn flipping_changes_the_figures_and_not_the_scales() {
+    let scales = |state: &State| {
+        let screen = shown(state);
+        let is_scale = |word: &&str| word.starts_with("0–") || word.contains("µs–");
+        let of_heat = screen.lines().skip(2).take(10).filter_map(|line| line.get(50..).map(str::trim_start));
+        let labels =
+            of_heat.filter_map(|line| line.split_whitespace().next()).filter(|word| word.starts_with('1'));
+        labels.chain(screen.split_whitespace().filter(is_scale)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut state = replaying_two(160, 50);
+    state.message = None;
+    let (first, before) = (scales(&state), shown(&state));
+    press(&mut state, &[KeyCode::Char('w')]);
+    assert_eq!(scales(&state), first);
+    assert_ne!(shown(&state), before);
+    press(&mut state, &[KeyCode::Char('w')]);
+    assert_eq!(shown(&state), before, "and back");
+}
+
+#[test]
+fn playing_goes_on_in_the_other_one() {
+    let mut state = replaying_two(160, 50);
+    press(&mut state, &[KeyCode::Char('+'), KeyCode::Char(' ')]);
+    update(&mut state, Msg::Played(Duration::from_secs(3)));
+    press(&mut state, &[KeyCode::Char('w')]);
+    update(&mut state, Msg::Played(Duration::from_secs(1)));
+    assert!(header(&state).contains("B after  9/30 s ▶ 2×"), "{}", header(&state));
+}
+
+#[test]
+fn the_differences_are_those_of_compare() {
+    let mut state = replaying_two(160, 50);
+    let changes = state.beside.as_ref().unwrap().changes.clone();
+    assert!(changes[0].starts_with("scan MB/s +33% ("), "{changes:?}");
+    let screen = shown(&state);
+    assert!(screen.contains(&format!("B against A: {}", changes[0])), "{screen}");
+    press(&mut state, &[KeyCode::Char('=')]);
+    let page = shown(&state);
+    let of = |letter: &str, name: &str| page.lines().any(|line| line.contains(&format!("{letter}  {name}")));
+    assert!(page.contains("before and after") && page.contains("+33%"), "{page}");
+    assert!(of("A", "") && of("B", ""), "{page}");
+    press(&mut state, &[KeyCode::Esc]);
+    assert_eq!(state.dialog, None);
+
+    let mut alone = replaying(160, 50);
+    for key in ['w', '='] {
+        press(&mut alone, &[KeyCode::Char(key)]);
+        assert!(shown(&alone).contains("--with DIR` shows two"), "{}", shown(&alone));
+    }
+}

@@ -1,0 +1,110 @@
+//! The list of recordings: looked through, marked, read.
+
+use std::path::PathBuf;
+
+use super::input::scrolled;
+use crate::error::Result;
+use crate::runs::record::Listed;
+use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::keys::Action;
+use crate::ui::tui::message::Effect;
+use crate::ui::tui::shelf::Shelf;
+use crate::ui::tui::state::State;
+use crate::ui::tui::view;
+
+/// Opens the list.
+pub fn open(state: &mut State) -> Vec<Effect> {
+    state.dialog = Some(Dialog::Shelf(Shelf::default()));
+    vec![Effect::ListRecordings]
+}
+
+/// Takes the list.
+pub fn listed(state: &mut State, listed: Result<Vec<Listed>>) {
+    if let Some(Dialog::Shelf(shelf)) = &mut state.dialog {
+        shelf.listed = Some(listed);
+    }
+}
+
+/// Handles a key while the list is shown.
+pub fn pressed(state: &mut State, mut shelf: Shelf, action: Option<Action>) -> Vec<Effect> {
+    let last = shelf.recordings().len().saturating_sub(1);
+    shelf.chosen = match action {
+        Some(Action::Close) => return Vec::new(),
+        Some(Action::Accept) => {
+            let dirs = shelf.chosen().map(|listed| vec![listed.dir.clone()]);
+            return report(state, shelf, dirs);
+        }
+        Some(Action::Compare) => {
+            let dirs = to_compare(&shelf);
+            if dirs.is_none() {
+                state.say("space marks a recording: mark two, or mark one and choose another");
+            }
+            return report(state, shelf, dirs);
+        }
+        Some(Action::Mark) => {
+            shelf.mark();
+            shelf.chosen
+        }
+        Some(Action::Up) => shelf.chosen.saturating_sub(1),
+        Some(Action::Down) => (shelf.chosen + 1).min(last),
+        Some(Action::PageUp) => shelf.chosen.saturating_sub(10),
+        Some(Action::PageDown) => (shelf.chosen + 10).min(last),
+        Some(Action::First) => 0,
+        Some(Action::Last) => last,
+        _ => shelf.chosen,
+    };
+    state.dialog = Some(Dialog::Shelf(shelf));
+    Vec::new()
+}
+
+/// The two that are marked, or the one that is and the chosen one.
+fn to_compare(shelf: &Shelf) -> Option<Vec<PathBuf>> {
+    let mut dirs = shelf.marked.clone();
+    if let [one] = &dirs[..] {
+        let chosen = &shelf.chosen()?.dir;
+        let other = (chosen != one).then(|| chosen.clone())?;
+        dirs.push(other);
+    }
+    (dirs.len() == 2).then_some(dirs)
+}
+
+/// Opens the page that shows what these say, and asks for that.
+fn report(state: &mut State, shelf: Shelf, dirs: Option<Vec<PathBuf>>) -> Vec<Effect> {
+    let Some(dirs) = dirs else {
+        state.dialog = Some(Dialog::Shelf(shelf));
+        return Vec::new();
+    };
+    let name = |dir: &PathBuf| {
+        shelf
+            .recordings()
+            .iter()
+            .find(|listed| listed.dir == *dir)
+            .map_or_else(String::new, |of| of.name.clone())
+    };
+    let names: Vec<_> = dirs.iter().map(name).collect();
+    state.dialog =
+        Some(Dialog::Report { title: names.join(" and "), text: None, top: 0, shelf: Some(shelf) });
+    vec![Effect::ReadRecordings(dirs)]
+}
+
+/// Takes a text, unless its page was closed meanwhile, or another one is waited for.
+pub fn read(state: &mut State, dirs: &[PathBuf], outcome: Result<String>) {
+    let Some(Dialog::Report { title, text, shelf: Some(shelf), .. }) = &mut state.dialog else { return };
+    let names = dirs.iter().filter_map(|dir| shelf.recordings().iter().find(|listed| listed.dir == *dir));
+    let names: Vec<_> = names.map(|listed| listed.name.as_str()).collect();
+    if *title == names.join(" and ") {
+        *text = Some(outcome.unwrap_or_else(|error| format!("it can't be read: {error}")));
+    }
+}
+
+/// Handles a key while a text is shown: it is scrolled, and closed, which leads back to the list.
+pub fn turn_page(state: &mut State, report: Dialog, action: Option<Action>) {
+    let Dialog::Report { title, text, top, shelf } = report else { return };
+    if action == Some(Action::Close) {
+        state.dialog = shelf.map(Dialog::Shelf);
+        return;
+    }
+    let (lines, rows) = view::report::size(text.as_deref(), state.screen);
+    let top = scrolled(top, action, rows, lines.saturating_sub(rows));
+    state.dialog = Some(Dialog::Report { title, text, top, shelf });
+}
