@@ -28,7 +28,7 @@ pub fn open(state: &mut State, mut replay: Replay, beside: Option<Beside>) {
     match said {
         Some(note) => state.complain(note),
         None => {
-            state.say("space plays the recording, ← → read another window, Home and End the first and last")
+            state.say("space plays the recording, ← → read another window, Home and End the first and last");
         }
     }
 }

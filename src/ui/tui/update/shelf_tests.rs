@@ -30,7 +30,8 @@ fn dirs(of: &[usize]) -> Vec<PathBuf> {
 
 /// As wide as what `show` prints.
 fn text(lines: usize) -> String {
-    (1..=lines).map(|line| format!("{line:<8}{}\n", "=".repeat(72))).collect()
+    let all: Vec<_> = (1..=lines).map(|line| format!("{line:<8}{}", "=".repeat(72))).collect();
+    all.join("\n")
 }
 
 #[test]
