@@ -63,6 +63,8 @@ pub enum FlagKind {
     Steal,
     /// Others used the processor.
     Others,
+    /// Others used the processor, and left none of it idle.
+    ProcessorsFull,
     /// Others used the drives.
     OthersIo,
     /// The block layer's count differs from the workers'.
@@ -231,6 +233,7 @@ const SPECS: &[FlagSpec] = &{
         notes(K::Others, Window, "others", "other programs used that many cores (from a tenth of a core and a tenth of the busy time on), which the whole system's cycles include")
             .adds(Adds::Cores("1.8 cores"))
             .forbids_cycles(),
+        forbids(K::ProcessorsFull, Window, "processors full", "all processors were busy (over 90% of their time), and other programs used enough of them to be flagged: the load waited for a processor. A duel goes on, since both of its values wait alike"),
         forbids(K::OthersIo, Window, "others on", "other programs read and wrote that much on a drive below the target, at least (from 1 MB/s and a hundredth of what the drive moves on): the load may have waited for it")
             .adds(Adds::Words("nvme0n1: 35 MB/s")),
         forbids(K::BlockLayerDiffers, Window, "block layer differs", "the kernel's count of bytes differs from stacktune's by that share")

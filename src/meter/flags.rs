@@ -47,8 +47,19 @@ pub(super) fn steal(share: f64) -> Option<Flag> {
     })
 }
 
-/// Flags what others used of the processor, where that matters.
-pub(super) fn others(cpu: &CpuFigures) -> Option<Flag> {
+/// Flags what others used of the processor, where that matters, and that they left none of it idle.
+pub(super) fn of_others(cpu: &CpuFigures) -> impl Iterator<Item = Flag> {
+    let full = cpu.full_by_others().then(|| {
+        let why = format!(
+            "{} of the CPU time were used, by other programs too: what was slow may have been the wait for a processor.",
+            percent(cpu.busy)
+        );
+        FlagKind::ProcessorsFull.flag(why)
+    });
+    others(cpu).into_iter().chain(full)
+}
+
+fn others(cpu: &CpuFigures) -> Option<Flag> {
     let cores = cpu.others_that_matter()?;
     let unattributed = cpu
         .unattributed_cores
@@ -251,6 +262,7 @@ pub fn implied_of_class(figures: &ClassFigures) -> Vec<FlagKind> {
 pub fn implied_of_window(window: &Window) -> Vec<FlagKind> {
     let throttling = |how| window.members.iter().any(|member| member.throttling == Some(how));
     let stopped = window.engine.as_ref().is_some_and(|engine| engine.stopped);
+    // Not `processors full`, which earlier builds did not raise.
     let raised = [
         (window.paused, FlagKind::Paused),
         (window.turned, FlagKind::Turned),

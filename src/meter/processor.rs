@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 const OTHERS_SHARE: f64 = 0.1;
 const OTHERS_CORES: f64 = 0.1;
 
+/// From this share of all CPU time on, whoever gets ready to run often waits for a processor.
+const FULL: f64 = 0.9;
+
 /// The cores from which on what others use matters, where `busy_cores` are busy.
 pub(super) fn matters_from(busy_cores: f64) -> f64 {
     OTHERS_CORES.max(OTHERS_SHARE * busy_cores)
@@ -83,6 +86,11 @@ impl CpuFigures {
         self.others_cores.filter(|cores| *cores > matters_from(self.cores_used()))
     }
 
+    /// Whether others used so much that hardly a processor was idle: what waits then is the load.
+    pub fn full_by_others(&self) -> bool {
+        self.busy > FULL && self.others_that_matter().is_some()
+    }
+
     /// The share of the cycles that others did not take, by the time that they ran: this process's, those of the
     /// kernel's threads that work for it, and of interrupts. None if unknown.
     pub fn attributable_share(&self) -> Option<f64> {
@@ -116,6 +124,13 @@ mod tests {
             assert_eq!(figures.others_that_matter(), matter.then_some(others), "{others} of {busy}");
         }
         assert_eq!(CpuFigures::default().others_that_matter(), None);
+    }
+
+    #[test]
+    fn the_processors_are_full_by_others_only_where_these_matter() {
+        for (busy, others, full) in [(15.5, 3.0, true), (15.5, 0.5, false), (14.0, 12.0, false)] {
+            assert_eq!(used(busy, others).full_by_others(), full, "{others} of {busy}");
+        }
     }
 
     #[test]

@@ -177,7 +177,7 @@ impl Sums {
             flags.push(over_all);
         }
         flags.extend(flags::steal(cpu.steal));
-        flags.extend(flags::others(&cpu));
+        flags.extend(flags::of_others(&cpu));
         flags.extend(block_differs);
         flags.extend(self.mixed());
         Totals {

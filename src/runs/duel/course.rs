@@ -338,8 +338,11 @@ impl Course {
 /// What in this window forbids a verdict on the figure, in words.
 fn forbidding(window: &Window, figure: Figure) -> Option<String> {
     let of_classes = Class::ALL.iter().flat_map(|class| &window.class(*class).flags);
-    // Blocks settle by the duel's own rule, and a trend takes neither side.
-    let counts = |kind| kind != Some(FlagKind::Settling) && kind != Some(FlagKind::Drifting);
+    // Blocks settle by the duel's own rule; a trend takes neither side, nor does a load of others, by the coin.
+    let counts = |kind: Option<FlagKind>| {
+        use FlagKind::{Drifting, ProcessorsFull, Settling};
+        !matches!(kind, Some(Settling | Drifting | ProcessorsFull))
+    };
     let mut flags = window.flags.iter().chain(of_classes).filter(|flag| flag.forbids_verdict);
     let forbidding = flags.find(|flag| counts(FlagKind::of(&flag.text))).map(|flag| flag.text.clone());
     let texts = window.flags.iter().map(|flag| flag.text.as_str());
