@@ -168,7 +168,10 @@ fn others_are_flagged_where_they_matter() {
     assert!(
         flag.is(FlagKind::Others) && flag.why.starts_with("Other programs used 1.8 of the 2.0 busy cores:")
     );
-    assert_eq!(texts(&of_others(&cpu(1.8, 0.0)).collect::<Vec<_>>()), ["others 1.8 cores", "processors full"]);
+    assert_eq!(
+        texts(&of_others(&cpu(1.8, 0.0)).collect::<Vec<_>>()),
+        ["others 1.8 cores", "processors full"]
+    );
     let half_idle = CpuFigures { busy: 0.6, ..cpu(1.0, 0.0) };
     assert_eq!(texts(&of_others(&half_idle).collect::<Vec<_>>()), ["others 1.0 cores"]);
     assert!(others(&cpu(1.8, 0.6)).unwrap().why.contains("accounts for 0.6 of them"));
