@@ -45,6 +45,13 @@ fn number(value: &Value) -> f64 {
 
 /// Runs on that file system; WA-A is what the device counted.
 fn is_what_the_device_counts(home: &Home, device: &Loop, filesystem: &str) -> Value {
+    // The device is looked at late on a busy machine; a count that is wrong is wrong each time.
+    let counted = (0..3).find_map(|_| counted_alike(home, device, filesystem));
+    counted.unwrap_or_else(|| panic!("{filesystem}: what is recorded is not what the device counted"))
+}
+
+/// The summary of a run, if its windows' bytes are those that the device counted.
+fn counted_alike(home: &Home, device: &Loop, filesystem: &str) -> Option<Value> {
     let mut child = on_device(home, device, filesystem, "6s").spawn().unwrap();
     let dir = home.path(filesystem);
     // The load has begun with the first window.
@@ -62,7 +69,11 @@ fn is_what_the_device_counts(home: &Home, device: &Loop, filesystem: &str) -> Va
     let (recorded, counted) = (sum("drives_bytes", &windows[from..to]), (at_last - at_first) as f64);
     // What is written between a window's end and the look is in the one count and not in the other.
     let off = (recorded / counted - 1.0).abs();
-    assert!(off < 0.1, "{filesystem}: {recorded} bytes recorded, {counted} counted");
+    println!("{filesystem}: {recorded} bytes recorded, {counted} counted");
+    if off >= 0.1 {
+        fs::remove_dir_all(&dir).unwrap();
+        return None;
+    }
 
     let summary = json_file(&dir.join("summary.json"));
     let ratio = sum("drives_bytes", &windows) / sum("application_bytes", &windows);
@@ -81,7 +92,7 @@ fn is_what_the_device_counts(home: &Home, device: &Loop, filesystem: &str) -> Va
     assert_eq!((&summary["wa_d"], &summary["wa_total"]), (&Value::Null, &Value::Null), "a loop device");
     let space = number(&summary["space_amplification"]);
     assert!((0.9..3.0).contains(&space), "{filesystem}: {space}");
-    summary
+    Some(summary)
 }
 
 #[test]

@@ -53,11 +53,13 @@ fn a_recording_is_read_played_and_left_as_it_was() {
     let dir = recorded(&home, "run", &[]);
     let before = (contents(&dir), fs::metadata(home.target().join("data-0")).unwrap().modified().unwrap());
     let mut terminal = opened(&home, &[&dir], ALL);
-    terminal.wait("the first window", |screen| {
-        is_at(screen, |at, all| at < 0.3 && (1.8..3.0).contains(&all)) && mb_of(screen, "scan") > 0.0
-    });
+    terminal
+        .wait("the first window", |screen| is_at(screen, |at, all| at < 0.3 && (1.8..3.0).contains(&all)));
     terminal.press(END);
-    terminal.wait("the last window", |screen| is_at(screen, |at, all| (all - at).abs() < 0.05));
+    // On a busy machine nothing may have ended in the first one.
+    terminal.wait("the last window", |screen| {
+        is_at(screen, |at, all| (all - at).abs() < 0.05) && mb_of(screen, "scan") > 0.0
+    });
     let last = position(&terminal.screen()).unwrap().0;
     terminal.press(LEFT);
     terminal.wait("the one before", |screen| is_at(screen, |at, _| at < last - 0.05));
