@@ -79,6 +79,18 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// The same of a figure that has these values over the sides as wholes. What most windows do may differ from what all
+    /// of their I/Os do together: the interval holds that change, too, and only where both are of one direction, and
+    /// neither is too small, the change is clear.
+    pub fn of_wholes(self, (before, after): (f64, f64), together: Together) -> Self {
+        let ln = (after / before).ln();
+        let agrees = ln * self.change > 0.0 && ln.abs() > together.change_min.ln_1p();
+        // There is none from zero.
+        let change = Some(ln.exp_m1()).filter(|change| change.is_finite());
+        let (low, high) = change.map_or((self.low, self.high), |of| (self.low.min(of), self.high.max(of)));
+        Self { low, high, is_clear: self.is_clear && agrees, ..self }
+    }
+
     /// The change in a word.
     pub fn verdict(&self) -> Verdict {
         match (self.is_clear, self.change > 0.0) {

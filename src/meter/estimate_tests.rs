@@ -36,6 +36,25 @@ fn clear_lines(lines: u64, (before, gap, after): (usize, usize, usize), kind: Ki
     (0..lines).filter(|line| is_clear(*line)).count() as u64
 }
 
+#[test]
+fn what_is_clear_agrees_with_the_sides_as_wholes_and_its_interval_holds_their_change() {
+    let clear = Estimate { change: -0.36, low: -0.38, high: -0.35, is_clear: true };
+    let of = |before: f64, after: f64| {
+        let of = clear.of_wholes((before, after), turn(3));
+        (of.verdict(), (of.low * 1000.0).round(), (of.high * 1000.0).round())
+    };
+    assert_eq!(of(100.0, 64.0), (Verdict::Lower, -380.0, -350.0));
+    assert_eq!(of(100.0, 90.0), (Verdict::Lower, -380.0, -100.0));
+    assert_eq!(
+        of(100.0, 99.9),
+        (Verdict::NoClearChange, -380.0, -1.0),
+        "most windows say one thing, all I/Os another"
+    );
+    assert_eq!(of(100.0, 120.0), (Verdict::NoClearChange, -380.0, 200.0));
+    assert_eq!(of(100.0, 0.0), (Verdict::Lower, -1000.0, -350.0));
+    assert_eq!(of(0.0, 1.0), (Verdict::NoClearChange, -380.0, -350.0), "the opposite, and no share");
+}
+
 /// The figures are independent of each other here, which is the worst case.
 #[test]
 fn turns_that_do_nothing_are_clear_in_one_line_of_twenty_at_most() {

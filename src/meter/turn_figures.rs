@@ -230,18 +230,14 @@ fn changed(before: &Values, after: &Values, together: Together, judged: bool) ->
                 together,
             )
         });
-    // What most windows do may differ from what all of their I/Os do together.
-    let agrees = |change: f64| known.is_none_or(|(before, after)| (after - before) * change >= 0.0);
+    let estimate = estimate.zip(known).map(|(estimate, wholes)| estimate.of_wholes(wholes, together));
     Change {
         before: before.value,
         before_range: before.range(),
         after: after.value,
         after_range: after.range(),
         interval: estimate.map(|estimate| (estimate.low, estimate.high)),
-        verdict: estimate.map_or(Verdict::None, |estimate| match estimate.verdict() {
-            clear if agrees(estimate.change) => clear,
-            _ => Verdict::NoClearChange,
-        }),
+        verdict: estimate.map_or(Verdict::None, |estimate| estimate.verdict()),
     }
 }
 

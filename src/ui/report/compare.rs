@@ -337,10 +337,9 @@ impl Cell {
         let together = Together { figures, gap: GAP_WINDOWS, change_min: RECORDING_CHANGE_MIN };
         let sides = (Side::of(&base.values), Side::of(&self.values));
         let Some(estimate) = estimate::estimate(sides.0, sides.1, together) else { return };
+        let estimate = estimate.of_wholes((before, after), together);
         self.change_range = Some((estimate.low, estimate.high));
-        // The whole runs' figures must agree with their windows.
-        let agrees = (after - before) * estimate.change > 0.0;
-        self.verdict = if agrees { estimate.verdict() } else { Verdict::NoClearChange };
+        self.verdict = estimate.verdict();
     }
 
     fn value_text(&self, figure: &Figure) -> String {
