@@ -47,7 +47,8 @@ pub(super) fn steal(share: f64) -> Option<Flag> {
     })
 }
 
-/// Flags what others used of the processor, where that matters, and that they left none of it idle.
+/// Flags of a window for what others used of the processor, and for that they left none of it idle. Whether that marks
+/// the run, too, follows from how many of its windows it marks.
 pub(super) fn of_others(cpu: &CpuFigures) -> impl Iterator<Item = Flag> {
     let full = cpu.full_by_others().then(|| {
         let why = format!(
@@ -59,7 +60,8 @@ pub(super) fn of_others(cpu: &CpuFigures) -> impl Iterator<Item = Flag> {
     others(cpu).into_iter().chain(full)
 }
 
-fn others(cpu: &CpuFigures) -> Option<Flag> {
+/// Flags what others used of the processor, where that matters.
+pub(super) fn others(cpu: &CpuFigures) -> Option<Flag> {
     let cores = cpu.others_that_matter()?;
     let unattributed = cpu
         .unattributed_cores

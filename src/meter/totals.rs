@@ -177,7 +177,7 @@ impl Sums {
             flags.push(over_all);
         }
         flags.extend(flags::steal(cpu.steal));
-        flags.extend(flags::of_others(&cpu));
+        flags.extend(flags::others(&cpu));
         flags.extend(block_differs);
         flags.extend(self.mixed());
         Totals {
@@ -382,5 +382,32 @@ fn add_members(sums: &mut Vec<MemberFigures>, members: &[MemberFigures]) {
         let temperatures = [sum.temperature_c, member.temperature_c].into_iter().flatten();
         sum.temperature_c = temperatures.reduce(f64::max);
         sum.throttling = sum.throttling.max(member.throttling);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::flags::of_others;
+    use super::*;
+    use crate::units::SECOND_NS;
+
+    #[test]
+    fn a_run_has_the_flag_of_full_processors_once_if_a_tenth_of_its_windows_has() {
+        let cpu = |busy| CpuFigures { cpus: 2, busy, others_cores: Some(1.2), ..CpuFigures::default() };
+        for (full, windows, flagged) in [(1, 20, 0), (2, 20, 1), (20, 20, 1)] {
+            let mut sums = Sums::default();
+            for index in 0..windows {
+                let cpu = cpu(if index < full { 1.0 } else { 0.8 });
+                let flags = of_others(&cpu).collect();
+                sums.add(&Window { duration_ns: SECOND_NS, cpu, flags, ..Window::default() }, [None; 4]);
+            }
+            let flags = sums.totals(None).flags;
+            let of = |kind| flags.iter().filter(|flag| flag.is(kind)).count();
+            assert_eq!(
+                (of(FlagKind::ProcessorsFull), of(FlagKind::Others)),
+                (flagged, 1),
+                "{full} of {windows}"
+            );
+        }
     }
 }
