@@ -12,8 +12,8 @@ use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::printable;
 
-/// Folders of one folder that are looked at.
-const LOOKED_AT_MAX: usize = 2000;
+/// Recordings of one folder that are read: the newest ones.
+const LISTED_MAX: usize = 2000;
 
 /// A recording of a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -74,20 +74,30 @@ impl ListedFigures {
     }
 }
 
-/// The recordings in a folder, the newest first; none where there is no such folder.
+/// The recordings in a folder, the newest first: 2000 at most. None where there is no such folder.
 ///
 /// # Errors
 /// Where the folder can't be read.
 pub fn list(folder: &Path) -> Result<Vec<Listed>> {
+    newest(folder, LISTED_MAX)
+}
+
+fn newest(folder: &Path, count: usize) -> Result<Vec<Listed>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(Error::os("cannot read", folder, error)),
     };
+    // By when their windows were last written, which takes no reading.
+    let written = |dir: PathBuf| {
+        let windows = std::fs::symlink_metadata(dir.join(WINDOWS)).ok().filter(std::fs::Metadata::is_file)?;
+        Some((Reverse(windows.modified().ok()), dir))
+    };
     let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    let mut dirs: Vec<_> = folders.map(|entry| entry.path()).take(LOOKED_AT_MAX).collect();
-    dirs.retain(|dir| dir.join(WINDOWS).is_file());
-    let mut listed: Vec<_> = dirs.into_iter().map(Listed::of).collect();
+    let mut dirs: Vec<_> = folders.filter_map(|entry| written(entry.path())).collect();
+    dirs.sort();
+    dirs.truncate(count);
+    let mut listed: Vec<_> = dirs.into_iter().map(|(_, dir)| Listed::of(dir)).collect();
     listed.sort_by_key(|one| (Reverse(one.started_unix_s), one.name.clone()));
     Ok(listed)
 }
@@ -148,5 +158,11 @@ mod tests {
         assert!(of("broken").problem.as_ref().unwrap().contains("damaged"));
         assert!(of("killed").problem.as_ref().unwrap().contains("killed") && of("killed").figures.is_none());
         assert_eq!(list(&at("nowhere")).unwrap(), []);
+        // Of more than are read, those that were written last.
+        let hour_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(1);
+        let killed = std::fs::File::options().append(true).open(at("killed").join(WINDOWS)).unwrap();
+        killed.set_modified(hour_ago).unwrap();
+        let few: Vec<_> = newest(dir.path(), 3).unwrap().into_iter().map(|one| one.name).collect();
+        assert!(few.len() == 3 && !few.contains(&"killed".to_owned()), "{few:?}");
     }
 }

@@ -1,5 +1,7 @@
 //! What can lie over the screen.
 
+use std::path::PathBuf;
+
 use super::consent::Consent;
 use super::planned::Agreement;
 use super::profiles::ProfileEntry;
@@ -87,6 +89,8 @@ pub enum Dialog {
     Report {
         /// What it is of.
         title: String,
+        /// The folders whose text is waited for, or was.
+        dirs: Vec<PathBuf>,
         /// Its text; none while it is being read.
         text: Option<String>,
         /// Lines above the screen.

@@ -204,7 +204,7 @@ pub struct Timeline {
     is_recorded: bool,
 }
 
-/// Which of so many columns are visible if that many fit: the last ones, or those around the one at `shown`, with three
+/// Which of `all` columns are visible where `cells` fit: the last ones, or those around the one at `shown`, with three
 /// times as many after it as before.
 pub fn visible(shown: usize, all: usize, cells: usize) -> Range<usize> {
     let first = shown.saturating_sub(cells / 4).min(all.saturating_sub(cells));

@@ -84,3 +84,13 @@ pub enum Effect {
     /// Leave the screen.
     Exit,
 }
+
+impl Effect {
+    /// Whether it may be performed while a recording is shown: it only reads recordings, or concerns the screen alone.
+    pub fn suits_recording(&self) -> bool {
+        matches!(
+            self,
+            Self::ListRecordings | Self::ReadRecordings(_) | Self::Suspend | Self::Stop | Self::Exit
+        )
+    }
+}

@@ -132,19 +132,9 @@ fn it_plays_at_the_chosen_speed_and_stops_at_its_end() {
     assert!(shown(&state).contains("it plays at its fastest: 60 times"), "{}", shown(&state));
 }
 
-/// Effects that neither concern the terminal alone nor only read.
+/// Effects that are not a recording's.
 fn beyond(effects: Vec<Effect>) -> Vec<Effect> {
-    let own = |effect: &Effect| {
-        matches!(
-            effect,
-            Effect::ListRecordings
-                | Effect::ReadRecordings(_)
-                | Effect::Suspend
-                | Effect::Stop
-                | Effect::Exit
-        )
-    };
-    effects.into_iter().filter(|effect| !own(effect)).collect()
+    effects.into_iter().filter(|effect| !effect.suits_recording()).collect()
 }
 
 #[test]

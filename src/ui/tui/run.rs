@@ -312,15 +312,7 @@ impl Ui {
 
     fn perform(&mut self, effect: Effect) -> Option<Msg> {
         // Whatever asked for it: a recording writes nothing and opens nothing.
-        let is_harmless = matches!(
-            effect,
-            Effect::ListRecordings
-                | Effect::ReadRecordings(_)
-                | Effect::Suspend
-                | Effect::Stop
-                | Effect::Exit
-        );
-        if self.commands.is_none() && !is_harmless {
+        if self.commands.is_none() && !effect.suits_recording() {
             return None;
         }
         match effect {

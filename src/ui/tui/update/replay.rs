@@ -135,6 +135,7 @@ fn differences(state: &mut State) {
     let [first, second] = if beside.is_first { [names[1], names[0]] } else { names };
     state.dialog = Some(Dialog::Report {
         title: format!("{first} and {second}"),
+        dirs: Vec::new(),
         text: Some(beside.comparison.clone()),
         top: 0,
         shelf: None,

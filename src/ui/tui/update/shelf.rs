@@ -82,29 +82,28 @@ fn report(state: &mut State, shelf: Shelf, dirs: Option<Vec<PathBuf>>) -> Vec<Ef
             .map_or_else(String::new, |of| of.name.clone())
     };
     let names: Vec<_> = dirs.iter().map(name).collect();
-    state.dialog =
-        Some(Dialog::Report { title: names.join(" and "), text: None, top: 0, shelf: Some(shelf) });
+    let title = names.join(" and ");
+    state.dialog = Some(Dialog::Report { title, dirs: dirs.clone(), text: None, top: 0, shelf: Some(shelf) });
     vec![Effect::ReadRecordings(dirs)]
 }
 
 /// Takes a text, unless its page was closed meanwhile, or another one is waited for.
 pub fn read(state: &mut State, dirs: &[PathBuf], outcome: Result<String>) {
-    let Some(Dialog::Report { title, text, shelf: Some(shelf), .. }) = &mut state.dialog else { return };
-    let names = dirs.iter().filter_map(|dir| shelf.recordings().iter().find(|listed| listed.dir == *dir));
-    let names: Vec<_> = names.map(|listed| listed.name.as_str()).collect();
-    if *title == names.join(" and ") {
+    if let Some(Dialog::Report { dirs: asked, text, .. }) = &mut state.dialog
+        && asked == dirs
+    {
         *text = Some(outcome.unwrap_or_else(|error| format!("it can't be read: {error}")));
     }
 }
 
 /// Handles a key while a text is shown: it is scrolled, and closed, which leads back to the list.
 pub fn turn_page(state: &mut State, report: Dialog, action: Option<Action>) {
-    let Dialog::Report { title, text, top, shelf } = report else { return };
+    let Dialog::Report { title, dirs, text, top, shelf } = report else { return };
     if action == Some(Action::Close) {
         state.dialog = shelf.map(Dialog::Shelf);
         return;
     }
     let (lines, rows) = view::report::size(text.as_deref(), state.screen);
     let top = scrolled(top, action, rows, lines.saturating_sub(rows));
-    state.dialog = Some(Dialog::Report { title, text, top, shelf });
+    state.dialog = Some(Dialog::Report { title, dirs, text, top, shelf });
 }
