@@ -1,6 +1,7 @@
 //! Undoing a stack that a reboot took apart, or whose device is gone.
 
 use std::fs::{self, File};
+use std::process::Command;
 
 use crate::common;
 use crate::common::devices::{Loops, run};
@@ -56,7 +57,13 @@ fn after_another_boot_a_loop_devices_number_leads_to_nobody_elses_file() {
     File::create(&theirs).unwrap().set_len(32 << 20).unwrap();
     run("mkfs.ext4", &["-q", theirs.to_str().unwrap()]);
     let before = fs::read(&theirs).unwrap();
-    run("losetup", &[&node, theirs.to_str().unwrap()]);
+    // Another test may have the number for a while.
+    let attach = || {
+        let attached =
+            Command::new("losetup").args([node.as_str(), theirs.to_str().unwrap()]).output().unwrap();
+        attached.status.success().then_some(())
+    };
+    common::program::wait_for("the number to be free", attach);
     let journal = ground.state().join("journal").join(format!("{id}.jsonl"));
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let text = fs::read_to_string(&journal).unwrap();
