@@ -18,7 +18,7 @@
 //! | [`ui`] | command line, screen, reports | host, settings, stack, meter, runs |
 //! | [`app`] | the composition root: each command, put together from the rooms | host, settings, stack, load, runs, ui |
 //!
-//! [`class`], [`direct`], [`error`], [`held_folder`], [`marks`], [`printable`], [`regular_file`], [`threads`] and
+//! [`class`], [`direct`], [`error`], [`held_folder`], [`json`], [`marks`], [`printable`], [`regular_file`], [`threads`] and
 //! [`units`] are what all share.
 //! `tests/house` reads this table, and those of the rooms, and holds every import against it.
 //!
@@ -34,6 +34,7 @@ mod direct;
 mod error;
 mod held_folder;
 mod host;
+mod json;
 mod load;
 mod marks;
 mod meter;

@@ -3,9 +3,6 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use serde::de::DeserializeOwned;
-use serde_json::Value;
-
 /// Whether a terminal obeys the character rather than showing it, or lets it change the order of those around it.
 pub fn is_obeyed(c: char) -> bool {
     c.is_control()
@@ -71,45 +68,10 @@ pub fn json(text: &str) -> Cow<'_, str> {
     text.chars().map(escaped).collect::<String>().into()
 }
 
-/// Reads JSON that others may have written: each of its texts is one line, see [`line()`].
-///
-/// # Errors
-/// If it is not JSON, or not of that kind.
-pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
-    let read = serde_json::from_slice(bytes)?;
-    // serde refuses plain control characters, so these come as escapes or beyond ASCII; few files have either.
-    if bytes.iter().all(|byte| *byte < 0x7f && *byte != b'\\') {
-        return Ok(read);
-    }
-    let mut value: Value = serde_json::from_slice(bytes)?;
-    if to_lines(&mut value) { serde_json::from_value(value) } else { Ok(read) }
-}
-
-/// Makes each text in the value one line; returns whether that changed any.
-fn to_lines(value: &mut Value) -> bool {
-    match value {
-        Value::String(text) => {
-            let changes = !is_line(text);
-            if changes {
-                *text = line(text).into_owned();
-            }
-            changes
-        }
-        Value::Array(items) => items.iter_mut().map(to_lines).filter(|changed| *changed).count() > 0,
-        Value::Object(map) => {
-            let keys = !map.keys().all(|key| is_line(key));
-            if keys {
-                let renamed = std::mem::take(map).into_iter();
-                *map = renamed.map(|(key, value)| (line(&key).into_owned(), value)).collect();
-            }
-            map.values_mut().fold(keys, |changed, item| to_lines(item) || changed)
-        }
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
@@ -136,15 +98,5 @@ mod tests {
         let escaped = json(&text);
         assert!(escaped.chars().all(|c| c == '\n' || !is_obeyed(c)), "{escaped}");
         assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), value);
-    }
-
-    #[test]
-    fn texts_of_others_are_read_as_single_lines() {
-        let read: Value =
-            from_json(br#"{"a\u001b": {"b": ["x\ny", 0.1, 18446744073709551615, null]}}"#).unwrap();
-        assert_eq!(read, serde_json::json!({ "a␛": { "b": ["x␊y", 0.1, u64::MAX, null] } }));
-        assert_eq!(from_json::<String>("\"\u{202e}\"".as_bytes()).unwrap(), "\u{fffd}");
-        assert_eq!(from_json::<String>(r#""a \"b\" µ""#.as_bytes()).unwrap(), "a \"b\" µ");
-        assert!(from_json::<String>(b"\"\x1b\"").is_err() && from_json::<u64>(b"\"1\"").is_err());
     }
 }

@@ -13,6 +13,7 @@ use super::watcher::Watcher;
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
 use crate::host::{Facts, Trusting, refuse_exchangeable};
+use crate::json;
 use crate::printable::Shown as _;
 use crate::runs::attest::{
     Attester, Bundle, Check, CheckedOn, Extent, Outcome, Verdict, attest, default_folder, settings_of,
@@ -82,10 +83,9 @@ fn folder_of(out: &Path) -> Result<HeldFolder> {
 fn write(folder: &HeldFolder, out: &Path, bundle: &Bundle) -> Result<()> {
     let name = out.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| Error::input(format!("{} is no name of a file", out.shown())))?;
-    let text = serde_json::to_string_pretty(bundle)
-        .map_err(|error| Error::failed(format!("cannot encode the bundle: {error}")))?;
+    let text = json::lines(bundle)?;
     let mut file = folder.create(name, OFlags::empty())?;
-    let written = file.write_all(format!("{text}\n").as_bytes()).and_then(|()| file.sync_all());
+    let written = file.write_all(&text).and_then(|()| file.sync_all());
     written.map_err(|error| Error::os("cannot write", out, error))?;
     eprint_line(&format!("stacktune: the bundle is {}; it names no host, user, path or serial", out.shown()));
     Ok(())

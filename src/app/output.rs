@@ -5,6 +5,7 @@ use std::io::Write;
 use serde::Serialize;
 
 use crate::error::{Error, Result, describe};
+use crate::json;
 use crate::printable;
 
 /// Prints a line to standard error. If that is closed, or its terminal gone, the error is ignored: what is
@@ -31,7 +32,6 @@ pub fn print(text: &str) -> Result<()> {
 
 /// Prints a value as JSON to standard output.
 pub fn print_json(value: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Error::failed(format!("cannot encode the output: {error}")))?;
-    print(&format!("{}\n", printable::json(&text)))
+    let text = json::lines(value)?;
+    print(&printable::json(&String::from_utf8_lossy(&text)))
 }

@@ -15,6 +15,7 @@ use super::sweep::Watcher;
 use super::watcher::Watcher as Screen;
 use crate::error::{Error, Result};
 use crate::host::{Facts, Trusting, make_own_folder};
+use crate::json;
 use crate::printable::{self, Shown as _};
 use crate::regular_file;
 use crate::runs::paper::{self, Bed, Beside, Experiment, Hardware, Planned, RowResult, Storage};
@@ -259,9 +260,7 @@ fn sweep_through(
     // What uses a drive changes with each stack; the rest does not.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(**facts).clone() });
     let folder = sweep::prepare(dir, profile, options, &look, &mut watcher)?;
-    let text = serde_json::to_vec_pretty(note)
-        .map_err(|error| Error::failed(format!("cannot encode {NOTE}: {error}")))?;
-    folder.replace(NOTE, &text)?;
+    folder.replace(NOTE, &json::lines(note)?)?;
     announce(&folder.schedule, profile, dir);
     let ran = sweep::run(&folder, options, &look, false, &|| interrupts.count(), &mut watcher);
     watcher.screen.progress.done();
@@ -290,7 +289,7 @@ fn announce(schedule: &Schedule, profile: &Profile, dir: &Path) {
 
 fn read_note(dir: &Path) -> Option<Note> {
     let text = regular_file::read(&dir.join(NOTE), NOTE_BYTES_MAX).ok()?;
-    printable::from_json(&text).ok()
+    json::read_of_others(&text).ok()
 }
 
 /// Whether the folder is a reproduction's.

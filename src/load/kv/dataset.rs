@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::keys;
 use crate::error::{Error, Result};
 use crate::host::{Trusting, refuse_exchangeable, refuse_others_entries, refuse_others_folder};
+use crate::json;
 use crate::load::volume::files;
 use crate::marks::{DATABASE_NAME, NEW_PREFIX, PAIRS_NAME, PAIRS_WHAT};
 use crate::printable::Shown as _;
@@ -198,7 +199,7 @@ impl DatabaseFolder {
             }
             read => read.map_err(|error| Error::os("cannot read", &path, error))?,
         };
-        let marker: Option<Marker> = serde_json::from_slice(&text).ok();
+        let marker: Option<Marker> = json::read(&text).ok();
         match marker {
             Some(marker) if marker.what == PAIRS_WHAT && marker.schema == SCHEMA => {
                 self.known(marker).map(Some)
@@ -255,10 +256,10 @@ impl DatabaseFolder {
     /// If it can't be written.
     pub fn mark(&self, marker: &Marker) -> Result<()> {
         let path = self.0.join(PAIRS_NAME);
+        let text = json::lines(marker)?;
         let written = || {
             let mut file = tempfile::Builder::new().prefix(NEW_PREFIX).tempfile_in(&self.0)?;
-            serde_json::to_writer_pretty(&mut file, marker)?;
-            file.write_all(b"\n")?;
+            file.write_all(&text)?;
             file.as_file().sync_all()?;
             file.persist(&path)?;
             File::open(&self.0)?.sync_all()

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::error::{Error, Kind};
+use crate::json;
 use crate::load::volume::Region;
 use crate::load::workers::Activity;
 use crate::meter::counters::{Incidents, Polls};
@@ -220,14 +221,12 @@ impl Sample {
 
 /// Sends a message, in one line.
 pub fn say(stream: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(what)?;
-    line.push(b'\n');
-    stream.write_all(&line)
+    stream.write_all(&json::line(what).map_err(io::Error::other)?)
 }
 
 /// Parses a line.
 pub fn understand<T: DeserializeOwned>(line: &[u8]) -> io::Result<T> {
-    Ok(serde_json::from_slice(line)?)
+    Ok(json::read(line)?)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::bed::{Bed, with};
 use super::checks::{Check, Outcome, PAIRS_MIN};
 use super::programs::{self, words};
 use crate::error::{Error, Result};
+use crate::json;
 use crate::load::volume::Region;
 
 const CHECKS: [Check; 2] = [Check::LatencyP50, Check::LatencyP99];
@@ -114,7 +115,7 @@ fn arguments(data: &Region, page_bytes: u64, engine: &str, seconds: f64) -> Resu
 /// The percentiles in fio's report: `lat_ns`, from the begin of the submission to the completion.
 fn reported(text: &str) -> std::result::Result<Reported, String> {
     // Warnings may stand before it.
-    let report = text.find('{').and_then(|at| serde_json::from_str::<Value>(&text[at..]).ok());
+    let report = text.find('{').and_then(|at| json::read::<Value>(text[at..].as_bytes()).ok());
     let report = report.ok_or("fio's report can't be read")?;
     let job = &report["jobs"][0];
     if job["error"].as_i64() != Some(0) {

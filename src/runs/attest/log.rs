@@ -10,6 +10,7 @@ use super::bed::Ran;
 use super::checks::{Check, Outcome, Verdict};
 use super::programs;
 use crate::error::Result;
+use crate::json;
 use crate::meter::window::Latency;
 
 /// Prints what the library reads of each tag as JSON. Tools round a percentile's rank differently: it is given by the
@@ -56,7 +57,7 @@ pub(super) fn check(ran: &Ran, interrupts: &dyn Fn() -> usize) -> Result<Outcome
     if !ended.well {
         return none("HdrHistogram's library for Python can't be used (pip install hdrhistogram)");
     }
-    let Ok(read) = serde_json::from_str::<BTreeMap<String, Read>>(&ended.out) else {
+    let Ok(read) = json::read::<BTreeMap<String, Read>>(ended.out.as_bytes()) else {
         return none("what HdrHistogram's library printed can't be read");
     };
     let classes = &ran.summary.classes;

@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use super::evidence::{Stakes, interval, median};
 use super::figures::Figure;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::held_folder::HeldFolder;
+use crate::json;
 
 /// What it is written into.
 pub const FILE: &str = "duel.json";
@@ -129,13 +130,12 @@ impl Report {
     /// # Errors
     /// Where that fails.
     pub fn write(&self, recording: &Path) -> Result<PathBuf> {
-        let text = serde_json::to_string_pretty(self)
-            .map_err(|error| Error::failed(format!("cannot encode the duel: {error}")))?;
+        let text = json::lines(self)?;
         let folder = HeldFolder::open_own(recording)?;
         let further = (2..).map(|number: u32| format!("duel-{number}.json"));
         let mut names = std::iter::once(FILE.to_owned()).chain(further);
         let name = names.find(|name| !folder.has(name)).unwrap_or_default();
-        folder.replace(&name, format!("{text}\n").as_bytes())?;
+        folder.replace(&name, &text)?;
         Ok(recording.join(name))
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::names::PROFILE;
 use crate::class::Class;
+use crate::json;
 use crate::meter::flag::FlagKind;
 use crate::meter::window::{LedgerLine, State, Window};
 use crate::runs::pitfalls::Circumstances;
@@ -23,7 +24,7 @@ pub(super) fn contradictions(
     host: &Value,
 ) -> Vec<String> {
     let Ok(profile) = parse(profile_toml, PROFILE) else { return Vec::new() };
-    let circumstances = serde_json::from_value(host["circumstances"].clone()).ok();
+    let circumstances = json::read_value(&host["circumstances"]).ok();
     let mut found = circumstances.as_ref().map_or_else(Vec::new, |of| of_host(of, &profile.settings));
     let same = |window: &Window| !window.turned && window.setting == windows[0].setting;
     if ledger.is_empty() && windows.iter().all(same) {

@@ -1,5 +1,6 @@
 //! A net below the checks that know a figure: every value of a summary that its windows make is compared with theirs.
 
+use crate::json;
 use serde_json::Value;
 
 use super::derived::differs;
@@ -28,7 +29,7 @@ const ELSEWHERE: [&str; 16] = [
 /// Values of the summary that are not those of its windows, `again`. What it lacks was not written by an earlier
 /// version.
 pub(super) fn against(summary: &Summary, again: &Summary) -> Vec<String> {
-    let [has, again] = [summary, again].map(|of| serde_json::to_value(of).unwrap_or_default());
+    let [has, again] = [summary, again].map(|of| json::value(of));
     let mut found = Vec::new();
     compare("", &has, &again, &mut found);
     found

@@ -9,6 +9,7 @@ use super::names::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS};
 use super::summary::{Frame, Summary};
 use super::{bounds, by_settings, consistency, hlog, rebuild};
 use crate::error::{Error, Result};
+use crate::json;
 use crate::meter::window::{LedgerLine, Window};
 use crate::printable;
 use crate::regular_file;
@@ -104,7 +105,7 @@ pub(super) fn read_summary(path: &Path) -> Result<Option<Summary>> {
             .hint("read it with that version"));
     }
     bounds::check_summary(&value).map_err(|why| damaged(path, &serde_json::Error::custom(why)))?;
-    serde_json::from_value(value).map(Some).map_err(|e| damaged(path, &e))
+    json::read_value(&value).map(Some).map_err(|e| damaged(path, &e))
 }
 
 /// What the log has of these windows, warm-up included.
@@ -139,7 +140,7 @@ fn frame(windows: &[Window], toml: &str, host: &serde_json::Value) -> Frame {
         profile: printable::line(name.unwrap_or("unnamed")).into_owned(),
         warmup_s: warmup().map(|window| window.duration_ns).sum::<u64>() as f64 / 1e9,
         warmup_windows: warmup().count() as u64,
-        circumstances: serde_json::from_value(host["circumstances"].clone()).ok(),
+        circumstances: json::read_value(&host["circumstances"]).ok(),
         worth: host["usable_bytes"].as_u64().map(|bytes| (host["price"].as_f64(), bytes)),
         ..Frame::default()
     }
@@ -148,7 +149,7 @@ fn frame(windows: &[Window], toml: &str, host: &serde_json::Value) -> Frame {
 /// The JSON of a file, or none if there is no such file.
 pub(super) fn optional(path: &Path) -> Result<Option<serde_json::Value>> {
     match regular_file::read(path, JSON_BYTES_MAX) {
-        Ok(bytes) => printable::from_json(&bytes).map(Some).map_err(|e| damaged(path, &e)),
+        Ok(bytes) => json::read_of_others(&bytes).map(Some).map_err(|e| damaged(path, &e)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::os("cannot read", path, e)),
     }
@@ -186,7 +187,7 @@ fn values<T: DeserializeOwned>(
             (0, _) => break,
             (_, Some(b"")) => {}
             (_, Some(line)) => {
-                values.push(printable::from_json(line).map_err(|e| damaged(number, &e.to_string()))?);
+                values.push(json::read_of_others(line).map_err(|e| damaged(number, &e.to_string()))?);
             }
             (LINE_BYTES, None) => return Err(damaged(number, "it is longer than any line")),
             (_, None) => {

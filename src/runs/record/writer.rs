@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
 use crate::host::{Doubt, Facts, NewFolders, TargetFacts, Trusting};
 use crate::host::{doubted, make_folders, refuse_exchangeable};
+use crate::json;
 use crate::load::kv::built::{BUILT, Built};
 use crate::meter::totals::Totals;
 use crate::meter::window::{LedgerLine, Window};
@@ -150,7 +151,7 @@ impl Writer {
             usable_bytes: header.worth.map(|(_, bytes)| bytes),
             circumstances: &header.circumstances,
         };
-        folder.replace(HOST, &pretty(&host)?)?;
+        folder.replace(HOST, &json::lines(&host)?)?;
         latency.append(&hlog::header(header.run_started).map_err(Error::failed)?)?;
         Ok(Self {
             folder,
@@ -177,7 +178,7 @@ impl Writer {
         let intervals = hlog::intervals(window, &mut self.serializer)
             .map_err(|e| Error::failed(format!("cannot encode histograms for {LATENCY}: {e}")))?;
         self.latency.append(&intervals)?;
-        self.windows.append(&line(window)?)?;
+        self.windows.append(&json::line(window)?)?;
         if window.warmup {
             self.warmup_ns += window.duration_ns;
             self.warmup_windows += 1;
@@ -192,13 +193,13 @@ impl Writer {
             return Ok(());
         }
         self.open_lines.remove(&turn.number);
-        self.ledger.append(&line(turn)?)
+        self.ledger.append(&json::line(turn)?)
     }
 
     /// Ends the recording: lines still open are written as such, then the summary.
     pub fn finish(mut self, totals: &Totals, outcome: &Outcome) -> Result<Summary> {
         for turn in std::mem::take(&mut self.open_lines).values() {
-            self.ledger.append(&line(turn)?)?;
+            self.ledger.append(&json::line(turn)?)?;
         }
         for file in [&self.windows, &self.latency, &self.ledger] {
             file.sync()?;
@@ -218,7 +219,7 @@ impl Writer {
             circumstances: Some(self.circumstances),
         };
         let summary = Summary::of(totals, frame);
-        self.folder.replace(SUMMARY, &pretty(&summary)?)?;
+        self.folder.replace(SUMMARY, &json::lines(&summary)?)?;
         Ok(summary)
     }
 }
@@ -280,17 +281,4 @@ pub fn refuse_folder(dir: &Path) -> Result<()> {
     let what = if recording { "already holds a recording" } else { "is not empty" };
     Err(Error::input(format!("{} {what}", printable::path(dir)))
         .hint("nothing was changed; give a new folder, or remove this one first"))
-}
-
-fn line(value: &impl Serialize) -> Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec(value).map_err(|e| Error::failed(format!("cannot encode: {e}")))?;
-    bytes.push(b'\n');
-    Ok(bytes)
-}
-
-fn pretty(value: &impl Serialize) -> Result<Vec<u8>> {
-    let mut bytes =
-        serde_json::to_vec_pretty(value).map_err(|e| Error::failed(format!("cannot encode: {e}")))?;
-    bytes.push(b'\n');
-    Ok(bytes)
 }

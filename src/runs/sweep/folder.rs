@@ -12,6 +12,7 @@ use super::schedule::{Run, SCHEMA, Schedule};
 use crate::error::{Error, Kind, Result};
 use crate::held_folder::{HeldFolder, final_name};
 use crate::host::is_private;
+use crate::json;
 use crate::printable;
 use crate::printable::Shown as _;
 use crate::regular_file;
@@ -127,15 +128,12 @@ impl Folder {
             // If an earlier process was killed early, only the profile may be there.
             let schedule = Schedule::of(&profile, read_only, now)?;
             held.replace(PROFILE, written.as_bytes())?;
-            held.replace(SWEEP, &json(&schedule)?)?;
+            held.replace(SWEEP, &json::lines(&schedule)?)?;
             schedule
         };
         let before = earlier_processes(&held);
         let process = Process { pid: std::process::id(), started_unix_s: now };
-        let mut line =
-            serde_json::to_vec(&process).map_err(|e| Error::failed(format!("cannot encode: {e}")))?;
-        line.push(b'\n');
-        held.append(PROCESSES, &line)?;
+        held.append(PROCESSES, &json::line(&process)?)?;
         Ok(Self { dir: dir.to_owned(), schedule, before, work: Some(Work { held, profile }) })
     }
 
@@ -242,7 +240,7 @@ impl Folder {
             Some(folder) => folder,
             None => held.empty_folder(&run.dir)?,
         };
-        folder.replace(NOT_RUN, &json(not_run)?)
+        folder.replace(NOT_RUN, &json::lines(not_run)?)
     }
 }
 
@@ -256,7 +254,7 @@ fn earlier_processes(held: &HeldFolder) -> Vec<Process> {
         String::from_utf8(regular_file::read_opened(file, FILE_BYTES_MAX).ok()?).ok()
     };
     let lines = read().unwrap_or_default();
-    lines.lines().filter_map(|line| printable::from_json(line.as_bytes()).ok()).collect()
+    lines.lines().filter_map(|line| json::read_of_others(line.as_bytes()).ok()).collect()
 }
 
 fn read_schedule(text: &[u8], path: &Path) -> Result<Schedule> {
@@ -264,12 +262,12 @@ fn read_schedule(text: &[u8], path: &Path) -> Result<Schedule> {
         let why = e.to_string();
         Error::failed(format!("{} is damaged: {}", printable::path(path), printable::line(&why)))
     };
-    let value: serde_json::Value = printable::from_json(text).map_err(damaged)?;
+    let value: serde_json::Value = json::read_of_others(text).map_err(damaged)?;
     if value["schema"].as_u64().is_some_and(|schema| schema > u64::from(SCHEMA)) {
         return Err(Error::input(format!("{} was written by a newer stacktune", printable::path(path)))
             .hint("read it with that version"));
     }
-    let schedule: Schedule = serde_json::from_value(value).map_err(damaged)?;
+    let schedule: Schedule = json::read_value(&value).map_err(damaged)?;
     let stray = schedule.runs.iter().find(|run| {
         let is_name = Path::new(&run.dir).components().count() == 1 && !run.dir.starts_with('.');
         run.step >= schedule.steps.len() || !is_name || run.dir.contains('/')
@@ -332,7 +330,7 @@ fn state_of(dir: &Path) -> Result<State> {
     if reason.symlink_metadata().is_ok() {
         let text = regular_file::read(&reason, FILE_BYTES_MAX);
         let text = text.map_err(|e| Error::os("cannot read", &reason, e))?;
-        return Ok(printable::from_json(&text).map_or(State::HalfDone, State::NotRun));
+        return Ok(json::read_of_others(&text).map_or(State::HalfDone, State::NotRun));
     }
     if entries.next().is_none() {
         return Ok(State::Open);
@@ -402,13 +400,6 @@ fn lock(held: &HeldFolder) -> Result<()> {
         Error::failed(format!("another process is running the sweep in {}", printable::path(held.path())))
             .hint("wait for it to end, or give a new folder")
     })
-}
-
-fn json(value: &impl Serialize) -> Result<Vec<u8>> {
-    let mut bytes =
-        serde_json::to_vec_pretty(value).map_err(|e| Error::failed(format!("cannot encode: {e}")))?;
-    bytes.push(b'\n');
-    Ok(bytes)
 }
 
 fn now_unix_s() -> u64 {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::direct::AlignedBuffer;
 use crate::error::{Error, Result};
+use crate::json;
 use crate::stack::devices::Drive;
 use crate::stack::guard::Claim;
 use crate::stack::journal::boot_id;
@@ -202,7 +203,7 @@ pub(super) fn kept(state_dir: &Path, drive: &Drive) -> Progress {
             && boot_id().is_ok_and(|boot| boot == kept.boot)
             && Traffic::now(drive).is_some_and(|now| now == kept.traffic)
     };
-    let kept = serde_json::from_slice::<Kept>(&read().unwrap_or_default()).ok().filter(valid);
+    let kept = json::read::<Kept>(&read().unwrap_or_default()).ok().filter(valid);
     kept.map_or_else(Progress::default, |kept| kept.progress)
 }
 
@@ -213,7 +214,7 @@ pub(super) fn keep(state_dir: &Path, drive: &Drive, progress: Progress) {
     let write = || {
         let kept =
             Kept { drive: drive.clone(), boot: boot_id().ok()?, traffic: Traffic::now(drive)?, progress };
-        folder.write(&name, &serde_json::to_vec(&kept).ok()?).ok()
+        folder.write(&name, &json::line(&kept).ok()?).ok()
     };
     if write().is_none() {
         let _ = folder.remove(&name);

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::ids::same_id;
 use crate::error::{Error, Result};
 use crate::host::Device;
+use crate::json;
 use crate::stack::runner::{Runner, SFDISK, failure};
 
 /// The node of a drive's first partition, as the kernel names it.
@@ -54,7 +55,7 @@ pub(crate) fn table(runner: &Runner, node: &Path) -> Result<Option<Table>> {
     if answer.status != 0 {
         return Err(failure(SFDISK, &arguments, &answer));
     }
-    let parsed = serde_json::from_str::<Answer>(&answer.stdout)
+    let parsed = json::read::<Answer>(answer.stdout.as_bytes())
         .map_err(|error| Error::failed(format!("sfdisk's output can't be parsed: {error}")))?;
     Ok(Some(parsed.partitiontable))
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 use crate::host::{Device, member_of};
+use crate::json;
 use crate::printable::Shown as _;
 use crate::stack::devices::node;
 use crate::stack::runner::{Answer, BLKID, Runner, WIPEFS};
@@ -103,7 +104,7 @@ fn parse_wipefs(node: &Path, answer: &Answer) -> Result<Vec<Signature>> {
     if answer.stdout.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let found: Found = serde_json::from_str(&answer.stdout)
+    let found: Found = json::read(answer.stdout.as_bytes())
         .map_err(|error| unreadable(node, "wipefs", &format!("its output can't be parsed ({error})")))?;
     let entries = found.signatures.into_iter();
     Ok(entries

@@ -11,9 +11,10 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 use super::exposed::{self, Replaced};
 use super::folder::{NEW, SUFFIX, folder};
-use super::record::{Entry, FORMAT, Header, Line, Record, encode, parse};
+use super::record::{Entry, FORMAT, Header, Line, Record, parse};
 use super::undo::Undo;
 use crate::error::{Error, Result};
+use crate::json;
 use crate::printable::{self, Shown as _};
 use crate::stack::devices::Drive;
 use crate::stack::id::StackId;
@@ -66,7 +67,7 @@ impl Journal {
         // taken for a dead process's.
         let mut new = tempfile::Builder::new().prefix(NEW).tempfile_in(&dir).map_err(cannot)?;
         flock(new.as_file(), FlockOperation::NonBlockingLockExclusive).map_err(|e| cannot(e.into()))?;
-        let line = encode(&header)?;
+        let line = json::line(&header)?;
         new.write_all(&line).and_then(|()| new.as_file().sync_all()).map_err(cannot)?;
         let file = new.persist_noclobber(&path).map_err(|error| cannot(error.error))?;
         folder.sync()?;
@@ -179,7 +180,7 @@ impl Journal {
     }
 
     fn write(&mut self, line: &Line) -> Result<()> {
-        let bytes = encode(line)?;
+        let bytes = json::line(line)?;
         let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_all());
         if let Err(error) = written {
             // A partial line would spoil the next one; at the end of the file, a reader ignores it.

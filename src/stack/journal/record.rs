@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::undo::Undo;
-use crate::error::{Error, Result};
+use crate::json;
 use crate::stack::devices::Drive;
 use crate::stack::id::StackId;
 
@@ -75,25 +75,18 @@ pub struct Record {
     pub(super) whole_bytes: u64,
 }
 
-pub(super) fn encode(line: &impl Serialize) -> Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec(line)
-        .map_err(|error| Error::failed(format!("cannot encode a line of the journal: {error}")))?;
-    bytes.push(b'\n');
-    Ok(bytes)
-}
-
 /// Reads the lines. What a partial last line announced was never done.
 pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Record, String> {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
     let first = lines.next().ok_or("it has no complete line")?;
-    let header: Header = serde_json::from_slice(first).map_err(|error| format!("line 1: {error}"))?;
+    let header: Header = json::read(first).map_err(|error| format!("line 1: {error}"))?;
     if header.format != FORMAT {
         return Err(format!("its format is {}, and this version of stacktune reads {FORMAT}", header.format));
     }
     let mut record = Record { header, entries: Vec::new(), kept: false, whole_bytes: first.len() as u64 };
     let mut lines = lines.enumerate().peekable();
     while let Some((index, line)) = lines.next() {
-        let parsed = serde_json::from_slice::<Line>(line).map_err(|error| error.to_string());
+        let parsed = json::read::<Line>(line).map_err(|error| error.to_string());
         match parsed.and_then(|line| record.apply(line)) {
             Ok(()) => record.whole_bytes += line.len() as u64,
             // After a power cut a line may have its length, but not its bytes.

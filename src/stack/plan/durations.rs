@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::model::{Exposed, Plan};
 use super::step::Step;
+use crate::json;
 use crate::settings::{Bitmap, Named};
 use crate::stack::devices::BlockDevice;
 use crate::stack::state::StateFolder;
@@ -73,12 +74,12 @@ pub(crate) fn keep(state_dir: &Path, plan: &Plan, times: &[Option<Duration>]) {
     stacks.push(Stack { on, steps, seconds });
     let surplus = stacks.len().saturating_sub(STACKS_MAX);
     stacks.drain(..surplus);
-    let _ = serde_json::to_vec(&stacks).map(|bytes| folder.write(FILE, &bytes));
+    let _ = json::line(&stacks).map(|bytes| folder.write(FILE, &bytes));
 }
 
 fn read(folder: &StateFolder) -> Vec<Stack> {
     let bytes = folder.read(FILE).ok().flatten().unwrap_or_default();
-    let stacks: Vec<Stack> = serde_json::from_slice(&bytes).unwrap_or_default();
+    let stacks: Vec<Stack> = json::read(&bytes).unwrap_or_default();
     stacks.into_iter().filter(|stack| stack.seconds.len() == stack.steps.len()).collect()
 }
 

@@ -12,6 +12,7 @@ use super::differences::{Difference, differences, is_not_durable, unreadable_set
 use super::figures::{self, Figure, Unit};
 use crate::class::Class;
 use crate::error::{Error, Result};
+use crate::json;
 use crate::meter::estimate::{self, RECORDING_CHANGE_MIN, Side, Together, WINDOWS_MIN};
 use crate::meter::flag::{FlagKind, used_by_others};
 use crate::meter::window::{Flag, Verdict, Window};
@@ -203,9 +204,9 @@ fn unsteady(recordings: &[Recording], columns: &[Column]) -> Option<String> {
 
 /// How many types of drives the recordings ran on, if they all say.
 fn types(recordings: &[Recording]) -> Option<String> {
-    let circumstances = recordings.iter().map(|recording| {
-        serde_json::from_value::<Circumstances>(recording.host["circumstances"].clone()).ok()
-    });
+    let circumstances = recordings
+        .iter()
+        .map(|recording| json::read_value::<Circumstances>(&recording.host["circumstances"]).ok());
     let circumstances: Vec<_> = circumstances.collect::<Option<_>>()?;
     if circumstances.iter().all(|of| of.drives.is_empty()) {
         return None;

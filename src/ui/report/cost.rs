@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::cells::{left, paragraph, right};
 use crate::error::{Error, Result};
+use crate::json;
 use crate::runs::pitfalls::Circumstances;
 use crate::runs::record::Recording;
 use crate::units::{approx_decimal, three_digits};
@@ -64,7 +65,7 @@ impl Instance {
             Error::input(format!("{} {what}", recording.name()))
                 .hint("name recordings of loads on dedicated drives, made by this version")
         };
-        let circumstances: Circumstances = serde_json::from_value(recording.host["circumstances"].clone())
+        let circumstances: Circumstances = json::read_value(&recording.host["circumstances"])
             .map_err(|_| lacks("does not name its drives"))?;
         if circumstances.drives.is_empty() || !circumstances.own {
             return Err(lacks("has no dedicated drives"));

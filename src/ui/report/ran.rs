@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::cells::paragraph;
+use crate::json;
 use crate::meter::window::LedgerLine;
 use crate::printable::{Shown as _, line};
 use crate::ui::text::clear_change;
@@ -74,8 +75,8 @@ impl Ran {
     /// A turn of the run that goes on as a line of JSON, as it is kept.
     pub fn json(&mut self, turn: &LedgerLine) -> String {
         let profile = &self.now().profile;
-        let line = serde_json::to_string(&Kept { profile, turn });
-        line.map_or_else(|_| String::new(), |line| line + "\n")
+        let line = json::line(&Kept { profile, turn }).unwrap_or_default();
+        String::from_utf8_lossy(&line).into_owned()
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::figures::Figures;
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
+use crate::json;
 use crate::meter::totals::Totals;
 use crate::meter::window::{LedgerLine, Window};
 use crate::printable;
@@ -246,7 +247,7 @@ fn status(recording: &Recording, settings: Settings) -> Status {
         notes: own.chain(noted).map(str::to_owned).collect(),
         written_bytes: 0,
         recording: None,
-        circumstances: serde_json::from_value(host["circumstances"].clone()).unwrap_or_default(),
+        circumstances: json::read_value(&host["circumstances"]).unwrap_or_default(),
         properties: None,
         standing: false,
     }
