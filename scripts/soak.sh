@@ -27,7 +27,9 @@ machine  | the rest in the virtual machine: VFIO, RocksDB, power cuts, the scree
 devices  | loop devices, with 50 kills                                                        | $ scripts/test.sh devices
 gate     | the program on files and simulated devices                                         | gate
 series   | how often verdicts err, on the whole of the made series                             | $ cargo test --locked --lib -- --nocapture estimate turn_figures duel
-turns    | equal settings on a loop device: how often ledger and duel call them different      | $ env TURNS=60/10/3 cargo test --locked --test devices -- --nocapture turns::
+turns    | equal settings on a loop device: how often the ledger calls them different         | $ env TURNS=60/0/0 cargo test --locked --test devices -- --nocapture turns::
+duels    | the same by duels                                                                   | $ env TURNS=0/10/0 cargo test --locked --test devices -- --nocapture turns::
+planted  | a depth halved and a tenth of a rate taken: how often ledger and duels find it      | $ env TURNS=0/0/3 cargo test --locked --test devices -- --nocapture turns::
 hlog     | latency.hlog as the tools of HdrHistogram read it, in Java and Python              | $ scripts/hlog.sh
 fuzz     | readers of files, fuzzed for up to ten minutes each                                | $ scripts/fuzz.sh
 dist     | the files of a release, and that each starts where it should                       | $ scripts/dist.sh

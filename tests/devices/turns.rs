@@ -3,7 +3,6 @@
 //!
 //! `TURNS=60/10/3` says how much: turns of equal settings, duels of equal settings, and of each kind of planted change.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -56,18 +55,22 @@ fn on_device(device: &str, amounts: &str) {
     let amounts: Vec<u64> = amounts.split('/').map(|amount| amount.parse().unwrap()).collect();
     let [turns, duels, planted] = amounts[..] else { panic!("TURNS=60/10/3, not {amounts:?}") };
     let mut run = Run::on(device);
-    let mut lines = Share::default();
+    let (mut lines, mut fought) = (Share::default(), Share::default());
     for turn in 0..turns {
         let line = run.turn(EQUAL.0, EQUAL.1[(turn % 2) as usize]);
         lines.add(judged(&line), any_clear(&line));
     }
-    let mut fought = Share::default();
+    if turns > 0 {
+        remark(&format!("equal turns called different: {lines}"));
+    }
     for _ in 0..duels {
         let report = run.duel(EQUAL.0, EQUAL.1, Figure::Total);
         let clear = called(&report) || report.figures.iter().any(DuelRow::is_clear);
         fought.add(report.verdict != Verdict::NotJudged, clear);
     }
-    let mut remark = format!("equal turns called different: {lines}; equal duels: {fought}");
+    if duels > 0 {
+        remark(&format!("equal duels called different: {fought}"));
+    }
     for (knob, [from, to], figure) in PLANTED {
         let (mut by_ledger, mut by_duel) = (Share::default(), Share::default());
         for _ in 0..planted {
@@ -77,20 +80,25 @@ fn on_device(device: &str, amounts: &str) {
             let report = run.duel(knob, [from, to], figure);
             by_duel.add(report.verdict != Verdict::NotJudged, called(&report));
         }
-        let of = |share: &Share| format!("{} of {}", share.called, share.judged);
-        let (by_duel, by_ledger) = (of(&by_duel), of(&by_ledger));
-        let found = format!("found by duels {by_duel}, by the ledger {by_ledger}");
-        let _ = write!(remark, "; {knob} {from} → {to} {found}");
+        if planted > 0 {
+            let of = |share: &Share| format!("{} of {}", share.called, share.judged);
+            let (by_duel, by_ledger) = (of(&by_duel), of(&by_ledger));
+            remark(&format!("{knob} {from} → {to} found by duels {by_duel}, by the ledger {by_ledger}"));
+        }
         run.turn(knob, if knob == "scan.rate" { "none" } else { from });
     }
     run.session.dismantle(false, &mut |_| true).unwrap();
-    println!("{remark}");
+    for share in [&lines, &fought] {
+        assert!(share.interval().0 <= ALLOWED, "{share}");
+    }
+}
+
+/// Goes into the soak's table at once: what was found stays if time runs out.
+fn remark(text: &str) {
+    println!("{text}");
     if let Some(remarks) = std::env::var_os("REMARKS") {
         let mut file = std::fs::OpenOptions::new().append(true).create(true).open(remarks).unwrap();
-        writeln!(file, "{remark}").unwrap();
-    }
-    for share in [&lines, &fought] {
-        assert!(share.interval().0 <= ALLOWED, "{remark}");
+        writeln!(file, "{text}").unwrap();
     }
 }
 
