@@ -1,6 +1,8 @@
-//! The block layer's own count of bytes, to be compared with the workers'.
+//! The block layer's own counts: bytes, to be compared with the workers', and the time that I/Os took.
 
 use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
 
 const SECTOR_BYTES: u64 = 512; // of these statistics, whatever the device's blocks are
 
@@ -10,12 +12,57 @@ pub struct BlockProbe {
     members: Vec<Option<Device>>,
 }
 
+/// Reads and writes that a device completed, and the time that they took together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriveIos {
+    /// Reads and writes, as they reached the device: split and merged by the kernel.
+    pub ios: u64,
+    /// Milliseconds from the beginning of each, the kernel's queue included, to its end.
+    pub ms: u64,
+}
+
+impl DriveIos {
+    /// The mean latency in nanoseconds, as `iostat -x` has it in `r_await` and `w_await`, here of reads and writes
+    /// together; none without any.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.ios > 0).then(|| self.ms as f64 * 1e6 / self.ios as f64)
+    }
+}
+
+/// What a device did in a window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Passed {
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+    pub ios: DriveIos,
+}
+
+impl Passed {
+    /// Both devices' together.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            read_bytes: self.read_bytes + other.read_bytes,
+            written_bytes: self.written_bytes + other.written_bytes,
+            ios: DriveIos { ios: self.ios.ios + other.ios.ios, ms: self.ios.ms + other.ios.ms },
+        }
+    }
+}
+
 /// A device's counters.
 #[derive(Debug)]
 pub(super) struct Device {
     stat: PathBuf,
-    /// Read and written sectors at the last reading; none while it can't be read.
-    last: Option<(u64, u64)>,
+    /// At the last reading; none while they can't be read.
+    last: Option<[Direction; 2]>,
+}
+
+/// What a device counts of its reads, or of its writes.
+#[derive(Debug, Clone, Copy)]
+struct Direction {
+    ios: u64,
+    sectors: u64,
+    /// The kernel prints its lower 32 bits: with a deep queue it begins anew after some hours.
+    ms: u32,
 }
 
 impl BlockProbe {
@@ -37,30 +84,42 @@ impl BlockProbe {
 impl Device {
     /// Begins to count, by a `stat` of sysfs.
     pub(super) fn open(stat: PathBuf) -> Self {
-        Self { last: sectors(&stat), stat }
+        Self { last: counters(&stat), stat }
     }
 
     /// Bytes read and written since the last call.
     pub(super) fn window(&mut self) -> Option<(u64, u64)> {
-        let now = sectors(&self.stat);
+        self.passed().map(|passed| (passed.read_bytes, passed.written_bytes))
+    }
+
+    /// What it did since the last call.
+    pub(super) fn passed(&mut self) -> Option<Passed> {
+        let now = counters(&self.stat);
         let last = std::mem::replace(&mut self.last, now);
-        let ((read, written), last) = (now?, last?);
+        let ([read, written], [last_read, last_written]) = (now?, last?);
         // They start over if another device has taken the name.
-        let bytes = |now: u64, last: u64| now.checked_sub(last)?.checked_mul(SECTOR_BYTES);
-        Some((bytes(read, last.0)?, bytes(written, last.1)?))
+        let since = |now: Direction, last: Direction| {
+            let bytes = now.sectors.checked_sub(last.sectors)?.checked_mul(SECTOR_BYTES)?;
+            Some((bytes, now.ios.checked_sub(last.ios)?, u64::from(now.ms.wrapping_sub(last.ms))))
+        };
+        let (read, written) = (since(read, last_read)?, since(written, last_written)?);
+        let ios = DriveIos { ios: read.1 + written.1, ms: read.2 + written.2 };
+        Some(Passed { read_bytes: read.0, written_bytes: written.0, ios })
     }
 }
 
-/// Sectors read and written, from the third and seventh field; none if counting is switched off.
-fn sectors(stat: &Path) -> Option<(u64, u64)> {
+/// Its reads and writes, four fields each; none if counting is switched off.
+fn counters(stat: &Path) -> Option<[Direction; 2]> {
     if !counts(stat) {
         return None;
     }
     let text = std::fs::read_to_string(stat).ok()?;
-    let mut fields = text.split_ascii_whitespace().map(str::parse::<u64>);
-    let read = fields.nth(2)?.ok()?;
-    let written = fields.nth(3)?.ok()?;
-    Some((read, written))
+    let mut fields = text.split_ascii_whitespace().map(|field| field.parse::<u64>().ok());
+    let mut direction = || {
+        let [ios, _merged, sectors, ms] = [(); 4].map(|()| fields.next().flatten());
+        Some(Direction { ios: ios?, sectors: sectors?, ms: ms? as u32 })
+    };
+    Some([direction()?, direction()?])
 }
 
 /// Whether a device's I/O is counted: by its switch, or for a partition by that of its disk.
@@ -103,6 +162,21 @@ mod tests {
         assert_eq!(probe.window(), [None, Some((0, 512)), None]);
         fs::remove_file(folder.join("stat")).unwrap();
         assert_eq!(probe.window(), [None, None, None]);
+    }
+
+    #[test]
+    fn the_mean_latency_is_that_of_reads_and_writes_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let stat = dir.path().join("stat");
+        let write = |text: &str| fs::write(&stat, text).unwrap();
+        // The milliseconds of the reads are about to begin anew.
+        write("100 0 800 4294967290 50 0 400 10 0 0 0 9 9 9 9 9 9");
+        let mut device = Device::open(stat.clone());
+        write("130 7 1040 24 60 3 480 40 2 0 0 9 9 9 9 9 9");
+        let passed = device.passed().unwrap();
+        assert_eq!(passed.ios, DriveIos { ios: 40, ms: 60 });
+        assert_eq!(passed.ios.mean_ns(), Some(1.5e6));
+        assert_eq!(device.passed().unwrap().ios.mean_ns(), None, "nothing was done");
     }
 
     #[test]

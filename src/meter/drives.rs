@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::block::DriveIos;
 use super::member::Member;
 use crate::host::{FlashSource, FlashWrites, Health, Look, Throttling, WatchedDrive};
 
@@ -78,6 +79,8 @@ pub struct DriveFigures {
     pub lost: Vec<(String, Option<String>)>,
     /// What the drives wrote to flash, queried every ten seconds; none unless all of them report it.
     pub flash: Option<FlashDelta>,
+    /// See [`super::window::Window::drive_ios`]; from the block layer, which the meters read.
+    pub ios: Option<DriveIos>,
 }
 
 impl DriveProbe {
@@ -151,6 +154,7 @@ impl DriveProbe {
             throttled: those(&|reading| reading.throttling == Some(Throttling::Yes)),
             lost: lost.map(|(drive, _)| (drive.name.clone(), drive.serial.clone())).collect(),
             flash,
+            ios: None,
         }
     }
 }

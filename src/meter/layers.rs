@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::block::Device;
+use super::block::{Device, DriveIos, Passed};
 use super::member::Member;
 use crate::host::Levels;
 
@@ -26,6 +26,8 @@ pub struct LayerFigures {
     pub top_bytes: Option<u64>,
     /// Bytes written to the drives.
     pub drives_bytes: Option<u64>,
+    /// Their reads and writes.
+    pub drive_ios: Option<DriveIos>,
     /// Bytes of all drives.
     pub capacity_bytes: Option<u64>,
     /// Bytes now in use on the file system.
@@ -64,21 +66,23 @@ impl LayerProbe {
 
     /// The bytes since the last call, and what is in use now.
     pub fn window(&mut self) -> LayerFigures {
-        let top_bytes = written(&mut self.top);
+        let top = passed(&mut self.top);
+        let drives = self.bottom.as_mut().map_or(top, |bottom| passed(bottom));
         LayerFigures {
-            top_bytes,
-            drives_bytes: self.bottom.as_mut().map_or(top_bytes, |bottom| written(bottom)),
+            top_bytes: top.map(|top| top.written_bytes),
+            drives_bytes: drives.map(|drives| drives.written_bytes),
+            drive_ios: drives.map(|drives| drives.ios),
             capacity_bytes: Some(self.capacity_bytes).filter(|bytes| *bytes > 0),
             used_bytes: if self.own { in_use(&self.files) } else { of_files(&self.files) },
         }
     }
 }
 
-fn written(devices: &mut [Device]) -> Option<u64> {
+fn passed(devices: &mut [Device]) -> Option<Passed> {
     // All are read even if one fails, as the next window begins here for each of them.
-    let written: Vec<_> =
-        devices.iter_mut().map(|device| device.window().map(|(_, written)| written)).collect();
-    (!written.is_empty()).then(|| written.into_iter().sum()).flatten()
+    let all: Vec<_> = devices.iter_mut().map(Device::passed).collect();
+    let both = |sum: Option<Passed>, more: Option<Passed>| Some(sum?.and(more?));
+    all.into_iter().reduce(both).flatten()
 }
 
 /// What is in use on the file systems of these files.
@@ -128,7 +132,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stat = |name: &str| dir.path().join(name);
         let set = |name: &str, sectors: u64| {
-            fs::write(stat(name), format!("1 1 7 1 1 1 {sectors} 1 0 0 0\n")).unwrap();
+            fs::write(stat(name), format!("1 1 7 1 {sectors} 1 {sectors} 1{sectors} 0 0 0\n")).unwrap();
         };
         let device = |name: &str| LevelDevice { name: name.into(), stat: stat(name) };
         let levels =
@@ -140,9 +144,11 @@ mod tests {
         set("b", 111);
         let used = probe.window();
         assert_eq!((used.top_bytes, used.drives_bytes), (Some(10 * 512), Some(21 * 512)));
+        assert_eq!(used.drive_ios, Some(DriveIos { ios: 21, ms: 21 }), "of all drives together");
         assert_eq!((used.capacity_bytes, used.used_bytes), (None, None));
         fs::remove_file(stat("b")).unwrap();
-        assert_eq!(probe.window().drives_bytes, None, "one of them is gone");
+        let without = probe.window();
+        assert_eq!((without.drives_bytes, without.drive_ios), (None, None), "one of them is gone");
         assert_eq!(LayerProbe::default().window(), LayerFigures::default());
     }
 

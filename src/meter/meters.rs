@@ -163,7 +163,8 @@ impl Meters {
         let below = self.collect();
         let (cpu, busiest_workers) = self.threads(&workers, duration_ns, context);
         let others_io = self.probes.io_of_others(context.now_ns, context.all_through_block_layer());
-        let drives = self.probes.drives.window();
+        let mut drives = self.probes.drives.window();
+        drives.ios = below.layers.drive_ios.filter(|_| context.all_through_block_layer());
         let mut members = self.members_and_block(context, &below.blocks);
         let of_drives = drives.members_c.iter().zip(&drives.throttling);
         for (member, (temperature_c, throttling)) in members.iter_mut().zip(of_drives) {
@@ -255,6 +256,7 @@ impl Meters {
             cpu,
             members,
             others_io,
+            drive_ios: drives.ios,
             engine,
             written_bytes_total: context.written_bytes_total,
             written,
@@ -468,10 +470,7 @@ impl Meters {
         let drives_bytes = layers.drives_bytes.filter(|_| context.through_block_layer());
         self.drives_since_flash = self.drives_since_flash.zip(drives_bytes).map(|(sum, more)| sum + more);
         let is_new = |flash: &FlashDelta| flash.host_bytes > 0;
-        let drives_of_host_bytes = match flash.filter(is_new) {
-            Some(_) => self.drives_since_flash.replace(0),
-            None => None,
-        };
+        let drives_of_host_bytes = flash.filter(is_new).and_then(|_| self.drives_since_flash.replace(0));
         Written {
             application_bytes,
             engine_bytes,

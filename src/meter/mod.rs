@@ -6,7 +6,7 @@
 //!
 //! | module | is about | may import |
 //! |---|---|---|
-//! | [`block`] | the block layer's own count of bytes | – |
+//! | [`block`] | the block layer's own counts of bytes, and of time | – |
 //! | [`counters`] | counts that interfaces keep besides their I/O | – |
 //! | [`engine`] | what a storage engine under the classes did by itself | – |
 //! | [`flag`] | the flags: text, scope, meaning | – |
@@ -25,13 +25,13 @@
 //! | [`written`] | bytes on their way to the flash, and their ratios | – |
 //! | [`arrays`] | arrays in use, watched for lost members | member |
 //! | [`cell`] | what a worker counts while it runs | counters, slow, under_way |
-//! | [`drives`] | the drives below the members: temperature, throttling, presence | member |
+//! | [`drives`] | the drives below the members: temperature, throttling, presence | block, member |
 //! | [`layers`] | bytes and space on each level below the load | block, member |
 //! | [`tasks`] | what this process's own threads cost and read | sqpoll |
 //! | [`settling`] | settled after the last turn, and without a trend | spread |
 //! | [`others_io_probe`] | finds what others read and write on the drives | block, member, others_io |
 //! | [`others`] | what other programs use of the processor, and write | others_io_probe, processor |
-//! | [`window`] | each figure, defined once | counters, engine, flag, ledger_figure, others_io, processor, slow, written |
+//! | [`window`] | each figure, defined once | block, counters, engine, flag, ledger_figure, others_io, processor, slow, written |
 //! | [`bins`] | a run of any length in at most 600 bins | written, window |
 //! | [`context`] | what the meters must know about a window besides the counts | engine, window |
 //! | [`cpu`] | the processor over a window: the whole system's shares and cycles | frequency, pmu, window |

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+pub use super::block::DriveIos;
 pub use super::counters::{Incidents, Polls};
 pub use super::engine::EngineFigures;
 pub use super::flag::Flag;
@@ -280,6 +281,10 @@ pub struct Window {
     /// What others did on the drives below the members; absent where nobody else can use them, or it is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others_io: Vec<OthersIo>,
+    /// Reads and writes of the drives below the members, others' included, as the block layer counts them; none where
+    /// it does not see all of the load's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive_ios: Option<DriveIos>,
     /// What the storage engine under the classes did in it; none for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
@@ -316,6 +321,7 @@ impl Window {
         u128::from(self.duration_ns)
             + u128::from(self.total.bytes)
             + self.written.counts_sum()
+            + self.drive_ios.map_or(0, |drives| u128::from(drives.ios) + u128::from(drives.ms))
             + self.others_io.iter().map(OthersIo::counts_sum).sum::<u128>()
             + classes.chain(members).chain(engine).sum::<u128>()
     }

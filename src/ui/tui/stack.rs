@@ -10,6 +10,9 @@ use crate::settings::{Buffering, Filesystem, Named, Raid, Settings};
 use crate::ui::text::NONE;
 use crate::units::{approx_size, mb_per_s};
 
+/// By what share of them the load's and the drives' I/Os may differ in number: one in so many.
+const ONE_FOR_ONE_IN: u64 = 10;
+
 /// A layer, as the operator sees it; a figure that is not measured is absent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LayerShown {
@@ -21,6 +24,8 @@ pub struct LayerShown {
     pub mb_per_s: Option<f64>,
     /// The mean time that it adds to an I/O, in nanoseconds.
     pub mean_ns: Option<f64>,
+    /// Its part of the bracket around the layers whose time is known together only; empty if there is none.
+    pub bracket: &'static str,
     /// Bytes written below it per byte written above it.
     pub amplification: Option<f64>,
     /// Whether nothing is there.
@@ -33,12 +38,17 @@ pub fn layer(state: &State, layer: StackLayer) -> LayerShown {
     let figures = state.figures();
     let window = figures.window.as_deref();
     let written = figures.totals.as_ref().map(|totals| &totals.written);
+    let between_ns = window.filter(|_| !status.settings.is_keyed()).and_then(between_ns);
+    let bracket = |of: &'static str| if between_ns.is_some() { of } else { "" };
+    let settings = &status.settings;
     match layer {
-        StackLayer::Application => application(&status.settings, window),
-        StackLayer::Interface => interface(&status.settings, window, written),
-        StackLayer::PageCache => page_cache(&status.settings, window),
-        StackLayer::FileSystem => file_system(status, written),
-        StackLayer::Raid => raid(&status.settings, written),
+        StackLayer::Application => application(settings, window),
+        StackLayer::Interface => {
+            LayerShown { bracket: bracket("╮"), ..interface(settings, window, written) }
+        }
+        StackLayer::PageCache => LayerShown { mean_ns: between_ns, ..page_cache(settings, window) },
+        StackLayer::FileSystem => LayerShown { bracket: bracket("│"), ..file_system(status, written) },
+        StackLayer::Raid => LayerShown { bracket: bracket("╯"), ..raid(settings, written) },
         StackLayer::Drives => drives(status, window),
     }
 }
@@ -76,6 +86,22 @@ fn waiting_ns(classes: &[ClassFigures]) -> Option<f64> {
         ios += response.count as f64;
     }
     (ios > 0.0).then(|| ns / ios)
+}
+
+/// The mean time that an I/O spends between its hand-over and the block layer, both ways: the interface, the page cache,
+/// the file system and RAID. None where the block layer's I/Os are not the load's one for one: their times can't be
+/// subtracted then.
+fn between_ns(window: &Window) -> Option<f64> {
+    let drives = window.drive_ios?;
+    let load: u64 = window.classes.iter().map(|class| class.ios).sum();
+    let is_one_for_one = load.abs_diff(drives.ios) <= load / ONE_FOR_ONE_IN;
+    let (mut ns, mut ios) = (0.0, 0.0);
+    for service in window.classes.iter().filter_map(|class| class.latencies.service_ns.as_ref()) {
+        ns += service.mean? * service.count as f64;
+        ios += service.count as f64;
+    }
+    let between = drives.mean_ns().map(|drives_ns| ns / ios - drives_ns);
+    between.filter(|ns| is_one_for_one && *ns >= 0.0)
 }
 
 fn interface(settings: &Settings, window: Option<&Window>, written: Option<&Written>) -> LayerShown {
@@ -185,6 +211,7 @@ fn drives(status: &Status, window: Option<&Window>) -> LayerShown {
             format!("on {}", lies_on.join(", "))
         },
         mb_per_s: window.and_then(|window| block_mb_per_s(&window.members, window.duration_ns)),
+        mean_ns: window.and_then(|window| window.drive_ios?.mean_ns()),
         ..LayerShown::default()
     }
 }
@@ -199,6 +226,7 @@ fn block_mb_per_s(members: &[MemberFigures], duration_ns: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::meter::window::DriveIos;
     use crate::ui::tui::fixture;
 
     #[test]
@@ -214,6 +242,22 @@ mod tests {
         let mean = all[0].mean_ns.unwrap();
         assert!((9_000.0..=13_000.0).contains(&mean), "{mean}");
         assert_eq!(all[1].mean_ns, None);
+    }
+
+    #[test]
+    fn what_lies_between_is_known_where_the_drives_ios_are_the_loads() {
+        let mut window = fixture::window(3);
+        assert_eq!(between_ns(&window), None);
+        let load: u64 = window.classes.iter().map(|class| class.ios).sum();
+        let mut with = |ios: u64, ns: f64| {
+            window.drive_ios = Some(DriveIos { ios, ms: (ios as f64 * ns / 1e6) as u64 });
+            between_ns(&window)
+        };
+        let all = with(load, 0.0).unwrap();
+        let rest = with(load + load / 20, all / 2.0).unwrap();
+        assert!((rest / all - 0.5).abs() < 0.1, "{rest} of {all}");
+        assert_eq!(with(load, all * 2.0), None, "less than the drives'");
+        assert_eq!(with(load * 2, all / 2.0), None, "each is split in two");
     }
 
     #[test]
