@@ -53,9 +53,10 @@ build: ## the release binary, with RocksDB
 	@$(WITH_ROCKSDB) cargo build --release --locked
 	@echo "Built $(RELEASE)"
 
-picture: build ## draw the demo's screen for the README, from a real run
-	@$(RELEASE) picture --out assets/screen.svg --for 45s \
-		--turn scan.depth=32 --turn wal.sync_every=8 --turn io.interface=libaio
+picture: build ## draw the demo's moving screen for the README, from a real run of some minutes
+	@$(RELEASE) picture --animate --out assets/screen.svg --for 45s \
+		--turn scan.depth=32 --turn wal.sync_every=8 --turn io.interface=libaio \
+		--duel scan.depth=4,32 --duel-figure scan
 
 dist: ## the archives and packages of a release, in target/dist
 	@scripts/dist.sh

@@ -35,17 +35,10 @@ pub(super) enum Asked {
 /// The duel that the command line asks for, if it does; the settings of a single run then begin with its first value.
 pub(super) fn asked(args: &DuelArgs, settings: &mut Settings) -> Result<Option<Asked>> {
     let Some(asked) = &args.duel else { return Ok(None) };
-    let wrong = |what: &str| {
-        let error = Error::input(format!("--duel {}: {what}", printable::line(asked)));
-        error.hint("write a knob and two values, such as io.interface=libaio,io_uring")
-    };
-    let (path, texts) = asked.split_once('=').ok_or_else(|| wrong("there are no values"))?;
-    let (one, other) = texts.split_once(',').ok_or_else(|| wrong("there is one value only"))?;
-    let value = |text: &str| parse_set(&format!("{path}={text}"));
-    let ((index, first), (_, second)) = (value(one)?, value(other)?);
+    let (knob, values) = knob_and_values(asked)?;
     let spec = Spec {
-        knob: knobs::all()[index].path.clone(),
-        values: [first, second].map(|value| value.to_string()),
+        knob,
+        values,
         figure: args.duel_figure,
         margin: f64::from(args.duel_margin) / 100.0,
         seed: args.duel_seed.unwrap_or_else(|| rand::rng().random_range(0..1 << 32)),
@@ -59,6 +52,19 @@ pub(super) fn asked(args: &DuelArgs, settings: &mut Settings) -> Result<Option<A
     let (knob, first) = duel.first();
     knob.set(settings, first.clone());
     Ok(Some(Asked::InRun(Box::new(duel))))
+}
+
+/// The path and the two values of `KNOB=A,B`.
+pub(super) fn knob_and_values(asked: &str) -> Result<(String, [String; 2])> {
+    let wrong = |what: &str| {
+        let error = Error::input(format!("--duel {}: {what}", printable::line(asked)));
+        error.hint("write a knob and two values, such as io.interface=libaio,io_uring")
+    };
+    let (path, texts) = asked.split_once('=').ok_or_else(|| wrong("there are no values"))?;
+    let (one, other) = texts.split_once(',').ok_or_else(|| wrong("there is one value only"))?;
+    let value = |text: &str| parse_set(&format!("{path}={text}"));
+    let ((index, first), (_, second)) = (value(one)?, value(other)?);
+    Ok((knobs::all()[index].path.clone(), [first, second].map(|value| value.to_string())))
 }
 
 /// Writes a duel down beside its recording, and prints it.

@@ -9,7 +9,6 @@
 //! | [`privileges`] | giving up the rights that a command does not need | – |
 //! | [`signals`] | signals that end a run cleanly | – |
 //! | [`outlook`] | what a sweep would run, write and destroy | output |
-//! | [`picture`] | `picture`: the screen of a run as SVG | inputs |
 //! | [`user_memory`] | what outlives a screen: its ledger, and what the user knows | – |
 //! | [`ui`] | the screen, on a session in its own thread | inputs, output, user_memory |
 //! | [`stacks`] | `status` and `cleanup` | output, signals |
@@ -17,6 +16,7 @@
 //! | [`watcher`] | the attendant at the command line | output, signals |
 //! | [`sweep`] | `record` of a profile with steps | inputs, output, outlook, signals, watcher |
 //! | [`duel`] | `record --duel`: two values of a knob, in one run or on storage built for each block | inputs, output, signals, watcher |
+//! | [`picture`] | `picture`: the screen of a run as SVG, still or moving | duel, inputs |
 //! | [`record`] | `record`: a profile without a terminal | duel, inputs, output, signals, watcher, sweep |
 //! | [`attest`] | `attest`: figures beside those of other programs | inputs, output, signals, watcher |
 //! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, watcher, sweep |

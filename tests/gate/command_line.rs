@@ -399,6 +399,39 @@ fn a_picture_takes_the_place_of_another_picture_alone() {
     }
 }
 
+#[test]
+fn a_run_is_filmed_until_its_duel_is_decided() {
+    let home = Home::new();
+    let picture = |more: &[&str]| {
+        let arguments = ["picture", "demo", "--animate", "--for=600ms", "--set=run.window=100ms"];
+        let sets = ["--set=io.interface=sim", "--turn=scan.depth=64", "--out"];
+        let mut command = home.command(&arguments);
+        let ran = command.args(sets).arg(home.path("ours.svg")).args(more).output().unwrap();
+        (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
+    };
+    let cast = home.path("ours.cast");
+    let cast = ["--cast", cast.to_str().unwrap()];
+    fs::write(home.path("ours.cast"), "{\"version\": 2}\n").unwrap();
+    let (status, output) = picture(&cast);
+    assert_eq!(status, Some(3), "{output}");
+    assert!(output.contains("is not a recording made by stacktune") && output.contains("--cast"), "{output}");
+    let (status, output) = picture(&["--cast", home.path("ours.svg").to_str().unwrap()]);
+    assert!(status == Some(2) && output.contains("the same file"), "{output}");
+    let (status, output) = picture(&["--duel=scan.depth=1,1"]);
+    assert!(status == Some(2) && output.contains("both values are the same"), "{output}");
+    assert!(!home.path("ours.svg").exists());
+    fs::remove_file(home.path("ours.cast")).unwrap();
+    for _ in 0..2 {
+        let (status, output) =
+            picture(&[&cast[..], &["--duel=scan.depth=1,64", "--duel-figure=scan"]].concat());
+        assert_eq!(status, Some(0), "{output}");
+    }
+    let svg = fs::read_to_string(home.path("ours.svg")).unwrap();
+    assert!(svg.contains("B is better: scan MB/s") && svg.matches("@keyframes f").count() > 10, "{svg}");
+    let cast = fs::read_to_string(home.path("ours.cast")).unwrap();
+    assert!(cast.starts_with("{\"version\":2,") && cast.lines().count() > 10, "{cast}");
+}
+
 /// The second command at the top of a profile, in a folder of ours.
 #[cfg(feature = "rocksdb")]
 fn folder_command(text: &str, folder: &str) -> Option<Vec<String>> {

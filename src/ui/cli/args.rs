@@ -231,7 +231,7 @@ pub enum Cmd {
     /// Run the workers of another stacktune on drives through SPDK
     #[command(hide = true, name = "drive-spdk")]
     DriveSpdk,
-    /// Draw the screen of a run into an SVG file
+    /// Draw the screen of a run into an SVG file, still or moving
     #[command(hide = true)]
     Picture(PictureArgs),
 }
@@ -385,9 +385,15 @@ pub struct PictureArgs {
     /// The file to write
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: PathBuf,
-    /// How long to run before the screen is drawn
+    /// How long to run before the screen is drawn, or before the duel begins
     #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = parse_positive)]
     pub duration: Duration,
+    /// Draw the whole run as a moving picture
+    #[arg(long)]
+    pub animate: bool,
+    /// Write the run as a recording of a terminal, too (asciicast v2)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub cast: Option<PathBuf>,
     /// Columns of the screen
     #[arg(long, default_value_t = 160, value_parser = clap::value_parser!(u16).range(20..=400))]
     pub columns: u16,
@@ -400,6 +406,12 @@ pub struct PictureArgs {
     /// Turn a knob while it runs (may be repeated; the turns are spread evenly)
     #[arg(long = "turn", value_name = "KNOB=VALUE")]
     pub turns: Vec<String>,
+    /// Then fight a duel of two values of a knob, as `D` does on the screen
+    #[arg(long, value_name = "KNOB=A,B")]
+    pub duel: Option<String>,
+    /// The figure that it is about
+    #[arg(long, value_name = "FIGURE", requires = "duel", default_value = "total")]
+    pub duel_figure: Figure,
     /// How to run it.
     #[command(flatten)]
     pub run: RunArgs,

@@ -44,7 +44,7 @@ mod replay_tests;
 mod tests;
 
 pub use beside::Beside;
-pub use picture::{is_svg_of_ours, svg};
+pub use picture::{Film, animated, cast, is_cast_of_ours, is_svg_of_ours, svg};
 pub use profiles::{ProfileEntry, ProfileStore};
 pub use replay::Replay;
 pub use run::{Link, Memory, Options, Outcome, run, show};

@@ -30,6 +30,6 @@ mod turn;
 #[cfg(test)]
 mod turn_plan_tests;
 
-#[cfg(test)]
 pub use choice::choose_knob;
 pub use messages::update;
+pub use turn::picked;

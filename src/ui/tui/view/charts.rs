@@ -41,8 +41,17 @@ struct Strips {
 /// Makes the strips of these windows, each that many rows high.
 type Draw = fn(&State, &[&Point], usize) -> Strips;
 
-/// Draws the charts: side by side if there is room, else one above the other.
-pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
+/// One of the two kinds, and its place.
+struct Place {
+    area: Rect,
+    draw: Draw,
+    /// Of each strip.
+    rows: u16,
+    label_cells: u16,
+}
+
+/// The charts' places: side by side if there is room, else one above the other.
+fn places(area: Rect) -> impl Iterator<Item = Place> {
     let halves: [Rect; 2] = if area.width >= 76 {
         Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).spacing(2).areas(area)
     } else if area.height >= BOTH_ROWS {
@@ -50,11 +59,25 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     } else {
         [area, Rect::default()]
     };
-    let halves = halves.into_iter().filter(|half| !half.is_empty());
-    for (place, draw) in halves.zip([throughput as fn(&State, &[&Point], usize) -> Strips, tails]) {
-        let rows = (place.height.saturating_sub(2) / 4).clamp(1, ROWS_MAX);
-        let one_row = rows == 1 && std::ptr::fn_addr_eq(draw, throughput as Draw);
-        let label_cells = if one_row { LABEL_CELLS_ONE_ROW } else { LABEL_CELLS };
+    let kinds: [(Draw, u16); 2] = [(throughput, LABEL_CELLS_ONE_ROW), (tails, LABEL_CELLS)];
+    let both = halves.into_iter().zip(kinds).filter(|(half, _)| !half.is_empty());
+    both.map(|(area, (draw, one_row_cells))| {
+        let rows = (area.height.saturating_sub(2) / 4).clamp(1, ROWS_MAX);
+        Place { area, draw, rows, label_cells: if rows == 1 { one_row_cells } else { LABEL_CELLS } }
+    })
+}
+
+/// Where columns move to the left with each window.
+pub fn plots(area: Rect) -> impl Iterator<Item = Rect> {
+    places(area).map(|Place { area, rows, label_cells, .. }| {
+        let (y, height) = (area.y + 1, (4 * rows).min(area.height - 1));
+        Rect { x: area.x + label_cells, y, width: area.width.saturating_sub(label_cells), height }
+    })
+}
+
+/// Draws the charts.
+pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
+    for Place { area: place, draw, rows, label_cells } in places(area) {
         let cells = usize::from(place.width.saturating_sub(label_cells));
         let points = state.figures().points(cells);
         let cursor = cursor_at(state, &points, cells);

@@ -25,6 +25,12 @@ struct Scale {
     high: usize,
 }
 
+/// Where columns move to the left with each window.
+pub fn plot(area: Rect) -> Rect {
+    let [width, height] = [area.width.saturating_sub(LABEL_CELLS), area.height.saturating_sub(2)];
+    Rect { x: area.x + LABEL_CELLS, y: area.y + 1, width, height }
+}
+
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let figures = state.figures();
@@ -32,8 +38,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let latencies = Latencies { of: state.tail_of, response: state.response };
     let columns = columns(state, figures, cells, latencies);
     let inner = panel(state, buf, area, "latency", &remark(state, &columns), false);
-    let plot = Rect { x: inner.x + LABEL_CELLS, width: inner.width - LABEL_CELLS, ..inner };
-    let plot = Rect { height: plot.height.saturating_sub(1), ..plot };
+    let plot = plot(area);
     let theme = &state.theme;
     // The same for both of two recordings, so that flipping between them shows what moved.
     let other = state.beside.as_ref();

@@ -27,4 +27,4 @@ pub mod stack;
 mod strip;
 mod too_small;
 
-pub use screen::draw;
+pub use screen::{draw, plots};

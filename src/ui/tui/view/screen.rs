@@ -66,6 +66,13 @@ pub fn draw(state: &State, buf: &mut Buffer) {
     }
 }
 
+/// Where the columns of charts move to the left with each window.
+pub fn plots(state: &State) -> Vec<Rect> {
+    let Some(areas) = layout::areas(state.screen, state.view) else { return Vec::new() };
+    let plots = charts::plots(areas.charts).chain([heat::plot(areas.heat)]);
+    plots.filter(|area| !area.is_empty()).collect()
+}
+
 /// Removes from the cells what a terminal would obey: ratatui drops control characters alone.
 fn drop_obeyed(buf: &mut Buffer) {
     for cell in &mut buf.content {
