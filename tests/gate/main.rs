@@ -24,6 +24,7 @@ mod seeds;
 mod simulated;
 mod sweep;
 mod terminal;
+mod terminal_choices;
 mod terminal_end;
 mod terminal_faults;
 mod volume;

@@ -249,6 +249,7 @@ fn decline(command: &Command, why: &str, events: &Sender<Event>) {
     let event = match command {
         Command::Turn { knob, .. } => Event::Turned { knob: knob.clone(), outcome: Err(why.to_owned()) },
         Command::Undo => Event::Notice(format!("nothing was undone: {why}")),
+        Command::TurnBack(_) => Event::Notice(format!("nothing was turned back: {why}")),
         Command::Plan(_) => Event::Planned(Err(why.to_owned())),
         Command::Build { .. } => Event::Notice(format!("nothing is built: {why}")),
         Command::Record(Some(_)) => Event::Notice(format!("nothing is recorded: {why}")),
@@ -268,6 +269,7 @@ fn obey(session: &mut Session, command: Command) {
     match command {
         Command::Turn { knob, value } => session.turn_or_plan(&knob, &value),
         Command::Undo => session.undo(),
+        Command::TurnBack(turns) => session.turn_back(turns),
         Command::Pause(paused) => session.pause(paused),
         Command::Restart(class) => session.restart(class),
         Command::Record(Some(dir)) => {

@@ -28,6 +28,8 @@ pub enum Command {
     },
     /// Undo the last turn.
     Undo,
+    /// Turn several knobs back to what they were, by path; through a plan where that builds the target anew.
+    TurnBack(Vec<(String, Value)>),
     /// Pause everything, or resume.
     Pause(bool),
     /// Restart a class that was stopped by errors.

@@ -48,14 +48,62 @@ impl Session {
             ));
             return;
         }
-        for (knob, from) in last.from {
-            let outcome = self.try_turn(&knob, &from, true).map(|()| !self.classes.any_pending());
-            if outcome == Ok(false) {
-                self.turns.draining.push(knob.clone());
+        self.turn_each(last.from, true);
+        self.status();
+    }
+
+    /// Turns several knobs back to what they were; one undo takes that back. Where it builds the target anew, or destroys
+    /// something, the plan is shown instead.
+    pub fn turn_back(&mut self, turns: Vec<(String, Value)>) {
+        let mut then = self.resolved.settings.clone();
+        for (path, value) in &turns {
+            if let Some(knob) = knobs::find(path) {
+                knob.set(&mut then, value.clone());
             }
-            self.report(Event::Turned { knob, outcome });
+        }
+        if change::between(&self.resolved.settings, &then).scope == Scope::Rebuild {
+            return self.report_plan(&turns);
+        }
+        if let [(path, value)] = &turns[..] {
+            return self.turn_or_plan(path, value);
+        }
+        if turns.iter().any(|(path, value)| self.destroys(path, value)) {
+            let why = "that would fail a member: turn md.array by itself, whose plan names it";
+            return self.report(Event::Notice(format!("nothing was turned back: {why}")));
+        }
+        let before = self.turns.undo.len();
+        self.turn_each(turns, false);
+        let made = self.turns.undo.split_off(before);
+        // The last one first: each was possible with those before it.
+        let from: Vec<_> = made.into_iter().rev().flat_map(|turned| turned.from).collect();
+        if !from.is_empty() {
+            self.turns.undo.push(Turned { from });
         }
         self.status();
+    }
+
+    /// Turns knobs, each as soon as it can be: a value may need another knob's first.
+    fn turn_each(&mut self, mut turns: Vec<(String, Value)>, undo: bool) {
+        loop {
+            let (many, mut refusals) = (turns.len(), Vec::new());
+            turns.retain(|(path, value)| {
+                let outcome = self.try_turn(path, value, undo).map(|()| !self.classes.any_pending());
+                if outcome == Ok(false) {
+                    self.turns.draining.push(path.clone());
+                }
+                let event = Event::Turned { knob: path.clone(), outcome };
+                let is_refused = matches!(event, Event::Turned { outcome: Err(_), .. });
+                if is_refused {
+                    refusals.push(event);
+                } else {
+                    self.report(event);
+                }
+                is_refused
+            });
+            if turns.is_empty() || turns.len() == many {
+                return refusals.into_iter().for_each(|refused| self.report(refused));
+            }
+        }
     }
 
     fn try_turn(&mut self, path: &str, value: &Value, undo: bool) -> Result<(), String> {
@@ -191,5 +239,39 @@ mod tests {
         // Offsets are uniform.
         let idle = after(&mut |s| s.turn("scan.zipf_theta", &Value::Float(0.5)), 5);
         assert_eq!(idle.2, 0, "one without an effect does not");
+    }
+
+    #[test]
+    fn several_knobs_are_turned_back_together_and_undone_together() {
+        let mut settings = Settings::default();
+        settings.io.interface = Interface::Sim;
+        let facts = Arc::new(crate::runs::record::fixture::facts());
+        let mut session = Session::open(settings, Options::default(), facts, &mut Nobody).unwrap();
+        session.start().unwrap();
+        let depths = |session: &Session| [0, 1].map(|class| session.resolved.settings.classes[class].depth);
+        let marked = depths(&session);
+        session.turn("scan.depth", &Value::Int(8));
+        session.turn("point.depth", &Value::Int(4));
+        session.events().for_each(drop);
+
+        let back = |value: u64, path: &str| (path.to_owned(), Value::Int(value));
+        session.turn_back(vec![back(marked[0], "scan.depth"), back(marked[1], "point.depth")]);
+        assert_eq!(depths(&session), marked);
+        let is_turned = |event: &Event| matches!(event, Event::Turned { outcome: Ok(_), .. });
+        assert_eq!(session.events().filter(is_turned).count(), 2);
+        session.undo();
+        assert_eq!(depths(&session), [8, 4]);
+
+        // What can't be is said, and the other is turned.
+        session.events().for_each(drop);
+        session.turn_back(vec![back(1, "no.knob"), back(marked[1], "point.depth")]);
+        assert_eq!(depths(&session), [8, marked[1]]);
+        let is_refused = |event: &Event| matches!(event, Event::Turned { outcome: Err(_), .. });
+        assert_eq!(session.events().filter(is_refused).count(), 1);
+
+        // What builds the target anew is shown first.
+        session.turn_back(vec![back(2, "target.files.count"), back(marked[0], "scan.depth")]);
+        assert_eq!(depths(&session), [8, marked[1]]);
+        assert!(session.events().any(|event| matches!(event, Event::Planned(_))));
     }
 }

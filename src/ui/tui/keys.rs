@@ -76,6 +76,8 @@ pub enum Action {
     Compare,
     Undo,
     Duel,
+    MarkSetting,
+    ToMark,
     Freeze,
     Cumulative,
     Response,
@@ -127,8 +129,8 @@ impl Action {
     /// Whether it acts on a run: a recording has none.
     pub fn needs_run(self) -> bool {
         use Action::{
-            Drop, Duel, Edit, Enter, Former, Freeze, Mute, MuteClass, Open, Pause, Plan, Record, Restart,
-            Save, TurnDown, TurnUp, Undo,
+            Drop, Duel, Edit, Enter, Former, Freeze, MarkSetting, Mute, MuteClass, Open, Pause, Plan, Record,
+            Restart, Save, ToMark, TurnDown, TurnUp, Undo,
         };
         matches!(
             self,
@@ -137,6 +139,7 @@ impl Action {
                 | Enter
                 | Former
                 | Freeze
+                | MarkSetting
                 | Mute
                 | MuteClass(_)
                 | Open
@@ -145,6 +148,7 @@ impl Action {
                 | Record
                 | Restart
                 | Save
+                | ToMark
                 | TurnDown
                 | TurnUp
                 | Undo
@@ -225,7 +229,9 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Char('/')], "/", Action::Search, "search knobs", "search", "Search all knobs by name, meaning and values."),
     bind(Main, &[Char('m')], "m", Action::Mute, "mute class", "mute", "Switch the class of the chosen knob off or on."),
     bind(Main, &[Char('u')], "u", Action::Undo, "undo", "undo", "Undo the last turn."),
-    bind(Main, &[Char('D')], "D", Action::Duel, "duel", "duel", "Compare the two values of the ledger's chosen turn (else the last): the knob is turned back and forth in random order until it is clear which is better. Again: end the duel."),
+    bind(Main, &[Char('D')], "D", Action::Duel, "duel", "duel", "Compare two values of a knob, which is turned back and forth in random order until it is clear which is better: the marked one and the present one; in the ledger, those of the chosen turn; without a mark, those of the last. Again: end the duel."),
+    bind(Main, &[Char('a')], "a", Action::MarkSetting, "mark the setting", "mark", "Mark the setting in force and its place in the ledger, to go back to it; pressed on that setting again, there is no mark any more."),
+    bind(Main, &[Char('\'')], "'", Action::ToMark, "back to the mark", "to mark", "Turn back every knob turned since the mark, through a plan where that needs a rebuild."),
     bind(Main, &[Char('v')], "v", Action::View, "next view", "view", "Show the next panel where not all fit: charts, system, ledger, notes."),
     bind(Main, &[Char(':')], ":", Action::Palette, "", "commands", "Run any action by its name."),
     bind(Main, &[Tab, BackTab], "tab", Action::Focus, "knobs or ledger", "focus", "Move between the knobs and the ledger."),

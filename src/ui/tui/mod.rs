@@ -16,6 +16,7 @@ mod job_control;
 mod keys;
 mod knob_list;
 mod layout;
+mod mark;
 pub mod message;
 pub mod picture;
 pub mod planned;

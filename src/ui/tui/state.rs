@@ -12,6 +12,7 @@ use super::figures::Figures;
 use super::heat::TailOf;
 use super::keys::Context;
 use super::layout::View;
+use super::mark::Mark;
 use super::replay::Replay;
 use super::theme::Theme;
 use super::typed::Typed;
@@ -127,6 +128,8 @@ pub struct State {
     pub duel_asked: u64,
     /// How former duels ended, by the ledger's line.
     pub duels: BTreeMap<u64, String>,
+    /// The setting that the operator has marked.
+    pub mark: Option<Mark>,
     /// What has the focus.
     pub focus: Focus,
     /// The panel shown if not all fit.
@@ -190,6 +193,7 @@ impl State {
             duel: None,
             duel_asked: 0,
             duels: BTreeMap::new(),
+            mark: None,
             focus: Focus::default(),
             view: View::default(),
             ledger_chosen: 0,
@@ -262,6 +266,11 @@ impl State {
         self.settings_of(if collected { Scope::Rebuild } else { knob.spec.scope })
     }
 
+    /// The settings in force, with all requested turns.
+    pub fn settings_now(&self) -> Option<Settings> {
+        self.settings_of(Scope::Live)
+    }
+
     fn settings_of(&self, scope: Scope) -> Option<Settings> {
         match scope {
             Scope::Live | Scope::Reopen => self.settings_with(|knob| self.asked.get(knob.path.as_str())),
@@ -290,6 +299,11 @@ impl State {
     pub fn is_changed(&self) -> bool {
         let (status, profile) = (self.status.as_ref(), self.of_profile.as_ref());
         status.zip(profile).is_some_and(|(status, profile)| status.settings != **profile)
+    }
+
+    /// How many knobs were turned since the mark; none without one.
+    pub fn turned_since_mark(&self) -> Option<usize> {
+        Some(self.mark.as_ref()?.differences(&self.settings_now()?).len())
     }
 
     /// Whether the first steps are on the screen.

@@ -1,7 +1,7 @@
 //! What an action of the operator does.
 
 use super::choice::{choose_layer, step};
-use super::{duel, input, pick, plan, replay, search, shelf, turn};
+use super::{duel, input, mark, pick, plan, replay, search, shelf, turn};
 use crate::class::Class;
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
@@ -41,17 +41,13 @@ fn act_on_run(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Host => state.dialog = Some(Dialog::Host { top: 0 }),
         Action::Believe => state.dialog = Some(Dialog::Believe { top: 0 }),
         Action::Pause => return pause(state),
-        Action::Mute => match state.knob().class {
-            Some(class) => return turn::mute(state, class),
-            None => {
-                state
-                    .say("m switches the class of the chosen knob: choose one of its knobs, or press 1 to 4");
-            }
-        },
+        Action::Mute => return mute(state),
         Action::MuteClass(index) => return turn::mute(state, Class::ALL[index]),
         Action::Restart => return turn::restart(state),
         Action::Undo => return undo(state),
         Action::Duel => return duel::ask(state),
+        Action::MarkSetting => mark::set(state),
+        Action::ToMark => return mark::back(state),
         Action::Save => save(state),
         Action::Open => return open(state),
         Action::Record => return record(state),
@@ -99,6 +95,14 @@ fn discard(state: &mut State) -> Vec<Effect> {
         return vec![Effect::DropFirstSteps];
     }
     plan::drop_collected(state);
+    Vec::new()
+}
+
+fn mute(state: &mut State) -> Vec<Effect> {
+    if let Some(class) = state.knob().class {
+        return turn::mute(state, class);
+    }
+    state.say("m switches the class of the chosen knob: choose one of its knobs, or press 1 to 4");
     Vec::new()
 }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::meter::window::LedgerLine;
 use crate::runs::duel::Figure;
 use crate::runs::session::message::DuelShown;
 use crate::runs::session::{Command, DuelAsked};
-use crate::settings::knobs::{Scope, find};
+use crate::settings::knobs::{Knob, Scope, Value, find};
 use crate::ui::report::duel::verdict;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::Action;
@@ -13,8 +14,9 @@ use crate::ui::tui::layout::{self, Tier, View};
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Focus, State};
 use crate::ui::tui::update::input::blocked;
+use crate::ui::tui::update::mark;
 
-/// Ends the duel that goes on; else asks by which figure one of the chosen turn is to be.
+/// Ends the duel that goes on; else asks by which figure one is to be: of the marked and the present setting, or of a turn.
 pub fn ask(state: &mut State) -> Vec<Effect> {
     if state.duel.is_some() {
         return vec![Effect::Send(Command::Duel(None))];
@@ -22,31 +24,51 @@ pub fn ask(state: &mut State) -> Vec<Effect> {
     if blocked(state) {
         return Vec::new();
     }
+    // Whoever chooses a line of the ledger means that.
+    let marked = mark::to_compare(state).filter(|_| state.focus != Focus::Ledger);
+    match marked {
+        None => of_line(state),
+        Some(Err(why)) => state.say(why),
+        Some(Ok(one)) => {
+            let of_knob = |line: &&Arc<LedgerLine>| line.knob == one.knob.path;
+            let line = state.live.ledger.iter().rev().find(of_knob).map_or(0, |line| line.number);
+            begin(state, line, one.knob, [one.marked, one.now]);
+        }
+    }
+    Vec::new()
+}
+
+/// Asks by which figure the two values of the ledger's chosen turn are to be compared, else those of the last.
+fn of_line(state: &mut State) {
     let ledger = &state.figures().ledger;
     let chosen = if state.focus == Focus::Ledger { state.ledger_chosen } else { 0 };
     let Some(line) = ledger.iter().rev().nth(chosen.min(ledger.len().saturating_sub(1))).cloned() else {
         state.say("a duel compares the two values of a turn: turn a knob first");
-        return Vec::new();
+        return;
     };
-    let values = [line.from.clone(), line.to.clone()];
     let knob = find(&line.knob);
     let value = |text: &String| knob.and_then(|knob| knob.parse(text).ok());
     // The ledger also has turns of several knobs, and of none.
-    let (Some(knob), Some(from), Some(to)) = (knob, value(&values[0]), value(&values[1])) else {
-        state.say(format!("line {} is not a turn of one knob between two values", line.number));
-        return Vec::new();
-    };
-    if [&from, &to].into_iter().any(|value| state.scope_of(knob, value) == Scope::Rebuild) {
+    match (knob, value(&line.from), value(&line.to)) {
+        (Some(knob), Some(from), Some(to)) => begin(state, line.number, knob, [from, to]),
+        _ => state.say(format!("line {} is not a turn of one knob between two values", line.number)),
+    }
+}
+
+/// Asks by which figure two values of a knob are to be compared; what is said of it goes to a line of the ledger.
+fn begin(state: &mut State, line: u64, knob: &Knob, values: [Value; 2]) {
+    let rebuilds = values.iter().any(|value| state.scope_of(knob, value) == Scope::Rebuild);
+    let values = values.map(|value| value.to_string());
+    if rebuilds {
         let (knob, [a, b]) = (&knob.path, &values);
         state.say(format!(
             "each turn would build the storage anew: `stacktune record … --duel {knob}={a},{b}`"
         ));
-        return Vec::new();
+        return;
     }
-    let figure = figure_of(&line.knob);
+    let figure = figure_of(&knob.path);
     let chosen = Figure::ALL.iter().position(|other| *other == figure).unwrap_or(0);
-    state.dialog = Some(Dialog::Duel { line: line.number, knob: line.knob.clone(), values, chosen });
-    Vec::new()
+    state.dialog = Some(Dialog::Duel { line, knob: knob.path.clone(), values, chosen });
 }
 
 /// The figure that a knob is most likely turned for.

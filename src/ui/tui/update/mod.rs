@@ -7,6 +7,9 @@ mod duel;
 #[cfg(test)]
 mod duel_tests;
 mod input;
+mod mark;
+#[cfg(test)]
+mod mark_tests;
 mod messages;
 mod mouse;
 mod palette;

@@ -36,6 +36,14 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         parts.push(Part { text: name, style: theme.strong, need: 7 });
     }
     parts.extend(if let Some(replay) = &state.replay { read(state, replay) } else { doing(state) });
+    if let Some(many) = state.turned_since_mark() {
+        let text = match many {
+            0 => "◆ marked".to_owned(),
+            1 => "◆ 1 knob from the mark".to_owned(),
+            many => format!("◆ {many} knobs from the mark"),
+        };
+        parts.push(Part { text, style: theme.accent, need: 6 });
+    }
     if let Some(status) = &state.status {
         parts.push(Part { text: way(status), style: theme.plain, need: 3 });
         // Figures under other settings than the profile's must be recognizable.

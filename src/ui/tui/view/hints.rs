@@ -159,6 +159,7 @@ fn is_of_use(state: &State, row: &keys::Binding) -> bool {
         keys::Action::View => {
             !matches!(layout::tier(state.screen), Some(layout::Tier::Large | layout::Tier::Wide))
         }
+        keys::Action::ToMark => state.turned_since_mark().is_some_and(|many| many > 0),
         keys::Action::Former => state.former.is_some() && state.ended.is_some(),
         _ => true,
     }

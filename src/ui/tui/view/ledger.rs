@@ -62,6 +62,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         }
         lines.extend(entry(at));
     }
+    lines.extend(marked(state, 0));
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
         put(buf, inner.x, y, inner.width, line);
     }
@@ -82,9 +83,17 @@ fn first_steps(state: &State, buf: &mut Buffer, inner: Rect) {
     }
 }
 
-/// A turn's rows; if opened, every figure with its spread, and every flag.
+/// Says that the setting after that line is marked; none elsewhere.
+fn marked(state: &State, line: u64) -> Option<Line<'static>> {
+    let mark = state.mark.as_ref().filter(|mark| mark.line == line)?;
+    let text = format!("{}◆ marked {}", " ".repeat(INDENT), mark.place());
+    Some(Line::from(span(text, state.theme.accent)))
+}
+
+/// A turn's rows; if opened, every figure with its spread, and every flag. The mark stands above it: the newest is on top.
 fn entry(state: &State, line: &LedgerLine, open: bool, cells: usize) -> Vec<Line<'static>> {
-    let mut rows = head(state, line, open, cells);
+    let mut rows: Vec<_> = marked(state, line.number).into_iter().collect();
+    rows.extend(head(state, line, open, cells));
     if open {
         rows.extend(remarks(state, line, cells));
         let known = line.changes().into_iter().filter(|(_, change)| change.before.is_some());

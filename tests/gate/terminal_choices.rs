@@ -1,0 +1,81 @@
+//! What an operator chooses on the screen: a mark to go back to.
+
+use crate::common::program::Home;
+use crate::common::terminal::first_line;
+use crate::terminal::{quit, running};
+
+#[test]
+fn a_marked_setting_is_gone_back_to_by_a_key_or_by_its_name() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    terminal.press("a");
+    terminal.wait("the mark", |screen| first_line(screen).contains("◆ marked"));
+    terminal.choose("scan.depth");
+    terminal.press("h");
+    terminal.wait_for("scan.depth 128 → 64");
+    terminal.choose("point.depth");
+    terminal.press("l");
+    terminal.wait("both", |screen| first_line(screen).contains("◆ 2 knobs from the mark"));
+    // What a duel can't do is said.
+    terminal.press("D");
+    terminal.wait_for("a duel turns one knob, but 2 differ from the marked setting: scan.depth 64 → 128");
+    terminal.press("'");
+    terminal.wait("the marked setting", |screen| {
+        first_line(screen).contains("◆ marked") && screen.contains("scan.depth 64 → 128")
+    });
+    // Both are undone at once, and gone back to by the palette.
+    terminal.press("u");
+    terminal.wait("both", |screen| {
+        first_line(screen).contains("◆ 2 knobs from the mark") && screen.contains("undo scan.depth 128 → 64")
+    });
+    terminal.press(":back to\r");
+    terminal.wait("the marked setting", |screen| first_line(screen).contains("◆ marked"));
+    quit(terminal);
+}
+
+#[test]
+fn what_builds_the_target_anew_is_gone_back_from_through_a_plan() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    terminal.press("a");
+    terminal.choose("target.files.count");
+    terminal.press("h\r");
+    terminal.wait_for("open 1 file in ");
+    terminal.press("y");
+    terminal.wait("one file", |screen| {
+        first_line(screen).contains("running") && first_line(screen).contains("◆ 1 knob from the mark")
+    });
+    terminal.press("'");
+    terminal.wait("its plan", |screen| {
+        screen.contains("target.files.count: 1 → 2") && screen.contains("open 2 files in ")
+    });
+    terminal.press("y");
+    terminal.wait("both files", |screen| {
+        first_line(screen).contains("running")
+            && first_line(screen).contains("◆ marked")
+            && screen.contains("target.files.count 1 → 2")
+    });
+    quit(terminal);
+}
+
+#[test]
+fn the_marked_and_the_present_setting_fight_a_duel() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    terminal.press("a");
+    terminal.choose("scan.depth");
+    terminal.press("hh");
+    terminal.wait_for("scan.depth 64 → 32");
+    terminal.press("D");
+    terminal.wait_for("turned between 128 (A) and 32 (B)");
+    terminal.press("\r");
+    terminal.wait_for("duel of scan.depth 128 and 32");
+    // No setting is the operator's meanwhile.
+    terminal.press("a");
+    terminal.wait_for("a duel goes on");
+    terminal.press("D");
+    terminal.wait("its end", |screen| {
+        first_line(screen).contains("◆ 1 knob from the mark") && screen.contains("duel (A 128, B 32)")
+    });
+    quit(terminal);
+}
