@@ -138,8 +138,10 @@ impl ProfileStore for Profiles {
     fn list(&self) -> Vec<ProfileEntry> {
         let entries = self.store.list().unwrap_or_default();
         let entry = |entry: crate::settings::profile::Entry| ProfileEntry {
-            about: entry.error.map_or(entry.about, |error| format!("broken: {error}")),
+            refused: entry.error.map(|error| format!("it is broken: {error}")),
+            about: entry.about,
             name: entry.name,
+            settings: entry.settings,
             path: match entry.source {
                 Source::BuiltIn => None,
                 Source::File(path) => Some(path),

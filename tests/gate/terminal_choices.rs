@@ -1,7 +1,9 @@
-//! What an operator chooses on the screen: a mark to go back to.
+//! What an operator chooses on the screen: a mark to go back to, values, profiles and drives from lists.
+
+use std::fs;
 
 use crate::common::program::Home;
-use crate::common::terminal::first_line;
+use crate::common::terminal::{first_line, mb_of};
 use crate::terminal::{quit, running};
 
 #[test]
@@ -77,5 +79,69 @@ fn the_marked_and_the_present_setting_fight_a_duel() {
     terminal.wait("its end", |screen| {
         first_line(screen).contains("◆ 1 knob from the mark") && screen.contains("duel (A 128, B 32)")
     });
+    quit(terminal);
+}
+
+#[test]
+fn values_that_this_host_or_target_can_not_have_say_why_in_the_list() {
+    let home = Home::new();
+    let mut terminal = running(&home, &[]);
+    terminal.choose("io.interface");
+    terminal.press("\r");
+    let screen = terminal.wait("the list", |screen| {
+        let says_why = |name: &str| {
+            let of = |line: &str| line.contains(&format!(" {name} ")) && line.contains("can't: ");
+            screen.lines().any(of)
+        };
+        ["vfio", "spdk", "nvme_passthrough"].into_iter().all(says_why)
+    });
+    assert!(screen.contains("completes at once: the generator's own cost"), "{screen}");
+    terminal.press("G\r");
+    terminal.wait_for("spdk can't be chosen: ");
+    terminal.press("\x1b");
+    terminal.wait_until_gone("spdk can't be chosen");
+    quit(terminal);
+}
+
+#[test]
+fn a_profile_that_can_not_run_here_says_why_in_the_list_and_is_not_opened() {
+    let home = Home::new();
+    let dir = home.path("config/stacktune/profiles");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("aaa.toml"), "name = \"aaa\"\n[io]\ninterface = \"vfio\"\n").unwrap();
+    fs::write(dir.join("aab.toml"), "name = \"aab\"\n[io]\ninterface = \"none\"\n").unwrap();
+    let mut terminal = running(&home, &[]);
+    terminal.press("o");
+    terminal.wait("the reason", |screen| {
+        screen.contains("▸ aaa ") && screen.contains("can't: `io.interface` can't be vfio")
+    });
+    terminal.press("\r");
+    terminal.press("j");
+    terminal.wait("the other", |screen| screen.contains("▸ aab ") && screen.contains("it is broken: "));
+    terminal.press("\r\x1b");
+    terminal.wait_until_gone("▸ aab ");
+    let screen = terminal.wait("the load", |screen| mb_of(screen, "scan") > 0.0);
+    assert!(first_line(&screen).contains("demo  running"), "{screen}");
+    quit(terminal);
+}
+
+#[test]
+fn the_drives_of_the_host_are_listed_and_none_is_touched() {
+    let home = Home::new();
+    let mut terminal = running(&home, &[]);
+    terminal.choose("target.devices");
+    terminal.press("\r");
+    let screen = terminal.wait("the drives", |screen| {
+        screen.contains("none ticked: the target is files") && !screen.contains("being examined")
+    });
+    // Whatever this host has: each says what is on it, or why it can't be one.
+    let rows = screen.lines().filter(|line| line.contains("[ ] "));
+    for row in rows {
+        let says =
+            ["can't: ", "empty", "holds ", "filled by stacktune"].iter().any(|text| row.contains(text));
+        assert!(says, "{row}");
+    }
+    terminal.press("\r");
+    terminal.wait_until_gone("none ticked");
     quit(terminal);
 }

@@ -7,6 +7,7 @@
 //! [`headless`] for a given time.
 
 mod attendant;
+mod candidates;
 mod classes;
 mod consent;
 mod consented_turn;
@@ -45,6 +46,7 @@ mod write_budget;
 mod write_maps;
 
 pub use attendant::Attendant;
+pub use candidates::{Candidate, Found, candidates};
 pub use consent::{destroy_of, names_of, refuse_stray_consent};
 pub use data_set::verify_pairs;
 pub use duel::{Duel, Sides};

@@ -17,6 +17,7 @@ use crate::host::{Trusting, make_own_folder};
 use crate::printable;
 use crate::regular_file;
 use crate::settings::knobs::nearest_of;
+use crate::settings::values::Settings;
 
 /// The end of a profile's file name.
 const EXTENSION: &str = ".toml";
@@ -44,7 +45,7 @@ pub enum Source {
 }
 
 /// A profile in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
     /// The name by which it is loaded.
     pub name: String,
@@ -56,6 +57,9 @@ pub struct Entry {
     pub source: Source,
     /// Why it can't be loaded, with the position in the file.
     pub error: Option<String>,
+    /// What it sets, if it can be loaded.
+    #[serde(skip)]
+    pub settings: Option<Box<Settings>>,
 }
 
 impl Store {
@@ -190,10 +194,13 @@ fn new_file(folder: &Path, text: &str) -> std::io::Result<tempfile::NamedTempFil
 fn entry(name: String, source: Source, loaded: Result<Profile>) -> Entry {
     match loaded {
         Ok(profile) => {
-            let steps = profile.steps();
-            Entry { name, about: profile.settings.about, steps, source, error: None }
+            let (steps, about) = (profile.steps(), profile.settings.about.clone());
+            Entry { name, about, steps, source, error: None, settings: Some(Box::new(profile.settings)) }
         }
-        Err(error) => Entry { name, about: String::new(), steps: 0, source, error: Some(error.what) },
+        Err(error) => {
+            let error = Some(error.what);
+            Entry { name, about: String::new(), steps: 0, source, error, settings: None }
+        }
     }
 }
 

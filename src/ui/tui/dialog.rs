@@ -7,6 +7,7 @@ use super::planned::Agreement;
 use super::profiles::ProfileEntry;
 use super::shelf::Shelf;
 use super::typed::Typed;
+use crate::runs::session::Candidate;
 use crate::settings::knobs::StackLayer;
 
 /// A dialog.
@@ -25,6 +26,15 @@ pub enum Dialog {
     Pick {
         /// The knob's path.
         knob: &'static str,
+        /// The chosen one.
+        chosen: usize,
+    },
+    /// Ticking the drives of the target.
+    Drives {
+        /// Those of the host; none while they are being examined.
+        found: Option<Vec<Candidate>>,
+        /// The names of the ticked ones, in that order.
+        ticked: Vec<String>,
         /// The chosen one.
         chosen: usize,
     },

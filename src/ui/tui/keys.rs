@@ -31,6 +31,8 @@ pub enum Context {
     Shelf,
     /// The list of a knob's values.
     Pick,
+    /// The list of drives.
+    Drives,
     /// The figures that a duel can be about.
     Duel,
     /// The help, and the host's page.
@@ -188,8 +190,8 @@ const fn bind(
 }
 
 use Context::{
-    Always, Duel, Failed, Help, Knobs, Leaving, Ledger, Main, Open, Palette, Pick, Plan, Question, Replay,
-    Search, Shelf, Text,
+    Always, Drives, Duel, Failed, Help, Knobs, Leaving, Ledger, Main, Open, Palette, Pick, Plan, Question,
+    Replay, Search, Shelf, Text,
 };
 use KeyCode::{
     BackTab, Backspace, Char, Down, End, Enter, Esc, Home, Left, PageDown, PageUp, Right, Tab, Up,
@@ -323,6 +325,14 @@ pub const MAP: &[Binding] = &[
     bind(Pick, &[Enter], "⏎", Action::Accept, "", "set", "Turn the knob to the chosen value; one that can't be chosen says why."),
     bind(Pick, &[Char('e')], "e", Action::Edit, "", "type", "Type the value instead."),
     bind(Pick, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Close the list."),
+    bind(Drives, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the drive above."),
+    bind(Drives, &[Down, Char('j')], "↓ j", Action::Down, "", "choose", "Choose the drive below."),
+    bind(Drives, &[Home, Char('g')], "Home g", Action::First, "", "", "Choose the first."),
+    bind(Drives, &[End, Char('G')], "End G", Action::Last, "", "", "Choose the last."),
+    bind(Drives, &[Char(' ')], "space", Action::Mark, "", "tick", "Tick the chosen drive, or no longer; pages are interleaved over the drives in the order in which they are ticked."),
+    bind(Drives, &[Enter], "⏎", Action::Accept, "", "take", "Take the ticked drives into the plan; without one, the target is files."),
+    bind(Drives, &[Char('e')], "e", Action::Edit, "", "type", "Type their names instead."),
+    bind(Drives, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Close the list."),
     bind(Search, &[Enter], "⏎", Action::Accept, "", "choose", "Choose the knob; its layer's knobs are listed."),
     bind(Search, &[Esc], "Esc", Action::Close, "", "cancel", "Go back to where you were."),
     bind(Search, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character."),

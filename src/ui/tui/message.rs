@@ -1,14 +1,16 @@
 //! What can happen to the screen, and the effects that it asks for.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::{KeyEvent, MouseEvent};
 
 use super::profiles::ProfileEntry;
 use crate::error::Error;
+use crate::host::Facts;
 use crate::runs::record::Listed;
-use crate::runs::session::{Command, Event};
+use crate::runs::session::{Candidate, Command, Event};
 use crate::settings::Settings;
 use crate::settings::profile::Profile;
 
@@ -41,6 +43,8 @@ pub enum Msg {
     RecordingsRead(Vec<PathBuf>, Result<String, Error>),
     /// Recordings can't be read beside the screen.
     NotRead(Error),
+    /// What [`Effect::ExamineDrives`] asked for.
+    DrivesExamined(Vec<Candidate>),
     /// The profile that [`Effect::Load`] asked for.
     Loaded(Result<Box<Profile>, Error>),
     /// Something could not be kept ([`Effect::Keep`], [`Effect::DropFirstSteps`]).
@@ -66,6 +70,15 @@ pub enum Effect {
     ListRecordings,
     /// Read a recording's summary, or compare several.
     ReadRecordings(Vec<PathBuf>),
+    /// Examine every drive of the host.
+    ExamineDrives {
+        /// The facts but for the drives.
+        facts: Arc<Facts>,
+        /// Those that are named already.
+        named: Vec<String>,
+        /// Those that the run holds.
+        held: Vec<String>,
+    },
     /// Load a profile by its name.
     Load(String),
     /// Save settings under a name.

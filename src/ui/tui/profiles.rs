@@ -7,7 +7,7 @@ use crate::settings::Settings;
 use crate::settings::profile::Profile;
 
 /// A profile as the list shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProfileEntry {
     /// Its name.
     pub name: String,
@@ -15,6 +15,10 @@ pub struct ProfileEntry {
     pub about: String,
     /// Its file, or none for one that is built in.
     pub path: Option<PathBuf>,
+    /// What it sets, from which the list finds out whether it can run here.
+    pub settings: Option<Box<Settings>>,
+    /// Why it can't be opened.
+    pub refused: Option<String>,
 }
 
 /// Where profiles are listed, loaded and saved.

@@ -22,7 +22,7 @@ use super::update::{self, update};
 use super::wake::{Wake, forward, read_input, watch_signals};
 use super::{background, job_control, shelf, view};
 use crate::error::{Error, Result};
-use crate::runs::session::{Command, Event, raise_thread_priority};
+use crate::runs::session::{Command, Event, candidates, raise_thread_priority};
 use crate::threads;
 use crate::ui::clock;
 use crate::ui::report::ran::Ran;
@@ -337,6 +337,9 @@ impl Ui {
                     Msg::RecordingsRead(dirs, text)
                 });
             }
+            Effect::ExamineDrives { facts, named, held } => {
+                return self.beside(move || Msg::DrivesExamined(candidates(&facts, &named, &held)));
+            }
             Effect::List => return Some(Msg::Listed(self.options.profiles.list())),
             Effect::Load(name) => {
                 return Some(Msg::Loaded(self.options.profiles.load(&name).map(Box::new)));
@@ -355,7 +358,7 @@ impl Ui {
     /// Works beside the screen, which must go on answering; its message comes later.
     fn beside(&self, work: impl FnOnce() -> Msg + Send + 'static) -> Option<Msg> {
         let wake = self.wake.clone();
-        let started = threads::start("read recordings", move || drop(wake.send(Wake::Msg(work()))));
+        let started = threads::start("read beside the screen", move || drop(wake.send(Wake::Msg(work()))));
         started.err().map(Msg::NotRead)
     }
 

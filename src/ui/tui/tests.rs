@@ -66,7 +66,7 @@ fn no_name_moves_the_cursor_or_turns_the_line_around() {
     let mut state = running(120, 40);
     press(&mut state, &[KeyCode::Char('o')]);
     let evil = "a\u{202e}b\x1b[2J\nc\u{9b}1m\u{2066}d";
-    let entry = ProfileEntry { name: evil.into(), about: evil.into(), path: Some(evil.into()) };
+    let entry = ProfileEntry { path: Some(evil.into()), ..fixture::profile(evil, evil) };
     update(&mut state, Msg::Listed(vec![entry]));
     update(&mut state, Msg::Session(Event::Notice(evil.into())));
     let screen = shown(&state);
@@ -232,9 +232,10 @@ fn dialogs() {
     snapshot("open", |w, h| {
         let mut state = running(w, h);
         press(&mut state, &[KeyCode::Char('o')]);
-        let entry =
-            |name: &str, about: &str| ProfileEntry { name: name.into(), about: about.into(), path: None };
-        let list = vec![entry("demo", "Four small files"), entry("paper-1", "Threads and the page cache")];
+        let list = vec![
+            fixture::profile("demo", "Four small files"),
+            fixture::profile("paper-1", "Threads and the page cache"),
+        ];
         update(&mut state, Msg::Listed(list));
         press(&mut state, &[KeyCode::Down]);
         state

@@ -1,7 +1,7 @@
 //! What an action of the operator does.
 
 use super::choice::{choose_layer, step};
-use super::{duel, input, mark, pick, plan, replay, search, shelf, turn};
+use super::{drives, duel, input, mark, pick, plan, replay, search, shelf, turn};
 use crate::class::Class;
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
@@ -34,6 +34,7 @@ fn act_on_run(state: &mut State, action: Action) -> Vec<Effect> {
         Action::TurnDown => return turn::turn(state, false),
         Action::Enter if !state.collected.is_empty() => return plan::ask(state),
         Action::Enter if pick::has_names(state.knob()) => pick::begin(state),
+        Action::Enter if pick::has_drives(state.knob()) => return drives::begin(state),
         Action::Edit | Action::Enter => turn::edit(state),
         Action::Plan => return plan::ask(state),
         Action::Drop => return discard(state),

@@ -9,7 +9,7 @@ use crate::ui::tui::state::State;
 use crate::ui::tui::typed::Typed;
 use crate::ui::tui::update::act::{act, leave};
 use crate::ui::tui::update::input::{scrolled, type_into};
-use crate::ui::tui::update::{duel, palette, pick, plan, search, shelf, turn};
+use crate::ui::tui::update::{drives, duel, palette, pick, plan, profile, search, shelf, turn};
 use crate::ui::tui::view;
 
 /// Handles a key, given its action here or the character that it types.
@@ -29,6 +29,9 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
             }
         },
         Dialog::Pick { knob, chosen } => return pick::pressed(state, knob, chosen, action),
+        Dialog::Drives { found, ticked, chosen } => {
+            return drives::pressed(state, (found, ticked, chosen), action);
+        }
         Dialog::Save { mut input, selected, error } => match action {
             Some(Action::Close) => {}
             Some(Action::Accept) => return save(state, input),
@@ -49,7 +52,7 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
             Some(Action::Close) => state.say("not saved"),
             _ => state.dialog = Some(Dialog::Replace { name }),
         },
-        Dialog::Open { entries, chosen } => return open(state, entries, chosen, action),
+        Dialog::Open { entries, chosen } => return profile::pressed(state, entries, chosen, action),
         Dialog::Duel { line, knob, values, chosen } => {
             return duel::pressed(state, (line, knob, values), chosen, action);
         }
@@ -62,12 +65,7 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
         Dialog::Shelf(shelf) => return shelf::pressed(state, shelf, action),
         Dialog::Report { .. } => shelf::turn_page(state, dialog, action),
         Dialog::Plan(asked) => return plan::pressed(state, asked, action, typed),
-        Dialog::Leave => match action {
-            Some(Action::TakeDown) => return leave(state, Command::Quit),
-            Some(Action::Keep) => return leave(state, Command::QuitKeeping),
-            Some(Action::Close) => {}
-            _ => state.dialog = Some(Dialog::Leave),
-        },
+        Dialog::Leave => return leaving(state, action),
         Dialog::Failed { top } => match action {
             Some(Action::Former) => return plan::former(state),
             Some(Action::Open) => return act(state, Action::Open),
@@ -76,6 +74,16 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
         Dialog::Help { top } => page(state, |top| Dialog::Help { top }, top, action),
         Dialog::Host { top } => page(state, |top| Dialog::Host { top }, top, action),
         Dialog::Believe { top } => page(state, |top| Dialog::Believe { top }, top, action),
+    }
+    Vec::new()
+}
+
+fn leaving(state: &mut State, action: Option<Action>) -> Vec<Effect> {
+    match action {
+        Some(Action::TakeDown) => return leave(state, Command::Quit),
+        Some(Action::Keep) => return leave(state, Command::QuitKeeping),
+        Some(Action::Close) => {}
+        _ => state.dialog = Some(Dialog::Leave),
     }
     Vec::new()
 }
@@ -94,33 +102,6 @@ fn save(state: &mut State, input: Typed) -> Vec<Effect> {
 fn save_effect(state: &State, name: String, replace: bool) -> Vec<Effect> {
     let Some(settings) = state.settings_asked() else { return Vec::new() };
     vec![Effect::Save { settings: Box::new(settings), name, replace }]
-}
-
-fn open(
-    state: &mut State,
-    entries: Option<Vec<crate::ui::tui::ProfileEntry>>,
-    chosen: usize,
-    action: Option<Action>,
-) -> Vec<Effect> {
-    let last = entries.as_ref().map_or(0, |list| list.len().saturating_sub(1));
-    let chosen = match action {
-        Some(Action::Close) => return Vec::new(),
-        Some(Action::Accept) => {
-            if let Some(entry) = entries.as_ref().and_then(|list| list.get(chosen)) {
-                return vec![Effect::Load(entry.name.clone())];
-            }
-            chosen
-        }
-        Some(Action::Up) => chosen.saturating_sub(1),
-        Some(Action::Down) => (chosen + 1).min(last),
-        Some(Action::PageUp) => chosen.saturating_sub(10),
-        Some(Action::PageDown) => (chosen + 10).min(last),
-        Some(Action::First) => 0,
-        Some(Action::Last) => last,
-        _ => chosen,
-    };
-    state.dialog = Some(Dialog::Open { entries, chosen });
-    Vec::new()
 }
 
 fn consent(state: &mut State, action: Option<Action>, typed: Option<char>) -> Vec<Effect> {

@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
 
 use super::act::{act, quit};
-use super::{dialogs, mouse, profile, replay, session, shelf, suspend};
+use super::{dialogs, drives, mouse, profile, replay, session, shelf, suspend};
 use crate::error::{Error, Kind};
 use crate::printable::Shown as _;
 use crate::ui::tui::dialog::Dialog;
@@ -42,9 +42,11 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
         Msg::MayStop(may) => suspend::suspend(state, may),
         Msg::Resumed => suspend::resumed(state),
         Msg::Listed(found) => {
-            if let Some(Dialog::Open { entries, .. }) = &mut state.dialog {
-                *entries = Some(found);
-            }
+            profile::listed(state, found);
+            Vec::new()
+        }
+        Msg::DrivesExamined(candidates) => {
+            drives::examined(state, candidates);
             Vec::new()
         }
         Msg::RecordingsListed(listed) => {

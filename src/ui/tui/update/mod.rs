@@ -3,6 +3,9 @@
 mod act;
 mod choice;
 mod dialogs;
+mod drives;
+#[cfg(test)]
+mod drives_tests;
 mod duel;
 #[cfg(test)]
 mod duel_tests;

@@ -13,6 +13,11 @@ pub fn has_names(knob: &Knob) -> bool {
     matches!(knob.spec.kind, Kind::Choice(_))
 }
 
+/// Whether drives are its values.
+pub fn has_drives(knob: &Knob) -> bool {
+    knob.path == "target.devices"
+}
+
 /// The values to pick from, those that can't be chosen here among them.
 pub fn values(state: &State, knob: &Knob) -> Vec<Value> {
     let status = state.status.as_ref();

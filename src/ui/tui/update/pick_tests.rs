@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use crossterm::event::KeyCode;
 
-use super::tests::{choose, key, said};
+use super::tests::{choose, key, letter, said};
 use super::update;
 use crate::runs::session::message::Phase;
 use crate::runs::session::{Command, Event};
-use crate::settings::Interface;
 use crate::settings::knobs::Value;
 use crate::settings::profile::{Profile, builtin};
+use crate::settings::{Interface, Settings};
+use crate::ui::tui::ProfileEntry;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::fixture::{self, filling, running, tell};
 use crate::ui::tui::message::{Effect, Msg};
@@ -85,4 +86,38 @@ fn a_profile_that_cannot_run_here_is_not_opened_over_a_running_load() {
     let mut state = filling(160, 50);
     let effects = update(&mut state, profile());
     assert!(matches!(&effects[..], [Effect::Send(Command::Open { .. })]), "{effects:?}");
+}
+
+#[test]
+fn the_list_of_profiles_says_what_can_not_run_here_and_does_not_open_it() {
+    let of = |name: &str, change: fn(&mut Settings)| {
+        let mut settings = fixture::status(Phase::Running).settings;
+        settings.name = name.into();
+        change(&mut settings);
+        ProfileEntry { settings: Some(Box::new(settings)), ..fixture::profile(name, "A profile") }
+    };
+    let list = || {
+        let broken = Some("it is broken: broken.toml:3:1: there is no `scan.dept`".to_owned());
+        Msg::Listed(vec![
+            of("fits", |_| {}),
+            of("libaio", |settings| settings.io.interface = Interface::Libaio),
+            of("two", |settings| {
+                settings.io.interface = Interface::Spdk;
+                settings.stack.raid = crate::settings::Raid::Md5;
+            }),
+            ProfileEntry { refused: broken, ..fixture::profile("broken", "") },
+        ])
+    };
+    for (columns, lines) in [(80, 24), (160, 50)] {
+        let mut state = running(columns, lines);
+        letter(&mut state, 'o');
+        update(&mut state, list());
+        letter(&mut state, 'j');
+        letter(&mut state, 'j');
+        insta::assert_snapshot!(format!("profiles_{columns}x{lines}"), shown(&state));
+        assert_eq!(key(&mut state, KeyCode::Enter), []);
+        assert!(matches!(state.dialog, Some(Dialog::Open { chosen: 2, .. })));
+        letter(&mut state, 'g');
+        assert_eq!(key(&mut state, KeyCode::Enter), [Effect::Load("fits".into())]);
+    }
 }

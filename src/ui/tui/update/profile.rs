@@ -1,12 +1,44 @@
-//! Opening a profile that was read.
+//! The list of profiles, and opening one that was read.
 
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
 use crate::settings::Settings;
 use crate::settings::knobs::Conditions;
 use crate::settings::profile::{Profile, check, is_demo};
+use crate::ui::tui::ProfileEntry;
+use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::keys::Action;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::State;
+
+/// Handles a key while the list is shown. What can't be opened stays in it, with its reason.
+pub fn pressed(
+    state: &mut State,
+    entries: Option<Vec<ProfileEntry>>,
+    chosen: usize,
+    action: Option<Action>,
+) -> Vec<Effect> {
+    let last = entries.as_ref().map_or(0, |list| list.len().saturating_sub(1));
+    let chosen = match action {
+        Some(Action::Close) => return Vec::new(),
+        Some(Action::Accept) => {
+            let entry = entries.as_ref().and_then(|list| list.get(chosen));
+            if let Some(entry) = entry.filter(|entry| entry.refused.is_none()) {
+                return vec![Effect::Load(entry.name.clone())];
+            }
+            chosen
+        }
+        Some(Action::Up) => chosen.saturating_sub(1),
+        Some(Action::Down) => (chosen + 1).min(last),
+        Some(Action::PageUp) => chosen.saturating_sub(10),
+        Some(Action::PageDown) => (chosen + 10).min(last),
+        Some(Action::First) => 0,
+        Some(Action::Last) => last,
+        _ => chosen,
+    };
+    state.dialog = Some(Dialog::Open { entries, chosen });
+    Vec::new()
+}
 
 /// Opens it, unless it can't run here while a load does: that goes on then.
 pub fn opened(state: &mut State, profile: Profile) -> Vec<Effect> {
@@ -22,12 +54,27 @@ pub fn opened(state: &mut State, profile: Profile) -> Vec<Effect> {
     vec![Effect::Send(Command::Open { settings: Box::new(profile.settings), unused_steps })]
 }
 
-/// Why it can't run here; not asked where no load would be lost, nor of the demo, which does without what is missing.
-fn refused(state: &State, settings: &Settings) -> Option<String> {
-    let status = state.status.as_ref().filter(|_| state.ended.is_none())?;
-    if !matches!(status.phase, Phase::Running | Phase::Paused) || is_demo(settings) {
-        return None;
+/// Takes the list: what can't run here says so.
+pub fn listed(state: &mut State, mut found: Vec<ProfileEntry>) {
+    for entry in &mut found {
+        if let Some(settings) = entry.settings.take() {
+            entry.refused = entry.refused.take().or_else(|| cannot_run(state, &settings));
+        }
     }
+    if let Some(Dialog::Open { entries, .. }) = &mut state.dialog {
+        *entries = Some(found);
+    }
+}
+
+/// Why it is not opened; not asked where no load would be lost.
+fn refused(state: &State, settings: &Settings) -> Option<String> {
+    let runs = state.ended.is_none() && matches!(state.phase(), Phase::Running | Phase::Paused);
+    if runs { cannot_run(state, settings) } else { None }
+}
+
+/// Why it can't run here; not asked of the demo, which does without what is missing.
+fn cannot_run(state: &State, settings: &Settings) -> Option<String> {
+    let status = state.status.as_ref().filter(|_| !is_demo(settings))?;
     let problems = check(settings, Conditions { facts: &status.facts, target: None });
     let more = match problems.len() {
         0 | 1 => String::new(),

@@ -141,6 +141,7 @@ fn ended(state: &mut State, outcome: Result<(), Error>) -> Vec<Effect> {
                 | Dialog::Leave
                 | Dialog::Edit { .. }
                 | Dialog::Pick { .. }
+                | Dialog::Drives { .. }
                 | Dialog::Duel { .. }
         )
     ) {

@@ -228,8 +228,7 @@ fn a_name_with_a_slash_is_not_saved() {
 fn opening_a_profile_sends_its_settings() {
     let mut state = running(80, 24);
     assert_eq!(letter(&mut state, 'o'), [Effect::List]);
-    let entry =
-        |name: &str| crate::ui::tui::ProfileEntry { name: name.into(), about: String::new(), path: None };
+    let entry = |name: &str| fixture::profile(name, "");
     update(&mut state, Msg::Listed(vec![entry("a"), entry("b")]));
     letter(&mut state, 'j');
     letter(&mut state, 'j');

@@ -17,6 +17,8 @@ use crate::ui::tui::state::State;
 use crate::ui::tui::typed::Typed;
 
 const CELLS: u16 = 76;
+/// Lines for the reason why a profile can't be opened.
+const REASON: usize = 3;
 /// Lines of the consent dialog that are not about the device: frame, warning, question, input, keys.
 const CONSENT_FRAME: u16 = 11;
 
@@ -53,6 +55,7 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
         // Drawn by their own files.
         Dialog::Plan(_)
         | Dialog::Pick { .. }
+        | Dialog::Drives { .. }
         | Dialog::Shelf(_)
         | Dialog::Report { .. }
         | Dialog::Search { .. }
@@ -130,7 +133,7 @@ fn edit(state: &State, path: &str, input: &Typed, error: Option<&str>, buf: &mut
 
 fn open(state: &State, entries: Option<&[ProfileEntry]>, chosen: usize, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
-    let room = usize::from(screen.height).saturating_sub(8).min(20);
+    let room = usize::from(screen.height).saturating_sub(8 + REASON).min(20);
     let Some(entries) = entries else {
         show(state, buf, screen, "open a profile", &[text("reading…", theme.dim)]);
         return;
@@ -141,11 +144,14 @@ fn open(state: &State, entries: Option<&[ProfileEntry]>, chosen: usize, buf: &mu
     let mut lines = Vec::new();
     for (at, entry) in entries.iter().enumerate().skip(first).take(room) {
         let mark = if at == chosen { "▸ " } else { "  " };
-        let about = fit(&entry.about, inner_cells().saturating_sub(names + 4));
+        let (about, style) = match &entry.refused {
+            Some(why) => (format!("can't: {why}"), theme.dim),
+            None => (entry.about.clone(), if at == chosen { theme.strong } else { theme.plain }),
+        };
         lines.push(Line::from(vec![
             span(mark, theme.accent),
-            span(left(&entry.name, names + 2), if at == chosen { theme.strong } else { theme.plain }),
-            span(about, theme.dim),
+            span(left(&entry.name, names + 2), style),
+            span(fit(&about, inner_cells().saturating_sub(names + 4)), theme.dim),
         ]));
     }
     if entries.is_empty() {
@@ -158,6 +164,12 @@ fn open(state: &State, entries: Option<&[ProfileEntry]>, chosen: usize, buf: &mu
         None => String::new(),
     };
     lines.push(text(place, theme.dim));
+    if entries.iter().any(|entry| entry.refused.is_some()) {
+        let refused = entries.get(chosen).and_then(|entry| entry.refused.as_deref()).unwrap_or_default();
+        let mut why = wrap(refused, inner_cells());
+        why.resize(REASON, String::new());
+        lines.extend(why.into_iter().map(|line| text(line, theme.warn)));
+    }
     lines.push(Line::from(vec![
         span(format!("{}/{}  ", (chosen + 1).min(entries.len()), entries.len()), theme.dim),
         span("Enter opens it (the target is rebuilt if it differs)", theme.dim),

@@ -11,7 +11,7 @@ use crate::ui::text::{fit_middle, percent, width, wrap};
 use crate::ui::tui::keys;
 use crate::ui::tui::layout;
 use crate::ui::tui::state::State;
-use crate::ui::tui::update::pick::has_names;
+use crate::ui::tui::update::pick::{has_drives, has_names};
 use crate::units::{approx_size, approx_span};
 
 /// Draws the last message, the progress of a fill, or what the chosen knob does.
@@ -154,7 +154,7 @@ fn is_of_use(state: &State, row: &keys::Binding) -> bool {
     match row.action {
         keys::Action::Replay(keys::Step::Other | keys::Step::Differences) => state.beside.is_some(),
         action if state.replay.is_some() && state.dialog.is_none() && action.needs_run() => false,
-        keys::Action::Edit if row.context == keys::Context::Pick => true,
+        keys::Action::Edit if matches!(row.context, keys::Context::Pick | keys::Context::Drives) => true,
         keys::Action::Edit | keys::Action::Drop => !state.collected.is_empty(),
         keys::Action::View => {
             !matches!(layout::tier(state.screen), Some(layout::Tier::Large | layout::Tier::Wide))
@@ -184,7 +184,7 @@ fn label(state: &State, row: &keys::Binding) -> &'static str {
 fn hint(state: &State, row: &keys::Binding) -> &'static str {
     match row.action {
         keys::Action::Enter if !state.collected.is_empty() => "plan",
-        keys::Action::Enter if state.dialog.is_none() && has_names(state.knob()) => "pick",
+        keys::Action::Enter if has_names(state.knob()) || has_drives(state.knob()) => "pick",
         keys::Action::Pause if state.phase() == Phase::Paused => "resume",
         keys::Action::Replay(keys::Step::Play) if state.replay.as_ref().is_some_and(|r| r.plays) => "stop",
         keys::Action::Freeze if state.frozen.is_some() => "thaw",

@@ -6,6 +6,7 @@ mod charts;
 mod classes;
 mod cpu;
 pub mod dialogs;
+mod drives;
 mod duel;
 mod frame;
 mod header;

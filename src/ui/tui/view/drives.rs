@@ -1,0 +1,111 @@
+//! The list of drives: each with what is on it; what can't be taken is faint, with the guard's reason.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::frame::{put, span, window};
+use crate::runs::session::{Candidate, Found};
+use crate::ui::text::{fit, left, width, wrap};
+use crate::ui::tui::state::State;
+
+const CELLS: u16 = 100;
+/// Lines below the list: what the chosen one is, and what is on it in full.
+const BELOW: usize = 5;
+/// Lines of the frame, around the list, and of the last remark.
+const FRAME: usize = 5;
+
+/// Draws it.
+pub fn render(
+    state: &State,
+    (found, ticked): (Option<&[Candidate]>, &[String]),
+    chosen: usize,
+    buf: &mut Buffer,
+    screen: Rect,
+) {
+    let theme = &state.theme;
+    let wide = CELLS.min(screen.width.saturating_sub(4));
+    let cells = usize::from(wide) - 4;
+    let room = usize::from(screen.height).saturating_sub(BELOW + FRAME).max(1);
+    let mut lines = match found {
+        None => vec![Line::from(span("the drives are being examined…", theme.dim))],
+        Some([]) => vec![Line::from(span("this host has no drives", theme.dim))],
+        Some(found) => rows(state, found, ticked, (chosen, room), cells),
+    };
+    lines.push(Line::default());
+    if let Some(candidate) = found.and_then(|found| found.get(chosen)) {
+        let mut below = wrap(&candidate.about, cells);
+        below.extend(wrap(&in_full(candidate), cells));
+        below.resize(BELOW, String::new());
+        lines.extend(below.into_iter().map(|line| Line::from(span(line, theme.plain))));
+    }
+    let take = match ticked.len() {
+        0 => "none ticked: the target is files".to_owned(),
+        1 => "1 ticked".to_owned(),
+        many => format!("{many} ticked, in this order"),
+    };
+    lines.push(Line::from(span(
+        format!("{take} · nothing is written before its plan is confirmed"),
+        theme.dim,
+    )));
+    let inner = window(theme, buf, screen, wide, lines.len() as u16 + 2, "target.devices");
+    for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
+        put(buf, inner.x, y, inner.width, line);
+    }
+}
+
+fn rows(
+    state: &State,
+    found: &[Candidate],
+    ticked: &[String],
+    (chosen, room): (usize, usize),
+    cells: usize,
+) -> Vec<Line<'static>> {
+    let theme = &state.theme;
+    let names = found.iter().map(|candidate| width(&candidate.name)).max().unwrap_or(0).min(cells / 2) + 2;
+    let first = chosen.saturating_sub(room - 1);
+    let row = |(at, candidate): (usize, &Candidate)| {
+        let place = ticked.iter().position(|name| *name == candidate.name);
+        let tick = place.map_or_else(|| "[ ] ".to_owned(), |place| format!("[{}] ", place + 1));
+        let style = match (&candidate.found, at == chosen) {
+            (Found::Refused(_), _) => theme.dim,
+            (_, true) => theme.strong,
+            (_, false) => theme.plain,
+        };
+        let of_found = match candidate.found {
+            Found::Foreign(_) => theme.warn,
+            Found::Refused(_) => theme.dim,
+            Found::Held | Found::Ours | Found::Empty => theme.good,
+        };
+        Line::from(vec![
+            span(if at == chosen { "▸ " } else { "  " }, theme.accent),
+            span(tick.clone(), style),
+            span(left(&fit(&candidate.name, names - 2), names), style),
+            span(fit(&in_brief(candidate), cells.saturating_sub(names + width(&tick) + 2)), of_found),
+        ])
+    };
+    found.iter().enumerate().skip(first).take(room).map(row).collect()
+}
+
+fn in_brief(candidate: &Candidate) -> String {
+    match &candidate.found {
+        Found::Held => "this run's".into(),
+        Found::Empty => "empty".into(),
+        Found::Ours => "filled by stacktune".into(),
+        Found::Foreign(content) => format!("holds {}", content.join(", ")),
+        Found::Refused(why) => format!("can't: {why}"),
+    }
+}
+
+fn in_full(candidate: &Candidate) -> String {
+    match &candidate.found {
+        Found::Held => "This run is on it.".into(),
+        Found::Empty => "Nothing is on it that would be lost.".into(),
+        Found::Ours => "It has a fill of stacktune's, which is kept where it suits.".into(),
+        Found::Foreign(content) => format!(
+            "It holds {}. That is destroyed only after the plan, once its serial is typed in full.",
+            content.join(", ")
+        ),
+        Found::Refused(why) => format!("It can't be a target: {why}"),
+    }
+}
