@@ -206,6 +206,10 @@ pub mod ui {
             pub use crate::ui::tui::theme::Theme;
         }
 
+        pub mod themes {
+            pub use crate::ui::tui::themes::parse;
+        }
+
         pub mod update {
             pub use crate::ui::tui::update::update;
         }

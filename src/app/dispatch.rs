@@ -70,7 +70,7 @@ fn end_with(error: &clap::Error) -> ! {
 
 fn dispatch(cli: Cli) -> Result<()> {
     match cli.command {
-        None => ui::run(cli.profile.as_deref(), cli.theme, &cli.run),
+        None => ui::run(cli.profile.as_deref(), cli.theme.as_deref(), &cli.run),
         Some(Cmd::Record(args)) => record::run(&args),
         Some(Cmd::Reproduce(args)) => reproduce::run(&args),
         Some(Cmd::Attest(args)) => attest::run(&args),

@@ -20,7 +20,8 @@ pub fn run(args: &ShowArgs) -> Result<()> {
         Some(dir) if args.over_time => inspect::show_over_time(dir, json),
         Some(dir) if args.screen => {
             ui::require_terminal("without one, use `stacktune show DIR`")?;
-            ui::show(replay(dir, args.with.as_deref())?, args.theme)
+            let theme = args.theme.as_deref().map(ui::theme).transpose()?;
+            ui::show(replay(dir, args.with.as_deref())?, theme)
         }
         Some(dir) => inspect::show(dir, json),
     }

@@ -18,16 +18,18 @@ use crate::printable::Shown as _;
 use crate::runs::session::{Options, live};
 use crate::settings::Profile;
 use crate::settings::Settings;
-use crate::settings::profile::{Source, Store, Sweep};
+use crate::settings::profile::{Source, Store, Sweep, config_folder};
 use crate::threads;
 use crate::ui::cli::RunArgs;
 use crate::ui::report;
 use crate::ui::theme_name::ThemeName;
-use crate::ui::tui::{self, Beside, Link, ProfileEntry, ProfileStore, Replay};
+use crate::ui::tui::theme::Theme;
+use crate::ui::tui::{self, Beside, Link, ProfileEntry, ProfileStore, Replay, themes};
 
 /// Opens the UI with a profile; the demo without one.
-pub fn run(profile: Option<&str>, theme: Option<ThemeName>, args: &RunArgs) -> Result<()> {
+pub fn run(profile: Option<&str>, theme: Option<&str>, args: &RunArgs) -> Result<()> {
     refuse_consent_in_advance(args)?;
+    let theme = theme.map(self::theme).transpose()?;
     let (profile, demo) = super::inputs::profile(profile, &args.sets.set)?;
     kv::built::require(&profile.settings)?;
     require_terminal("without one, use `stacktune record PROFILE --out DIR`")?;
@@ -59,10 +61,11 @@ pub fn run(profile: Option<&str>, theme: Option<ThemeName>, args: &RunArgs) -> R
 }
 
 /// How the screen is drawn here, and where profiles and recordings are.
-fn screen(theme: Option<ThemeName>, profiles: Profiles, memory: UserMemory) -> tui::Options {
+fn screen(theme: Option<Theme>, profiles: Profiles, memory: UserMemory) -> tui::Options {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     tui::Options {
         theme,
+        themes: themes_folder(),
         no_color: set("NO_COLOR"),
         over_ssh: set("SSH_CONNECTION"),
         profiles: Box::new(profiles),
@@ -72,8 +75,20 @@ fn screen(theme: Option<ThemeName>, profiles: Profiles, memory: UserMemory) -> t
     }
 }
 
+/// The theme of that name: a built-in one, or one of the user's files.
+pub fn theme(name: &str) -> Result<Theme> {
+    match ThemeName::ALL.into_iter().find(|built_in| built_in.name() == name) {
+        Some(built_in) => Ok(Theme::named(built_in)),
+        None => themes::find(themes_folder().as_deref(), name),
+    }
+}
+
+fn themes_folder() -> Option<PathBuf> {
+    Some(config_folder()?.join("themes"))
+}
+
 /// Opens the UI with a recording, or with two.
-pub fn show((replay, beside): (Replay, Option<Beside>), theme: Option<ThemeName>) -> Result<()> {
+pub fn show((replay, beside): (Replay, Option<Beside>), theme: Option<Theme>) -> Result<()> {
     let profiles = Profiles { store: Store::of_user(), steps: RefCell::default() };
     tui::show(replay, beside, screen(theme, profiles, UserMemory::default()))
 }

@@ -13,3 +13,18 @@ pub enum ThemeName {
     /// No colour.
     Mono,
 }
+
+impl ThemeName {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Dark, Self::Light, Self::Sixteen, Self::Mono];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dark => "dark",
+            Self::Light => "light",
+            Self::Sixteen => "16",
+            Self::Mono => "mono",
+        }
+    }
+}

@@ -1,10 +1,10 @@
-//! What an operator chooses on the screen: a mark to go back to, values, profiles and drives from lists.
+//! What an operator chooses on the screen: a mark to go back to, values, profiles, drives and themes from lists.
 
 use std::fs;
 
-use crate::common::program::Home;
-use crate::common::terminal::{first_line, mb_of};
-use crate::terminal::{quit, running};
+use crate::common::program::{Home, MODEST};
+use crate::common::terminal::{Terminal, first_line, mb_of};
+use crate::terminal::{ALL, quit, running};
 
 #[test]
 fn a_marked_setting_is_gone_back_to_by_a_key_or_by_its_name() {
@@ -144,4 +144,45 @@ fn the_drives_of_the_host_are_listed_and_none_is_touched() {
     terminal.press("\r");
     terminal.wait_until_gone("none ticked");
     quit(terminal);
+}
+
+#[test]
+fn btops_theme_files_are_chosen_by_name_and_on_the_screen() {
+    // The text's colour in the file, and in the built-in palette.
+    const OWN: &str = "38;2;1;2;3";
+    const LIGHT: &str = "38;2;34;40;49";
+    let home = Home::new();
+    let dir = home.path("config/stacktune/themes");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("mine.theme"), "# Mine\ntheme[main_bg]=\"#f0f0f0\"\ntheme[main_fg]=\"#010203\"\n")
+        .unwrap();
+    fs::write(dir.join("other.theme"), "theme[main_fg]=\"#xyz\"\n").unwrap();
+    let sets = home.sets(&MODEST);
+    let with = |theme: &str| sets.iter().cloned().chain([format!("--theme={theme}")]).collect::<Vec<_>>();
+    let has = |terminal: &Terminal, colour: &str| String::from_utf8_lossy(&terminal.bytes()).contains(colour);
+
+    let terminal = Terminal::start(&home, &with("mine"), ALL, &[]);
+    terminal.wait_until_running();
+    assert!(has(&terminal, OWN) && !has(&terminal, LIGHT));
+    quit(terminal);
+
+    let mut terminal = Terminal::start(&home, &with("light"), ALL, &[]);
+    terminal.wait_until_running();
+    terminal.press(":theme\r");
+    terminal.wait_for("▸ light");
+    terminal.press("G");
+    terminal.wait_for("line 1: main_fg must be a colour");
+    assert!(!has(&terminal, OWN));
+    terminal.press("k");
+    terminal.wait_for("▸ mine");
+    terminal.press("\r");
+    terminal.wait_until_gone("▸ mine");
+    assert!(has(&terminal, OWN));
+    quit(terminal);
+
+    for (theme, why) in [("none", "there is no theme `none`"), ("other", "main_fg must be a colour")] {
+        let left = Terminal::start(&home, &with(theme), ALL, &[]).left();
+        left.expect(2);
+        assert!(left.screen.contains(why), "{}", left.screen);
+    }
 }

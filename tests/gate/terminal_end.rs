@@ -105,6 +105,7 @@ fn a_panic_restores_the_terminal_and_is_reported_there() {
         let profiles = Box::new(Cursed);
         let options = Options {
             theme: None,
+            themes: None,
             no_color: false,
             over_ssh: false,
             profiles,

@@ -8,6 +8,7 @@ mod profile;
 mod recording;
 mod state;
 mod sweep;
+mod theme;
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +19,7 @@ use stacktune::testing::printable;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const READERS: [Reader; 9] = [
+pub const READERS: [Reader; 10] = [
     ("profile", profile::profile),
     ("summary", recording::summary),
     ("windows", recording::windows),
@@ -28,6 +29,7 @@ pub const READERS: [Reader; 9] = [
     ("state", state::state),
     ("found", found::found),
     ("host", host::host),
+    ("theme", theme::theme),
 ];
 
 /// Begins a further file in an input: `== NAME`, a line of its own.

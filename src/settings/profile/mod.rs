@@ -21,7 +21,7 @@ pub use check::check;
 pub use contents::Profile;
 pub use identity::by_identity;
 pub use parse::parse;
-pub use store::{Entry, FILE_BYTES_MAX, Source, Store, expand_home};
+pub use store::{Entry, FILE_BYTES_MAX, Source, Store, config_folder, expand_home};
 pub use sweep::{Step, Sweep};
 pub use write::to_toml;
 

@@ -69,9 +69,7 @@ impl Store {
     }
 
     fn from_env(var: impl Fn(&str) -> Option<OsString>) -> Self {
-        let absolute = |key| var(key).map(PathBuf::from).filter(|path| path.is_absolute());
-        let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
-        Self { folder: config.map(|config| config.join("stacktune/profiles")) }
+        Self { folder: config_in(var).map(|config| config.join("profiles")) }
     }
 
     /// Whether there is a profile of this name, be it broken. A path counts as one.
@@ -178,6 +176,17 @@ impl Store {
         files.sort();
         Ok(files)
     }
+}
+
+/// The folder of the user's profiles and themes; none without a home folder.
+pub fn config_folder() -> Option<PathBuf> {
+    config_in(|key| std::env::var_os(key))
+}
+
+fn config_in(var: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |key| var(key).map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
+    Some(config.join("stacktune"))
 }
 
 fn new_file(folder: &Path, text: &str) -> std::io::Result<tempfile::NamedTempFile> {

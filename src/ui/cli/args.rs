@@ -79,9 +79,12 @@ pub struct Cli {
     /// The profile to open: a name, or a path [default: demo]
     #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
     pub profile: Option<String>,
-    /// The colours of the screen [default: those that suit the terminal]
-    #[arg(long, value_enum)]
-    pub theme: Option<ThemeName>,
+    /// The colours of the screen: dark, light, 16, mono, or one of btop's theme files by its name [default: those that
+    /// suit the terminal]
+    ///
+    /// These files lie in ~/.config/stacktune/themes, as NAME.theme.
+    #[arg(long, value_name = "NAME")]
+    pub theme: Option<String>,
     /// How to run it.
     #[command(flatten)]
     pub run: RunArgs,

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use super::shared::{EXIT_STATUS, JsonArgs};
-use crate::ui::theme_name::ThemeName;
 
 /// The arguments of `stacktune show`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -28,9 +27,10 @@ pub struct ShowArgs {
     /// A second recording for the screen: `w` flips between both at the same position
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "screen")]
     pub with: Option<PathBuf>,
-    /// The colours of the screen [default: those that suit the terminal]
-    #[arg(long, value_enum, requires = "screen")]
-    pub theme: Option<ThemeName>,
+    /// The colours of the screen: dark, light, 16, mono, or one of btop's theme files by its name [default: those that
+    /// suit the terminal]
+    #[arg(long, value_name = "NAME", requires = "screen")]
+    pub theme: Option<String>,
     /// List the recordings in DIR instead [default: those made on the screen, and those in the current folder]
     #[arg(long, conflicts_with_all = ["over_time", "screen"])]
     pub list: bool,

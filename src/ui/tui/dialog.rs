@@ -6,6 +6,8 @@ use super::consent::Consent;
 use super::planned::Agreement;
 use super::profiles::ProfileEntry;
 use super::shelf::Shelf;
+use super::theme::Theme;
+use super::themes::ThemeEntry;
 use super::typed::Typed;
 use crate::runs::session::Candidate;
 use crate::settings::knobs::StackLayer;
@@ -37,6 +39,15 @@ pub enum Dialog {
         ticked: Vec<String>,
         /// The chosen one.
         chosen: usize,
+    },
+    /// Choosing a theme, which the screen shows at once.
+    Themes {
+        /// The built-in ones, and then those of the folder.
+        entries: Vec<ThemeEntry>,
+        /// The chosen one.
+        chosen: usize,
+        /// The palette from before.
+        before: Theme,
     },
     /// Typing the name to save under.
     Save {

@@ -33,6 +33,8 @@ pub enum Context {
     Pick,
     /// The list of drives.
     Drives,
+    /// The list of themes.
+    Themes,
     /// The figures that a duel can be about.
     Duel,
     /// The help, and the host's page.
@@ -98,6 +100,7 @@ pub enum Action {
     Replay(Step),
     Suspend,
     Theme(ThemeName),
+    Themes,
     Help,
     Quit,
     Close,
@@ -191,7 +194,7 @@ const fn bind(
 
 use Context::{
     Always, Drives, Duel, Failed, Help, Knobs, Leaving, Ledger, Main, Open, Palette, Pick, Plan, Question,
-    Replay, Search, Shelf, Text,
+    Replay, Search, Shelf, Text, Themes,
 };
 use KeyCode::{
     BackTab, Backspace, Char, Down, End, Enter, Esc, Home, Left, PageDown, PageUp, Right, Tab, Up,
@@ -243,6 +246,7 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Char('.')], ". ⇧→", Action::Later, "window after", "", "Read a later window; after the last one, the figures are live again."),
     bind(Main, &[Char('0')], "0", Action::Now, "live figures", "", "Leave the past: the figures are live again."),
     bind(Main, &[], "Ctrl-Z", Action::Suspend, "suspend", "", "Pause the load and return to the shell; `fg` continues both."),
+    bind(Main, &[], "", Action::Themes, "theme", "", "Choose a theme: a built-in one, or one of btop's theme files in `~/.config/stacktune/themes`."),
     bind(Main, &[], "", Action::Theme(ThemeName::Dark), "theme dark", "", "Colours for a dark background."),
     bind(Main, &[], "", Action::Theme(ThemeName::Light), "theme light", "", "Colours for a light background."),
     bind(Main, &[], "", Action::Theme(ThemeName::Sixteen), "theme 16", "", "The terminal's own sixteen colours."),
@@ -333,6 +337,12 @@ pub const MAP: &[Binding] = &[
     bind(Drives, &[Enter], "⏎", Action::Accept, "", "take", "Take the ticked drives into the plan; without one, the target is files."),
     bind(Drives, &[Char('e')], "e", Action::Edit, "", "type", "Type their names instead."),
     bind(Drives, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Close the list."),
+    bind(Themes, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the theme above; the screen shows it."),
+    bind(Themes, &[Down, Char('j')], "↓ j", Action::Down, "", "choose", "Choose the theme below."),
+    bind(Themes, &[Home, Char('g')], "Home g", Action::First, "", "", "Choose the first."),
+    bind(Themes, &[End, Char('G')], "End G", Action::Last, "", "", "Choose the last."),
+    bind(Themes, &[Enter], "⏎", Action::Accept, "", "take", "Keep the chosen theme."),
+    bind(Themes, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Go back to the colours from before."),
     bind(Search, &[Enter], "⏎", Action::Accept, "", "choose", "Choose the knob; its layer's knobs are listed."),
     bind(Search, &[Esc], "Esc", Action::Close, "", "cancel", "Go back to where you were."),
     bind(Search, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character."),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crossterm::event::{KeyEvent, MouseEvent};
 
 use super::profiles::ProfileEntry;
+use super::themes::ThemeEntry;
 use crate::error::Error;
 use crate::host::Facts;
 use crate::runs::record::Listed;
@@ -45,6 +46,8 @@ pub enum Msg {
     NotRead(Error),
     /// What [`Effect::ExamineDrives`] asked for.
     DrivesExamined(Vec<Candidate>),
+    /// The themes that [`Effect::ListThemes`] asked for.
+    ThemesListed(Result<Vec<ThemeEntry>, Error>),
     /// The profile that [`Effect::Load`] asked for.
     Loaded(Result<Box<Profile>, Error>),
     /// Something could not be kept ([`Effect::Keep`], [`Effect::DropFirstSteps`]).
@@ -66,6 +69,8 @@ pub enum Effect {
     DropFirstSteps,
     /// List the profiles.
     List,
+    /// List the themes.
+    ListThemes,
     /// List the recordings.
     ListRecordings,
     /// Read a recording's summary, or compare several.
@@ -99,11 +104,17 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether it may be performed while a recording is shown: it only reads recordings, or concerns the screen alone.
+    /// Whether it may be performed while a recording is shown: it only reads recordings, or concerns the screen
+    /// alone.
     pub fn suits_recording(&self) -> bool {
         matches!(
             self,
-            Self::ListRecordings | Self::ReadRecordings(_) | Self::Suspend | Self::Stop | Self::Exit
+            Self::ListThemes
+                | Self::ListRecordings
+                | Self::ReadRecordings(_)
+                | Self::Suspend
+                | Self::Stop
+                | Self::Exit
         )
     }
 }

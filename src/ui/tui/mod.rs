@@ -28,6 +28,7 @@ mod stack;
 pub mod state;
 mod terminal;
 pub mod theme;
+pub mod themes;
 mod typed;
 pub mod update;
 pub mod view;

@@ -87,6 +87,7 @@ fn child() {
     thread::spawn(move || session(&asked, &report, &log));
     let options = Options {
         theme: None,
+        themes: None,
         no_color: true,
         over_ssh: false,
         profiles: Box::new(NoProfiles),

@@ -20,13 +20,12 @@ use super::terminal::{self, Screen};
 use super::theme::Theme;
 use super::update::{self, update};
 use super::wake::{Wake, forward, read_input, watch_signals};
-use super::{background, job_control, shelf, view};
+use super::{background, job_control, shelf, themes, view};
 use crate::error::{Error, Result};
 use crate::runs::session::{Command, Event, candidates, raise_thread_priority};
 use crate::threads;
 use crate::ui::clock;
 use crate::ui::report::ran::Ran;
-use crate::ui::theme_name::ThemeName;
 
 /// The two ends of a session that runs in a thread of its own.
 #[derive(Debug)]
@@ -51,7 +50,9 @@ pub struct Outcome {
 /// How the screen is drawn, and where profiles and recordings are.
 pub struct Options {
     /// The palette; the one that suits the terminal if there is none.
-    pub theme: Option<ThemeName>,
+    pub theme: Option<Theme>,
+    /// The folder of theme files, if there is one.
+    pub themes: Option<PathBuf>,
     /// Draw without colours (`NO_COLOR`).
     pub no_color: bool,
     /// Draw twice a second at most instead of ten times.
@@ -165,7 +166,7 @@ fn run_until_end(shown: Shown, options: Options, kept: &mut Vec<String>, ran: &m
 
 fn first_state(options: &Options, screen: &Screen) -> State {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let theme = options.theme.map_or_else(|| suitable(options.no_color, variable), Theme::named);
+    let theme = options.theme.clone().unwrap_or_else(|| suitable(options.no_color, variable));
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
     let ascii = view::ascii::is_needed(variable("TERM").as_deref(), locale.as_deref());
     let size = screen.terminal.size().unwrap_or_default();
@@ -326,6 +327,10 @@ impl Ui {
             Effect::Keep(line) => return self.options.memory.keep(&line).err().map(Msg::NotKept),
             Effect::DropFirstSteps => {
                 return self.options.memory.drop_first_steps().err().map(Msg::NotKept);
+            }
+            Effect::ListThemes => {
+                let folder = self.options.themes.as_deref();
+                return Some(Msg::ThemesListed(folder.map_or_else(|| Ok(Vec::new()), themes::list)));
             }
             Effect::ListRecordings => {
                 let folders = self.options.shelves.clone();

@@ -334,6 +334,7 @@ impl State {
             (Some(Dialog::Replace { .. }), _) => &[Context::Question],
             (Some(Dialog::Pick { .. }), _) => &[Context::Pick],
             (Some(Dialog::Drives { .. }), _) => &[Context::Drives],
+            (Some(Dialog::Themes { .. }), _) => &[Context::Themes],
             (Some(Dialog::Open { .. }), _) => &[Context::Open],
             (Some(Dialog::Duel { .. }), _) => &[Context::Duel],
             (Some(Dialog::Shelf(_)), _) => &[Context::Shelf],

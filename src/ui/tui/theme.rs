@@ -5,6 +5,9 @@ use ratatui::style::{Color, Modifier, Style};
 use crate::class::Class;
 use crate::ui::theme_name::ThemeName;
 
+/// A colour: red, green, blue.
+pub type Rgb = (u8, u8, u8);
+
 /// The styles of everything on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Theme {
@@ -29,13 +32,13 @@ pub struct Theme {
     /// The chosen row.
     pub chosen: Style,
     /// The heat map's colours from few to many; empty where shades stand for them.
-    pub heat: &'static [(u8, u8, u8)],
+    pub heat: Vec<Rgb>,
     /// The classes', the same in table and charts.
-    classes: [Style; 4],
+    pub classes: [Style; 4],
 }
 
 /// From few to many, in steps of about equal lightness: readable without telling hues apart.
-const ON_DARK: [(u8, u8, u8); 8] = [
+const ON_DARK: [Rgb; 8] = [
     (0x2a, 0x2f, 0x4f),
     (0x3b, 0x37, 0x6b),
     (0x5b, 0x3f, 0x82),
@@ -46,7 +49,7 @@ const ON_DARK: [(u8, u8, u8); 8] = [
     (0xfb, 0xd2, 0x5c),
 ];
 /// The same on a light background.
-const ON_LIGHT: [(u8, u8, u8); 8] = [
+const ON_LIGHT: [Rgb; 8] = [
     (0xe3, 0xe6, 0xf0),
     (0xc4, 0xd3, 0xe8),
     (0x9d, 0xbc, 0xdc),
@@ -96,7 +99,7 @@ impl Theme {
             warn: bold,
             bad: bold.add_modifier(Modifier::UNDERLINED),
             chosen: plain.add_modifier(Modifier::REVERSED),
-            heat: &[],
+            heat: Vec::new(),
             classes: [plain; 4],
         }
     }
@@ -129,7 +132,7 @@ impl Theme {
             warn: rgb(0xf0, 0xc0, 0x4a).add_modifier(bold),
             bad: rgb(0xff, 0x80, 0x6a).add_modifier(bold),
             chosen: rgb(0xff, 0xff, 0xff).bg(Color::Rgb(0x24, 0x3b, 0x55)).add_modifier(bold),
-            heat: &ON_DARK,
+            heat: ON_DARK.to_vec(),
             classes: [
                 rgb(0x56, 0xb4, 0xe9),
                 rgb(0xe6, 0x9f, 0x00),
@@ -154,7 +157,7 @@ impl Theme {
             warn: rgb(0x8f, 0x62, 0x00).add_modifier(bold),
             bad: rgb(0xb3, 0x2d, 0x00).add_modifier(bold),
             chosen: rgb(0x00, 0x00, 0x00).bg(Color::Rgb(0xcf, 0xe3, 0xf7)).add_modifier(bold),
-            heat: &ON_LIGHT,
+            heat: ON_LIGHT.to_vec(),
             classes: [
                 rgb(0x00, 0x72, 0xb2),
                 rgb(0xb3, 0x5c, 0x00),

@@ -64,6 +64,7 @@ fn act_on_run(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Later => past(state, 1),
         Action::Now => state.frozen = None,
         Action::Suspend => return vec![Effect::Suspend],
+        Action::Themes => return vec![Effect::ListThemes],
         Action::Theme(name) => state.theme = Theme::named(name),
         Action::Freeze => freeze(state),
         Action::Cumulative => state.cumulative = !state.cumulative,

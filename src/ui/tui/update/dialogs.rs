@@ -9,7 +9,7 @@ use crate::ui::tui::state::State;
 use crate::ui::tui::typed::Typed;
 use crate::ui::tui::update::act::{act, leave};
 use crate::ui::tui::update::input::{scrolled, type_into};
-use crate::ui::tui::update::{drives, duel, palette, pick, plan, profile, search, shelf, turn};
+use crate::ui::tui::update::{drives, duel, palette, pick, plan, profile, search, shelf, themes, turn};
 use crate::ui::tui::view;
 
 /// Handles a key, given its action here or the character that it types.
@@ -31,6 +31,9 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
         Dialog::Pick { knob, chosen } => return pick::pressed(state, knob, chosen, action),
         Dialog::Drives { found, ticked, chosen } => {
             return drives::pressed(state, (found, ticked, chosen), action);
+        }
+        Dialog::Themes { entries, chosen, before } => {
+            themes::pressed(state, (entries, chosen, before), action);
         }
         Dialog::Save { mut input, selected, error } => match action {
             Some(Action::Close) => {}

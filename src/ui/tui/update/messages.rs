@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
 
 use super::act::{act, quit};
-use super::{dialogs, drives, mouse, profile, replay, session, shelf, suspend};
+use super::{dialogs, drives, mouse, profile, replay, session, shelf, suspend, themes};
 use crate::error::{Error, Kind};
 use crate::printable::Shown as _;
 use crate::ui::tui::dialog::Dialog;
@@ -47,6 +47,10 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
         }
         Msg::DrivesExamined(candidates) => {
             drives::examined(state, candidates);
+            Vec::new()
+        }
+        Msg::ThemesListed(listed) => {
+            themes::listed(state, listed);
             Vec::new()
         }
         Msg::RecordingsListed(listed) => {

@@ -32,6 +32,7 @@ mod shelf_tests;
 mod suspend;
 #[cfg(test)]
 mod tests;
+mod themes;
 mod turn;
 #[cfg(test)]
 mod turn_plan_tests;

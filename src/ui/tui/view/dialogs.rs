@@ -56,6 +56,7 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
         Dialog::Plan(_)
         | Dialog::Pick { .. }
         | Dialog::Drives { .. }
+        | Dialog::Themes { .. }
         | Dialog::Shelf(_)
         | Dialog::Report { .. }
         | Dialog::Search { .. }

@@ -11,6 +11,7 @@ use crate::class::Class;
 use crate::ui::tui::figures::Figures;
 use crate::ui::tui::heat::{BUCKETS, Column, Counts, FIRST_DECADE, Latencies, PER_DECADE, TailOf};
 use crate::ui::tui::state::State;
+use crate::ui::tui::theme::Rgb;
 use crate::units::approx_span;
 
 const LABEL_CELLS: u16 = 6;
@@ -169,7 +170,7 @@ fn cell(state: &State, shares: &Shares<'_>, row: usize, rows: usize) -> (&'stati
         };
         return (SHADES[level], theme.plain);
     }
-    let color = |half| shares.of_row(row * 2 + half, rows * 2).map(|share| shade(theme.heat, share));
+    let color = |half| shares.of_row(row * 2 + half, rows * 2).map(|share| shade(&theme.heat, share));
     match (color(1), color(0)) {
         (None, None) => (" ", theme.plain),
         (Some(upper), None) => ("▀", Style::new().fg(upper)),
@@ -179,7 +180,7 @@ fn cell(state: &State, shares: &Shares<'_>, row: usize, rows: usize) -> (&'stati
 }
 
 /// The colour of a share, from the least to all.
-fn shade(colors: &[(u8, u8, u8)], share: f64) -> Color {
+fn shade(colors: &[Rgb], share: f64) -> Color {
     let level = 1.0 - share.log10().max(LEAST_SHARE_LOG10) / LEAST_SHARE_LOG10;
     let (r, g, b) = colors[(level * (colors.len() - 1) as f64).round() as usize];
     Color::Rgb(r, g, b)

@@ -26,6 +26,7 @@ mod screen;
 mod shelf;
 pub mod stack;
 mod strip;
+mod themes;
 mod too_small;
 
 pub use screen::{draw, plots};

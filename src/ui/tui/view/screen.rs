@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::{
     ascii, charts, classes, cpu, dialogs, drives, header, heat, hints, knobs, ledger, members, notes, pages,
-    palette, pick, plan, report, shelf, stack, strip, too_small,
+    palette, pick, plan, report, shelf, stack, strip, themes, too_small,
 };
 use crate::printable::{is_line, is_obeyed};
 use crate::ui::tui::dialog::Dialog;
@@ -54,8 +54,9 @@ pub fn draw(state: &State, buf: &mut Buffer) {
         Some(Dialog::Palette { input, chosen }) => palette::render(state, input, *chosen, buf, screen),
         Some(Dialog::Pick { knob, chosen }) => pick::render(state, knob, *chosen, buf, screen),
         Some(Dialog::Drives { found, ticked, chosen }) => {
-            drives::render(state, (found.as_deref(), ticked), *chosen, buf, screen);
+            drives::render(state, (found.as_deref(), &ticked[..]), *chosen, buf, screen);
         }
+        Some(Dialog::Themes { entries, chosen, .. }) => themes::render(state, entries, *chosen, buf, screen),
         Some(Dialog::Shelf(listed)) => shelf::render(state, listed, buf, screen),
         Some(Dialog::Report { title, text, top, .. }) => {
             report::render(state, (title, text.as_deref()), *top, buf, screen);

@@ -1,0 +1,95 @@
+//! Choosing a theme: the screen shows the chosen one at once.
+
+use crate::error::Result;
+use crate::ui::theme_name::ThemeName;
+use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::keys::Action;
+use crate::ui::tui::state::State;
+use crate::ui::tui::theme::Theme;
+use crate::ui::tui::themes::ThemeEntry;
+
+/// The list, the chosen row, and the palette from before.
+type Choosing = (Vec<ThemeEntry>, usize, Theme);
+
+/// Opens the list with those of the folder; what is wrong with that is said.
+pub fn listed(state: &mut State, listed: Result<Vec<ThemeEntry>>) {
+    let built_in = |name: ThemeName| ThemeEntry { name: name.name().into(), theme: Ok(Theme::named(name)) };
+    let mut entries: Vec<_> = ThemeName::ALL.into_iter().map(built_in).collect();
+    match listed {
+        Ok(files) => entries.extend(files),
+        Err(error) => state.complain(error.one_line()),
+    }
+    let before = state.theme.clone();
+    let chosen = entries.iter().position(|entry| entry.theme.as_ref() == Ok(&before)).unwrap_or(0);
+    state.dialog = Some(Dialog::Themes { entries, chosen, before });
+}
+
+/// Handles a key.
+pub fn pressed(state: &mut State, (entries, chosen, before): Choosing, action: Option<Action>) {
+    let last = entries.len().saturating_sub(1);
+    let chosen = match action {
+        Some(Action::Close) => {
+            state.theme = before;
+            return;
+        }
+        // One that is not understood can't be taken.
+        Some(Action::Accept) if entries.get(chosen).is_some_and(|entry| entry.theme.is_ok()) => return,
+        Some(Action::Up) => chosen.saturating_sub(1),
+        Some(Action::Down) => (chosen + 1).min(last),
+        Some(Action::First) => 0,
+        Some(Action::Last) => last,
+        _ => chosen,
+    };
+    let shown = entries.get(chosen).and_then(|entry| entry.theme.as_ref().ok());
+    state.theme = shown.unwrap_or(&before).clone();
+    state.dialog = Some(Dialog::Themes { entries, chosen, before });
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::KeyCode;
+
+    use super::*;
+    use crate::error::Error;
+    use crate::ui::tui::fixture::running;
+    use crate::ui::tui::message::{Effect, Msg};
+    use crate::ui::tui::tests::{press, shown};
+    use crate::ui::tui::themes::parse;
+    use crate::ui::tui::update::tests::{key, letter, typed};
+    use crate::ui::tui::update::update;
+
+    #[test]
+    fn a_theme_is_chosen_by_the_palette_and_seen_at_once() {
+        let mut state = running(80, 24);
+        letter(&mut state, ':');
+        typed(&mut state, "theme");
+        assert_eq!(key(&mut state, KeyCode::Enter), [Effect::ListThemes]);
+        let nord = parse(b"theme[main_fg]=\"#d8dee9\"\ntheme[main_bg]=\"#2e3440\"").unwrap();
+        let of = |name: &str, theme| ThemeEntry { name: name.into(), theme };
+        let files = vec![
+            of("broken", Err("line 1: main_fg must be a colour".to_owned())),
+            of("nord", Ok(nord.clone())),
+        ];
+        update(&mut state, Msg::ThemesListed(Ok(files.clone())));
+        assert!(shown(&state).contains("▸ mono"), "{}", shown(&state));
+        press(&mut state, &[KeyCode::End]);
+        assert_eq!(state.theme, nord);
+        press(&mut state, &[KeyCode::Up]);
+        assert_eq!(state.theme, Theme::mono(), "that file is not understood");
+        press(&mut state, &[KeyCode::Enter]);
+        insta::assert_snapshot!("themes_80x24", shown(&state));
+        press(&mut state, &[KeyCode::Down, KeyCode::Enter]);
+        assert!(state.theme == nord && state.dialog.is_none());
+
+        // Esc goes back.
+        update(&mut state, Msg::ThemesListed(Ok(files)));
+        press(&mut state, &[KeyCode::Home]);
+        assert_eq!(state.theme, Theme::dark());
+        press(&mut state, &[KeyCode::Esc]);
+        assert_eq!(state.theme, nord);
+
+        // What can't be read leaves the built-in ones.
+        update(&mut state, Msg::ThemesListed(Err(Error::failed("cannot read the themes"))));
+        assert!(matches!(&state.dialog, Some(Dialog::Themes { entries, .. }) if entries.len() == 4));
+    }
+}

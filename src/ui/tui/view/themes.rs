@@ -1,0 +1,44 @@
+//! The list of themes.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::frame::{put, span, window};
+use crate::ui::text::{fit, wrap};
+use crate::ui::tui::state::State;
+use crate::ui::tui::themes::ThemeEntry;
+
+const CELLS: u16 = 60;
+/// Lines below the list for what is wrong with the chosen one.
+const BELOW: usize = 3;
+
+/// Draws it.
+pub fn render(state: &State, entries: &[ThemeEntry], chosen: usize, buf: &mut Buffer, screen: Rect) {
+    let theme = &state.theme;
+    let cells = usize::from(CELLS) - 4;
+    let room = usize::from(screen.height).saturating_sub(BELOW + 6).max(1);
+    let first = chosen.saturating_sub(room - 1);
+    let row = |(at, entry): (usize, &ThemeEntry)| {
+        let style = match (&entry.theme, at == chosen) {
+            (Err(_), _) => theme.dim,
+            (Ok(_), true) => theme.strong,
+            (Ok(_), false) => theme.plain,
+        };
+        let mark = span(if at == chosen { "▸ " } else { "  " }, theme.accent);
+        Line::from(vec![mark, span(fit(&entry.name, cells - 2), style)])
+    };
+    let mut lines: Vec<_> = entries.iter().enumerate().skip(first).take(room).map(row).collect();
+    lines.push(Line::default());
+    let (said, style) = match entries.get(chosen).map(|entry| &entry.theme) {
+        Some(Err(why)) => (why.as_str(), theme.warn),
+        _ => ("btop's theme files lie in ~/.config/stacktune/themes", theme.dim),
+    };
+    let mut below = wrap(said, cells);
+    below.resize(BELOW, String::new());
+    lines.extend(below.into_iter().map(|line| Line::from(span(line, style))));
+    let inner = window(theme, buf, screen, CELLS, lines.len() as u16 + 2, "theme");
+    for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
+        put(buf, inner.x, y, inner.width, line);
+    }
+}
