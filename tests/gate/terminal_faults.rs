@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use crate::common::is_root;
 use crate::common::program::{Home, MODEST, json_lines};
 use crate::common::terminal::{Terminal, first_line, mb_of};
-use crate::terminal::{quit, running};
+use crate::terminal::{ALL, quit, running};
 
 /// The message below the verdict.
 fn message(screen: &str) -> String {
@@ -185,5 +186,23 @@ fn a_recording_says_where_it_lies_and_another_profile_begins_at_the_first_knob()
             && chosen_row(screen).is_some_and(|row| row.starts_with("▸buffering"))
             && !message(screen).contains("opening")
     });
+    quit(terminal);
+}
+
+#[test]
+fn a_recording_that_can_not_begin_says_why_and_then_what_to_do() {
+    let home = Home::new();
+    // No folder can be made there.
+    let nowhere = [("XDG_DATA_HOME", "/proc/nowhere")];
+    let mut terminal = Terminal::start(&home, &home.sets(&MODEST), ALL, &nowhere);
+    terminal.wait_until_running();
+    terminal.press("r");
+    let screen = terminal.wait("the reason", |screen| message(screen).contains("/proc/nowhere"));
+    let text: Vec<_> = message(&screen).split_whitespace().map(str::to_owned).collect();
+    let text = text.join(" ");
+    let why =
+        if is_root() { "is a folder of the system – choose a folder for this alone" } else { "(ENOENT)" };
+    assert!(text.contains(why), "{text}");
+    assert!(!first_line(&screen).contains("REC"), "{screen}");
     quit(terminal);
 }

@@ -243,7 +243,7 @@ impl Classes {
             settled.turned = true;
             return None;
         }
-        self.start(class, around).err().map(|error| Stopped::because(error.to_string()))
+        self.start(class, around).err().map(|error| Stopped::because(error.one_line()))
     }
 
     /// Whether classes must wait until the database is open with what the settings say.

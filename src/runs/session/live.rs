@@ -174,7 +174,7 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
             session.advance(began.elapsed().as_nanos() as u64);
         }
         if let Err(error) = session.tick() {
-            let _ = events.send(Event::Notice(format!("the recording ended: {error}")));
+            let _ = events.send(Event::Notice(format!("the recording ended: {}", error.one_line())));
         }
         duels.pass_on(&mut session, events);
     }
@@ -182,7 +182,7 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
     if let Some((pending, typed)) = planned {
         // A recording has ended here, with the ledger that the next session goes on with.
         if let Err(error) = &ended {
-            let _ = events.send(Event::Notice(error.to_string()));
+            let _ = events.send(Event::Notice(error.one_line()));
         }
         next = Some(Next::Rebuild(Box::new(session.carry(pending, typed))));
     }
@@ -291,7 +291,7 @@ fn obey(session: &mut Session, command: Command) {
 
 fn notice_failed(session: &mut Session, outcome: Result<()>) {
     if let Err(error) = outcome {
-        session.notice(error.to_string());
+        session.notice(error.one_line());
     }
 }
 

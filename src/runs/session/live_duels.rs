@@ -92,7 +92,7 @@ impl Duels {
         self.former.push(fight.lines + 1..=session.turns.ledger.len());
         let written = session.recorder.dir().map(|folder| fight.duel.report().write(folder)).transpose();
         let kept = written.unwrap_or_else(|error| {
-            session.notice(format!("the duel could not be written down: {error}"));
+            session.notice(format!("the duel could not be written down: {}", error.one_line()));
             None
         });
         session.report(Event::Duel(Arc::new(DuelShown { is_over: true, ..fight.shown(session, kept) })));

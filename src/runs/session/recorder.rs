@@ -86,7 +86,7 @@ impl Recorder {
             && let Err(error) = writer.ledger(&line)
         {
             self.recording = None;
-            self.report(Event::Notice(format!("the recording ended: {error}")));
+            self.report(Event::Notice(format!("the recording ended: {}", error.one_line())));
             self.report(Event::Recording(None));
         }
         self.report(Event::Ledger(Arc::new(line)));
