@@ -93,7 +93,7 @@ impl State {
     /// Scrolls the list of knobs to the chosen row.
     pub fn scroll_to_chosen(&mut self) {
         let Some(areas) = layout::areas(self.screen, self.view) else { return };
-        let height = usize::from(areas.knobs.height.saturating_sub(1)).max(1);
+        let height = layout::knobs_shown(areas.knobs);
         let rows = &self.listing.rows;
         // The table's heading comes into view with its first knob.
         let headed = self.chosen > 0 && matches!(rows.get(self.chosen - 1), Some(ListRow::Heading(_)));

@@ -110,7 +110,7 @@ pub fn areas(area: Rect, view: View) -> Option<Areas> {
 }
 
 fn columns(area: Rect, left: u16) -> [Rect; 2] {
-    Layout::horizontal([Constraint::Length(left), Constraint::Min(0)]).spacing(2).areas(area)
+    Layout::horizontal([Constraint::Length(left), Constraint::Min(0)]).spacing(GAP).areas(area)
 }
 
 /// Areas one above the other, of these heights; the one after them takes the rest.
@@ -122,6 +122,25 @@ fn rows<const N: usize>(area: Rect, heights: [u16; N]) -> ([Rect; N], Rect) {
         Rect { y: y - height, height, ..area }
     });
     (above, Rect { y, height: area.bottom() - y, ..area })
+}
+
+/// A column of knobs with names and values.
+const KNOBS_CELLS_MIN: u16 = 38;
+/// Between columns.
+const GAP: u16 = 2;
+
+/// The columns of the list of knobs, below its title.
+pub fn knob_columns(area: Rect) -> Vec<Rect> {
+    let many = if area.width >= 2 * KNOBS_CELLS_MIN + GAP { 2 } else { 1 };
+    let inner = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+    let equal = vec![Constraint::Fill(1); many];
+    Layout::horizontal(equal).spacing(GAP).split(inner).to_vec()
+}
+
+/// Knobs that are shown at once.
+pub fn knobs_shown(area: Rect) -> usize {
+    let columns = knob_columns(area);
+    usize::from(columns[0].height).max(1) * columns.len()
 }
 
 /// The title and one line a layer.
@@ -176,9 +195,10 @@ fn large(frame: Areas, body: Rect) -> Areas {
 }
 
 fn wide(frame: Areas, body: Rect) -> Areas {
-    let [left, rest] = columns(body, 50);
+    // Two columns of knobs, so that those of a layer are all in sight.
+    let [left, rest] = columns(body, 2 * KNOBS_CELLS_MIN + GAP);
     let ([stack], knobs) = rows(left, [STACK_ROWS_LARGE]);
-    let [middle, right] = columns(rest, rest.width.saturating_sub(62));
+    let [middle, right] = columns(rest, rest.width.saturating_sub(54));
     let more = body.height.saturating_sub(45) / 2;
     let ([heat, charts, classes], ledger) = rows(middle, [14 + more, 6, 9]);
     let ([cpu, members], notes) = rows(right, [9, 14 + more / 2]);

@@ -44,6 +44,8 @@ mod pty_tests;
 mod replay_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod theme_tests;
 
 pub use beside::Beside;
 pub use picture::{Film, animated, cast, is_cast_of_ours, is_svg_of_ours, svg};

@@ -179,7 +179,7 @@ fn past(state: &mut State, by: isize) {
 
 fn next_view(state: &mut State) {
     match layout::tier(state.screen) {
-        Some(Tier::Large) => state.say("everything fits on the screen: there is no other view"),
+        Some(Tier::Large | Tier::Wide) => state.say("everything fits on the screen: there is no other view"),
         Some(tier) => state.view = state.view.next(tier),
         None => {}
     }

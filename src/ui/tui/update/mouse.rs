@@ -80,7 +80,7 @@ fn knobs(state: &mut State, area: ratatui::layout::Rect, at: Position, wheel: Op
     match (wheel, hit) {
         // It only scrolls: a notch too many must turn nothing under a load.
         (Some(up), _) => {
-            let last = state.listing.rows.len().saturating_sub(usize::from(area.height.saturating_sub(1)));
+            let last = state.listing.rows.len().saturating_sub(layout::knobs_shown(area));
             state.top = if up { state.top.saturating_sub(NOTCH) } else { (state.top + NOTCH).min(last) };
             Vec::new()
         }

@@ -122,7 +122,8 @@ fn columns(
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let cells = usize::from(area.width);
-    let time = match (state.response, tier(buf.area) == Some(Tier::Large)) {
+    let has_parts = matches!(tier(buf.area), Some(Tier::Large | Tier::Wide));
+    let time = match (state.response, has_parts) {
         (true, true) => "response times; write, flush: service times",
         (true, false) => "response times",
         (false, _) => "service times, wal: commits",
@@ -139,7 +140,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let mut lines = vec![titles(state, &columns, gap)];
     for class in Class::ALL {
         lines.push(row(state, class, &columns, gap, cells));
-        if class == Class::Wal && tier(buf.area) == Some(Tier::Large) {
+        if class == Class::Wal && has_parts {
             let pooled = pooled(state, class);
             let of = figures(state, class).map(|figures| &figures.latencies);
             let write = of.and_then(|of| of.write_ns.as_ref());

@@ -76,10 +76,7 @@ const FIGURES: &[(&str, &str)] = &[
 /// The whole help.
 pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
     let theme = &state.theme;
-    let mut out: Vec<(String, Style)> = Vec::new();
-    let knob = state.knob();
-    out.push((format!("The chosen knob: {}", knob.path), theme.title));
-    describe(&mut out, state, knob, cells);
+    let mut out = chosen(state, cells);
     let notes = notes::gather(state);
     if !notes.is_empty() {
         heading(&mut out, state, "Notes");
@@ -127,6 +124,14 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
             entry(&mut out, "", 1, &format!("Paper: {paper}"), cells, theme.dim);
         }
     }
+    out
+}
+
+/// Everything about the chosen knob.
+pub fn chosen(state: &State, cells: usize) -> Vec<(String, Style)> {
+    let knob = state.knob();
+    let mut out = vec![(format!("The chosen knob: {}", knob.path), state.theme.title)];
+    describe(&mut out, state, knob, cells);
     out
 }
 

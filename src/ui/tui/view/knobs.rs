@@ -6,9 +6,11 @@ use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 
 use super::frame::{has_focus, panel, put, span};
+use super::help;
 use crate::class::Class;
 use crate::settings::knobs::{Knob, Scope, Value};
 use crate::ui::text::{fit, fit_end, left, width};
+use crate::ui::tui::layout;
 use crate::ui::tui::state::{Focus, ListRow, State};
 
 /// The longest key: values begin behind it.
@@ -40,7 +42,7 @@ struct Parts {
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let rows = &state.listing.rows;
-    let below = rows.len().saturating_sub(state.top + usize::from(area.height) - 1);
+    let below = rows.len().saturating_sub(state.top + layout::knobs_shown(area));
     let more = match (state.top > 0, below > 0) {
         (true, true) => "↑↓ more",
         (true, false) => "↑ more",
@@ -66,16 +68,29 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     if rows.is_empty() {
         put(buf, inner.x, inner.y, inner.width, &Line::from(span("no knob is like that", state.theme.dim)));
     }
-    let shown = rows.iter().enumerate().skip(state.top);
-    for (y, (at, row)) in (inner.y..inner.bottom()).zip(shown) {
+    let columns = layout::knob_columns(area);
+    let places = columns.iter().flat_map(|column| (column.y..column.bottom()).map(|y| (*column, y)));
+    for ((column, y), (at, row)) in places.zip(rows.iter().enumerate().skip(state.top)) {
         let line = match row {
             ListRow::Heading(table) => heading(state, table),
-            ListRow::Knob(knob) => line(state, knob, at == state.chosen, usize::from(area.width)),
+            ListRow::Knob(knob) => line(state, knob, at == state.chosen, usize::from(column.width)),
         };
-        put(buf, inner.x, y, inner.width, &line);
+        put(buf, column.x, y, column.width, &line);
         if at == state.chosen {
-            buf.set_style(Rect::new(inner.x, y, inner.width, 1), state.theme.chosen);
+            buf.set_style(Rect::new(column.x, y, column.width, 1), state.theme.chosen);
         }
+    }
+    if let [first, second] = columns[..]
+        && rows.len() <= usize::from(first.height)
+    {
+        about(state, buf, second);
+    }
+}
+
+/// What the chosen knob does and accepts, where the list leaves a column to it.
+fn about(state: &State, buf: &mut Buffer, area: Rect) {
+    for (y, (text, style)) in (area.y..area.bottom()).zip(help::chosen(state, usize::from(area.width))) {
+        put(buf, area.x, y, area.width, &Line::from(span(text, style)));
     }
 }
 
@@ -164,7 +179,10 @@ fn line(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Line<
 
 /// What is at a position in the panel.
 pub fn hit(state: &State, area: Rect, at: Position) -> Option<Hit> {
-    let row = state.top + usize::from(at.y.checked_sub(area.y + 1)?);
+    let columns = layout::knob_columns(area);
+    let before = columns.iter().position(|column| column.contains(at))?;
+    let area = columns[before];
+    let row = state.top + before * usize::from(area.height) + usize::from(at.y - area.y);
     let ListRow::Knob(knob) = state.listing.rows.get(row)? else { return None };
     if row != state.chosen {
         return Some(Hit::Other(row));
