@@ -1,10 +1,11 @@
 //! stacktune: a workbench for the storage stack under a database.
 //!
-//! Eight rooms, in the order in which data flows. What the operator asks for flows back as one message
+//! Nine rooms, in the order in which data flows. What the operator asks for flows back as one message
 //! type, [`runs::session::Command`]:
 //!
 //! ```text
 //! host → settings → stack → load → meter → runs → ui
+//!                                         trace → ui
 //! ```
 //!
 //! | room | is about | may import |
@@ -15,8 +16,9 @@
 //! | [`meter`] | counters to windows and totals; flags, ledger, processor time | host, settings |
 //! | [`load`] | the four classes and how their I/O reaches the drives | host, settings, meter |
 //! | [`runs`] | sessions, sweeps, the papers' tables, recordings | host, settings, stack, meter, load |
-//! | [`ui`] | command line, screen, reports | host, settings, stack, meter, runs |
-//! | [`app`] | the composition root: each command, put together from the rooms | host, settings, stack, load, runs, ui |
+//! | [`trace`] | block traces, and the rules of drives scored from them | – |
+//! | [`ui`] | command line, screen, reports | host, settings, stack, meter, runs, trace |
+//! | [`app`] | the composition root: each command, put together from the rooms | host, settings, stack, load, runs, trace, ui |
 //!
 //! [`class`], [`direct`], [`error`], [`held_folder`], [`json`], [`marks`], [`printable`], [`regular_file`], [`threads`] and
 //! [`units`] are what all share.
@@ -44,6 +46,7 @@ mod runs;
 mod settings;
 mod stack;
 mod threads;
+mod trace;
 mod ui;
 mod units;
 

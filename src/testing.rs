@@ -176,10 +176,19 @@ pub mod runs {
     }
 }
 
+pub mod trace {
+    pub use crate::trace::{WrittenForm, read_bytes, write};
+
+    pub mod contract {
+        pub use crate::trace::contract::{Spec, score};
+    }
+}
+
 pub mod ui {
     pub mod report {
         pub use crate::ui::report::{
-            CostMap, OverTime, Shown, SweepShown, compare, reproduction, schedule, show, sweep,
+            CostMap, OverTime, Shown, SweepShown, compare, contract, contract_files, contract_json,
+            reproduction, schedule, show, sweep,
         };
 
         pub mod stacks {

@@ -4,22 +4,20 @@ use std::io::{IsTerminal, Write as _, stderr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::OFlags;
-
 use super::inputs::facts;
+use super::new_file;
 use super::output::{eprint_line, print, print_json};
 use super::signals::Interrupts;
 use super::watcher::Watcher;
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
-use crate::host::{Facts, Trusting, refuse_exchangeable};
+use crate::host::Facts;
 use crate::json;
 use crate::printable::Shown as _;
 use crate::runs::attest::{
     Attester, Bundle, Check, CheckedOn, Extent, Outcome, Verdict, attest, default_folder, settings_of,
 };
 use crate::runs::session::{Advance, Attendant, Options, PlanShown, Progress as Filling, Wanted, plan_shown};
-use crate::stack::system_folder::refuse_system_folder;
 use crate::ui::cli::AttestArgs;
 use crate::ui::report::{self, Progress};
 
@@ -36,7 +34,7 @@ pub fn run(args: &AttestArgs) -> Result<()> {
     }
     // Before minutes are spent.
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(BUNDLE));
-    let folder = folder_of(&out)?;
+    let folder = new_file::folder_of(&out)?;
     let interrupts = Interrupts::watch()?;
     let destroy = args.destroy.iter().map(|path| path.display().to_string()).collect();
     let options = Options { destroy, ..Options::default() };
@@ -65,26 +63,9 @@ fn checked_on(args: &AttestArgs) -> Result<CheckedOn> {
     Ok(CheckedOn::Devices(args.devices.clone(), default_folder()?))
 }
 
-/// The folder of the bundle, in which there is no such file yet.
-fn folder_of(out: &Path) -> Result<HeldFolder> {
-    let exists = |out: &Path| {
-        let error = Error::input(format!("{} exists already", out.shown()));
-        error.hint("choose another file with --out, or remove it")
-    };
-    if out.symlink_metadata().is_ok() {
-        return Err(exists(out));
-    }
-    let dir = out.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    refuse_system_folder("--out", dir)?;
-    refuse_exchangeable(dir, Trusting::Caller)?;
-    HeldFolder::open(dir)
-}
-
 fn write(folder: &HeldFolder, out: &Path, bundle: &Bundle) -> Result<()> {
-    let name = out.file_name().and_then(|name| name.to_str());
-    let name = name.ok_or_else(|| Error::input(format!("{} is no name of a file", out.shown())))?;
     let text = json::lines(bundle)?;
-    let mut file = folder.create(name, OFlags::empty())?;
+    let mut file = new_file::make(folder, out)?;
     let written = file.write_all(&text).and_then(|()| file.sync_all());
     written.map_err(|error| Error::os("cannot write", out, error))?;
     eprint_line(&format!("stacktune: the bundle is {}; it names no host, user, path or serial", out.shown()));

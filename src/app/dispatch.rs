@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use super::output::{eprint_line, print_with};
-use super::{attest, inspect, picture, privileges, record, reproduce, show, signals, stacks, ui, verify};
+use super::{
+    attest, inspect, picture, privileges, record, reproduce, show, signals, stacks, trace, ui, verify,
+};
 use crate::error::{Error, Result};
 use crate::printable;
 use crate::ui::cli::{self, Cli, Cmd};
@@ -75,6 +77,8 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Reproduce(args)) => reproduce::run(&args),
         Some(Cmd::Attest(args)) => attest::run(&args),
         Some(Cmd::Show(args)) => show::run(&args),
+        Some(Cmd::Contract(args)) => trace::contract(&args),
+        Some(Cmd::Trace(args)) => trace::run(&args),
         Some(Cmd::Compare { dirs, output }) => inspect::compare(&dirs, output.json),
         Some(Cmd::Cost { dirs, data, rate, output }) => inspect::cost(&dirs, data, rate, output.json),
         Some(Cmd::Verify { profile, sets, output }) => {

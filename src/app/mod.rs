@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | [`output`] | standard output and standard error | – |
 //! | [`inputs`] | the profile, the options of a run, the host's facts | – |
+//! | [`new_file`] | a file that a command writes under a new name | – |
 //! | [`privileges`] | giving up the rights that a command does not need | – |
 //! | [`signals`] | signals that end a run cleanly | – |
 //! | [`outlook`] | what a sweep would run, write and destroy | output |
@@ -18,17 +19,19 @@
 //! | [`duel`] | `record --duel`: two values of a knob, in one run or on storage built for each block | inputs, output, signals, watcher |
 //! | [`picture`] | `picture`: the screen of a run as SVG, still or moving | duel, inputs |
 //! | [`record`] | `record`: a profile without a terminal | duel, inputs, output, signals, watcher, sweep |
-//! | [`attest`] | `attest`: figures beside those of other programs | inputs, output, signals, watcher |
+//! | [`attest`] | `attest`: figures beside those of other programs | inputs, new_file, output, signals, watcher |
+//! | [`trace`] | `contract` and `trace`: the rules scored from a trace, and traces made | inputs, new_file, output, privileges, signals |
 //! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, watcher, sweep |
 //! | [`inspect`] | commands that inspect and run nothing | inputs, output, reproduce |
 //! | [`show`] | `show`: a recording as text, or on the screen | inspect, output, ui |
-//! | [`dispatch`] | from the command line to the command, and to an exit status | output, privileges, signals, picture, ui, stacks, verify, record, reproduce, inspect, show, attest |
+//! | [`dispatch`] | from the command line to the command, and to an exit status | output, privileges, signals, picture, ui, stacks, verify, record, reproduce, inspect, show, attest, trace |
 
 mod attest;
 mod dispatch;
 mod duel;
 mod inputs;
 mod inspect;
+mod new_file;
 mod outlook;
 mod output;
 mod picture;
@@ -39,6 +42,7 @@ mod show;
 mod signals;
 mod stacks;
 mod sweep;
+mod trace;
 mod ui;
 mod user_memory;
 mod verify;

@@ -2,6 +2,7 @@
 
 mod args;
 mod attest;
+mod contract;
 mod explain;
 mod man;
 mod sets;
@@ -13,6 +14,7 @@ mod tests;
 
 pub use args::{CleanupArgs, Cli, Cmd, DuelArgs, PictureArgs, RecordArgs, ReproduceArgs, RunArgs};
 pub use attest::AttestArgs;
+pub use contract::{ContractArgs, TraceArgs, TraceForm};
 pub use explain::{explain, mistyped, nearest_command};
 pub use man::{write_completions, write_man};
 pub use sets::{apply_sets, parse_set};

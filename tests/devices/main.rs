@@ -30,5 +30,6 @@ mod stack_undo;
 mod state;
 mod strangers;
 mod threads;
+mod trace;
 mod turns;
 mod volume_devices;

@@ -72,6 +72,8 @@ fn names_in_a_recording_do_not_reach_the_terminal_raw() {
         &["reproduce", EVIL],
         &["completions", EVIL],
         &["attest", "--dry-run", device],
+        &["contract", EVIL],
+        &["trace", "--from", EVIL, "--out", "x"],
         &[EVIL],
         &[EVIL, "--x"],
         &[option],

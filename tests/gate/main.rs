@@ -8,6 +8,7 @@ mod readers;
 mod acknowledge;
 mod attest;
 mod command_line;
+mod contract;
 mod duel;
 mod earlier;
 mod entry_points;

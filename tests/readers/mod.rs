@@ -9,6 +9,7 @@ mod recording;
 mod state;
 mod sweep;
 mod theme;
+mod trace;
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +20,7 @@ use stacktune::testing::printable;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const READERS: [Reader; 10] = [
+pub const READERS: [Reader; 11] = [
     ("profile", profile::profile),
     ("summary", recording::summary),
     ("windows", recording::windows),
@@ -30,6 +31,7 @@ pub const READERS: [Reader; 10] = [
     ("found", found::found),
     ("host", host::host),
     ("theme", theme::theme),
+    ("trace", trace::trace),
 ];
 
 /// Begins a further file in an input: `== NAME`, a line of its own.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use super::attest::AttestArgs;
-use super::shared::{EXIT_STATUS, JsonArgs};
+use super::contract::{ContractArgs, TraceArgs};
+use super::shared::{EXIT_STATUS, JsonArgs, parse_positive};
 use super::show::ShowArgs;
 use crate::runs::duel::Figure;
 use crate::ui::help;
@@ -170,6 +171,16 @@ pub enum Cmd {
         #[command(flatten)]
         output: JsonArgs,
     },
+    /// Score a block trace by the rules that drives want to be used by
+    ///
+    /// The five rules of He et al. 2017: request scale, locality, alignment, grouping by death time, and uniform data
+    /// lifetime. A trace comes from blktrace, blkparse, fio, MQSim or WiscSee. Nothing is run, and no drive is opened.
+    Contract(ContractArgs),
+    /// Trace the I/O of a drive into a file, or convert a trace into another form
+    ///
+    /// The drive is only watched, by the kernel's tracepoints; this needs root. What did not fit into the kernel's buffers
+    /// is counted as lost.
+    Trace(TraceArgs),
     /// Read a target back and check every page that stacktune wrote
     #[command(after_help = EXIT_STATUS)]
     Verify {
@@ -441,12 +452,5 @@ fn parse_size_above_0(text: &str) -> std::result::Result<u64, String> {
     match parse_size(text)? {
         0 => Err("a size above 0 is expected".into()),
         bytes => Ok(bytes),
-    }
-}
-
-fn parse_positive(text: &str) -> std::result::Result<Duration, String> {
-    match parse_duration(text)? {
-        Duration::ZERO => Err("a time above 0 is expected".into()),
-        duration => Ok(duration),
     }
 }

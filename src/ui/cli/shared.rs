@@ -1,6 +1,10 @@
-//! What several commands have in common: the format of the output, and the exit status.
+//! What several commands have in common: the format of the output, the exit status, and times.
+
+use std::time::Duration;
 
 use clap::Args;
+
+use crate::units::parse_duration;
 
 pub(super) const EXIT_STATUS: &str = "\
 Exit status:
@@ -16,4 +20,12 @@ pub struct JsonArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+/// A time above 0.
+pub(super) fn parse_positive(text: &str) -> std::result::Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("a time above 0 is expected".into()),
+        duration => Ok(duration),
+    }
 }

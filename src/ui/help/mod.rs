@@ -50,6 +50,7 @@ pub const TOPICS: &[Topic] = &[
     topic!("rocksdb", "RocksDB as the storage engine"),
     topic!("sweep", "The same load under many settings"),
     topic!("reproduce", "A paper's tables and figures beside your own"),
+    topic!("contract", "How an application keeps to the rules of drives"),
     topic!("attest", "stacktune's figures beside other programs' on your host"),
     topic!("lab", "The practice array: a machine with nothing to lose"),
     topic!("formats", "Recordings, folders and exit statuses"),

@@ -8,6 +8,8 @@ mod attest;
 mod cells;
 mod chart;
 pub mod compare;
+mod contract;
+mod contract_data;
 pub mod cost;
 mod differences;
 pub mod duel;
@@ -31,6 +33,8 @@ mod tests;
 
 pub use attest::{attest, begins};
 pub use compare::compare;
+pub use contract::contract;
+pub use contract_data::{contract_files, contract_json};
 pub use cost::CostMap;
 pub use differences::host_facts;
 pub use duel::{cost as duel_cost, duel};

@@ -1,0 +1,3 @@
+#![no_main]
+
+stacktune_fuzz::fuzz!("trace");

@@ -1,0 +1,37 @@
+//! A file that a command writes under a new name.
+
+use std::fs::File;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use crate::error::{Error, Result};
+use crate::held_folder::HeldFolder;
+use crate::host::{Trusting, refuse_exchangeable};
+use crate::printable::Shown as _;
+use crate::stack::system_folder::refuse_system_folder;
+
+/// The folder of a file, in which there is no such file yet.
+///
+/// # Errors
+/// If there is one, or no folder; as root refused where the system's files are, or where others could exchange it.
+pub fn folder_of(out: &Path) -> Result<HeldFolder> {
+    if out.symlink_metadata().is_ok() {
+        let error = Error::input(format!("{} exists already", out.shown()));
+        return Err(error.hint("choose another file with --out, or remove it"));
+    }
+    let dir = out.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    refuse_system_folder("--out", dir)?;
+    refuse_exchangeable(dir, Trusting::Caller)?;
+    HeldFolder::open(dir)
+}
+
+/// Makes the file in its folder.
+///
+/// # Errors
+/// If it can't be made.
+pub fn make(folder: &HeldFolder, out: &Path) -> Result<File> {
+    let name = out.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| Error::input(format!("{} is no name of a file", out.shown())))?;
+    folder.create(name, OFlags::empty())
+}

@@ -1,0 +1,83 @@
+//! Uniform data lifetime: how often each page is written.
+
+use super::space::Space;
+use crate::trace::io::{Io, Op};
+
+/// Writes of pages.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Lifetime {
+    /// How many pages were written how often, the most often first: writes, pages.
+    pub curve: Vec<(u32, u64)>,
+}
+
+impl Lifetime {
+    /// Of I/Os.
+    pub fn of(ios: &[Io], space: &Space) -> Self {
+        let mut counts = vec![0_u32; space.table_len()];
+        for io in ios.iter().filter(|io| io.op == Op::Write) {
+            space.parts(io, &mut |part| {
+                let Some(place) = part.place else { return };
+                for count in &mut counts[place..place + part.pages as usize] {
+                    *count += 1;
+                }
+            });
+        }
+        counts.sort_unstable();
+        let mut curve: Vec<(u32, u64)> = Vec::new();
+        for count in counts.into_iter().rev().filter(|count| *count > 0) {
+            match curve.last_mut() {
+                Some((last, pages)) if *last == count => *pages += 1,
+                _ => curve.push((count, 1)),
+            }
+        }
+        Self { curve }
+    }
+
+    /// Pages that were written at all.
+    pub fn pages(&self) -> u64 {
+        self.curve.iter().map(|(_, pages)| pages).sum()
+    }
+
+    /// Writes of pages.
+    pub fn writes(&self) -> u64 {
+        self.curve.iter().map(|(writes, pages)| u64::from(*writes) * pages).sum()
+    }
+
+    /// The most writes of a page by the mean of written pages; none if nothing was written.
+    pub fn max_to_mean(&self) -> Option<f64> {
+        let (most, _) = self.curve.first()?;
+        Some(f64::from(*most) * self.pages() as f64 / self.writes() as f64)
+    }
+
+    /// The 99th percentile of the writes of written pages by their median, both by the nearest rank; none if nothing
+    /// was written.
+    pub fn p99_to_p50(&self) -> Option<f64> {
+        let [p99, p50] = [99, 50].map(|percent| self.percentile(percent));
+        Some(f64::from(p99?) / f64::from(p50?))
+    }
+
+    fn percentile(&self, percent: u64) -> Option<u32> {
+        let mut rank = (self.pages() * percent).div_ceil(100);
+        for (writes, pages) in self.curve.iter().rev() {
+            if rank <= *pages {
+                return Some(*writes);
+            }
+            rank -= pages;
+        }
+        None
+    }
+
+    /// Gini's coefficient of the writes of written pages: 0 if all are alike, towards 1 if one page has them all; none
+    /// if nothing was written.
+    pub fn gini(&self) -> Option<f64> {
+        let (pages, writes) = (self.pages() as f64, self.writes() as f64);
+        let (mut before, mut weighted) = (0.0, 0.0);
+        for (count, of) in self.curve.iter().rev() {
+            let of = *of as f64;
+            // The sum of the ranks of these pages, which count from 1.
+            weighted += f64::from(*count) * of * (before + f64::midpoint(1.0, of));
+            before += of;
+        }
+        (writes > 0.0).then(|| 2.0 * weighted / (pages * writes) - (pages + 1.0) / pages)
+    }
+}

@@ -1,0 +1,211 @@
+//! The rules' figures together, and how each is kept.
+
+use super::alignment::{self, Unaligned};
+use super::grouping::{self, Zombies};
+use super::lifetime::Lifetime;
+use super::locality::{self, Miss};
+use super::requests::Requests;
+use super::space::Space;
+use super::spec::{BLOCK_BYTES, SEGMENT_BYTES, Spec, TRAFFIC_MIN};
+use crate::error::{Error, Result};
+use crate::trace::io::{Drive, Io, Trace};
+
+/// The coverage that the light goes by.
+const JUDGED_PERCENT: u64 = 10;
+
+/// How a rule is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Light {
+    /// Well.
+    Good,
+    /// Between both.
+    Doubt,
+    /// Badly.
+    Poor,
+    /// It isn't judged, for this reason.
+    Unjudged(Why),
+}
+
+/// Why a rule isn't judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Events are missing from the trace.
+    Lost,
+    /// How much a drive takes at once is not known.
+    NoModel,
+    /// There is no I/O.
+    NoIo,
+    /// Nothing was written.
+    NoWrites,
+    /// The zombie curve still moves.
+    NotStable,
+    /// The space was not written over often enough.
+    TooShort,
+}
+
+impl Why {
+    /// The reason in few words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lost => "events lost",
+            Self::NoModel => "no model",
+            Self::NoIo => "no I/O",
+            Self::NoWrites => "no writes",
+            Self::NotStable => "not stable yet",
+            Self::TooShort => "too short",
+        }
+    }
+}
+
+impl Light {
+    /// By a figure of which less is better.
+    fn of(figure: f64, good_max: f64, doubt_max: f64) -> Self {
+        match figure {
+            _ if figure <= good_max => Self::Good,
+            _ if figure <= doubt_max => Self::Doubt,
+            _ => Self::Poor,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Doubt => "doubt",
+            Self::Poor => "poor",
+            Self::Unjudged(why) => why.name(),
+        }
+    }
+}
+
+/// Figures of all rules.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scores {
+    /// The drive.
+    pub drive: Drive,
+    /// Its I/Os that were scored.
+    pub ios: usize,
+    /// Its I/Os outside of the space, which are others'.
+    pub others: u64,
+    /// The space.
+    pub space_bytes: u64,
+    /// Whether the space is only known to reach to the furthest I/O.
+    pub space_is_assumed: bool,
+    /// A page of flash.
+    pub page_bytes: u64,
+    /// Events that the trace lost: nothing is judged then.
+    pub lost: u64,
+    /// Pages that were written in part: their old content has to be read.
+    pub rewritten_in_part: u64,
+    /// Request scale.
+    pub requests: Requests,
+    /// Locality, by coverage.
+    pub misses: Vec<Miss>,
+    /// Alignment, by block size.
+    pub alignment: Vec<Unaligned>,
+    /// Grouping by death time: one segment, and segments of [`SEGMENT_BYTES`].
+    pub zombies: [Zombies; 2],
+    /// Uniform data lifetime.
+    pub lifetime: Lifetime,
+}
+
+impl Scores {
+    /// How often the space was written over: bytes written by the space's.
+    pub fn traffic(&self) -> f64 {
+        (self.lifetime.writes() * self.page_bytes) as f64 / self.space_bytes.max(1) as f64
+    }
+
+    /// The light of each rule, in their order.
+    pub fn lights(&self) -> [Light; 5] {
+        if self.lost > 0 {
+            return [Light::Unjudged(Why::Lost); 5];
+        }
+        let miss = self.misses.iter().find(|miss| miss.coverage_percent == JUDGED_PERCENT);
+        let miss = miss.and_then(Miss::ratio);
+        let unaligned = self.alignment.first().and_then(Unaligned::ratio);
+        let [zombies, _] = &self.zombies;
+        let wrote = |figure: Option<f64>, good_max, doubt_max| {
+            figure.map_or(Light::Unjudged(Why::NoWrites), |figure| Light::of(figure, good_max, doubt_max))
+        };
+        let grouping = wrote(zombies.zombie_share(), 0.1, 0.5);
+        let lifetime = wrote(self.lifetime.p99_to_p50(), 10.0, 100.0);
+        let is_short = self.traffic() < TRAFFIC_MIN;
+        [
+            Light::Unjudged(Why::NoModel),
+            miss.map_or(Light::Unjudged(Why::NoIo), |miss| Light::of(miss, 0.01, 0.05)),
+            wrote(unaligned, 0.1, 0.5),
+            match grouping {
+                Light::Unjudged(_) => grouping,
+                _ if zombies.is_stable => grouping,
+                _ => Light::Unjudged(Why::NotStable),
+            },
+            match lifetime {
+                Light::Unjudged(_) => lifetime,
+                _ if is_short => Light::Unjudged(Why::TooShort),
+                _ => lifetime,
+            },
+        ]
+    }
+}
+
+/// Scores the rules.
+///
+/// # Errors
+/// Of the kind `Input` if the trace has several drives and none was named, if an I/O lies across the end of the space,
+/// or if it is spread too far for pages of that size.
+pub fn score(trace: &Trace, spec: &Spec) -> Result<Scores> {
+    let drive = drive_of(trace, spec)?;
+    let (ios, others) = in_space(trace, drive, spec)?;
+    let space = Space::of(&ios, spec)?;
+    Ok(Scores {
+        drive,
+        ios: ios.len(),
+        others,
+        space_bytes: space.bytes,
+        space_is_assumed: spec.space_bytes.is_none(),
+        page_bytes: spec.page_bytes,
+        lost: trace.lost,
+        rewritten_in_part: space.written_in_part(&ios),
+        requests: Requests::of(&ios, trace.form),
+        misses: locality::misses(&ios, &space),
+        alignment: BLOCK_BYTES.map(|block| alignment::unaligned(&ios, &space, block, spec.file_bytes)).into(),
+        zombies: [None, Some(SEGMENT_BYTES)].map(|segment| grouping::zombies(&ios, &space, segment)),
+        lifetime: Lifetime::of(&ios, &space),
+    })
+}
+
+fn drive_of(trace: &Trace, spec: &Spec) -> Result<Drive> {
+    let drives = trace.drives();
+    let names = || drives.iter().take(8).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    match (spec.drive, drives.as_slice()) {
+        (None, [drive]) => Ok(*drive),
+        (None, _) => {
+            let what = format!("the trace is of {} drives: {}", drives.len(), names());
+            Err(Error::input(what).hint("choose one with --drive"))
+        }
+        (Some(drive), _) if drives.contains(&drive) => Ok(drive),
+        (Some(drive), _) => Err(Error::input(format!("the trace has no drive {drive}; it has {}", names()))),
+    }
+}
+
+/// The drive's I/Os with offsets from the beginning of the space on, and how many are outside of it.
+fn in_space(trace: &Trace, drive: Drive, spec: &Spec) -> Result<(Vec<Io>, u64)> {
+    let start = spec.start_bytes;
+    let end = spec.space_bytes.map_or(u64::MAX, |bytes| start.saturating_add(bytes));
+    let (mut ios, mut others) = (Vec::new(), 0);
+    for io in trace.ios.iter().filter(|io| io.drive == drive) {
+        let is_placed = io.bytes > 0;
+        if is_placed && (io.end_bytes() <= start || io.offset_bytes >= end) {
+            others += 1;
+            continue;
+        }
+        if is_placed && (io.offset_bytes < start || io.end_bytes() > end) {
+            let (what, bytes, at) = (io.op.name(), io.bytes, io.offset_bytes);
+            let what =
+                format!("a {what} of {bytes} B at {at} lies across the space's end: from {start} to {end}");
+            return Err(Error::input(what).hint("check --start and --space"));
+        }
+        ios.push(Io { offset_bytes: io.offset_bytes.saturating_sub(start), ..*io });
+    }
+    Ok((ios, others))
+}

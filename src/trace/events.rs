@@ -1,0 +1,192 @@
+//! Events as they are read or traced, held against what can be.
+
+use std::path::Path;
+
+use super::io::{Drive, Form, Op, SECTOR_BYTES, Trace};
+use super::pairing::{Act, Event, pair};
+use crate::error::{Error, Result};
+use crate::printable::Shown as _;
+
+/// Issues and completions of a trace: 40 bytes each, and as much again for the I/Os that come of them.
+const EVENTS_MAX: usize = 10_000_000;
+/// Names of processes that are kept.
+const PROCESSES_MAX: usize = 4096;
+/// Characters of a process's name, as the kernel has it.
+pub const NAME_BYTES: usize = 16;
+/// Pairs of a drive and a processor, each of which numbers its events.
+const COUNTERS_MAX: usize = 4096;
+/// Drives of a trace.
+const DRIVES_MAX: usize = 1024;
+/// No drive is larger, and a sum of some such offsets is a number still.
+const DRIVE_BYTES_MAX: u64 = 1 << 60;
+
+/// What is wrong with a trace, to be put behind its name.
+pub type Wrong = String;
+
+/// The last event of a drive that a processor noted.
+#[derive(Debug)]
+struct Counter {
+    drive: Drive,
+    cpu: u32,
+    number: u32,
+    at_ns: u64,
+}
+
+/// What has been read so far.
+#[derive(Debug, Default)]
+pub struct Events {
+    /// The form of the files.
+    pub form: Option<Form>,
+    /// Events that a file itself says are missing.
+    pub said_lost: u64,
+    events: Vec<Event>,
+    processes: Vec<(u32, String)>,
+    counters: Vec<Counter>,
+    /// Whether a summary has begun, after which no events come.
+    pub is_at_end: bool,
+    /// The counter of the last event.
+    current: usize,
+    missing: u64,
+    last_ns: u64,
+}
+
+impl Events {
+    /// Whether no more can be noted.
+    pub fn is_full(&self) -> bool {
+        self.events.len() == EVENTS_MAX
+    }
+
+    /// Begins another file.
+    pub fn begin_file(&mut self) {
+        self.last_ns = 0;
+    }
+
+    /// Notes an event, and holds it against what can be.
+    pub fn add(&mut self, event: Event) -> std::result::Result<(), Wrong> {
+        if self.is_full() {
+            return Err(format!("it has over {EVENTS_MAX} issues and completions: give a part of it"));
+        }
+        let Event { offset_bytes, bytes, .. } = event;
+        let is_whole =
+            offset_bytes.is_multiple_of(SECTOR_BYTES) && u64::from(bytes).is_multiple_of(SECTOR_BYTES);
+        if event.op != Op::Flush && !is_whole {
+            return Err(format!("an I/O of {bytes} B at {offset_bytes} is not in whole sectors of 512 B"));
+        }
+        if event.op != Op::Flush && offset_bytes > DRIVE_BYTES_MAX && bytes > 0 {
+            return Err(format!("an I/O at {offset_bytes} is past the end of any drive"));
+        }
+        self.events.push(event);
+        Ok(())
+    }
+
+    /// Holds an event of any kind against the one before it of the same drive and processor: their numbers go up by
+    /// one, and time does not go back. Numbers that are left out were lost.
+    pub fn count(
+        &mut self,
+        drive: Drive,
+        cpu: u32,
+        number: u32,
+        at_ns: u64,
+    ) -> std::result::Result<(), Wrong> {
+        let is = |counter: &Counter| counter.drive == drive && counter.cpu == cpu;
+        if !self.counters.get(self.current).is_some_and(is) {
+            self.current = self.counters.iter().position(is).unwrap_or(self.counters.len());
+        }
+        let Some(last) = self.counters.get_mut(self.current) else {
+            if self.counters.len() == COUNTERS_MAX {
+                return Err(format!("it names over {COUNTERS_MAX} drives and processors"));
+            }
+            self.counters.push(Counter { drive, cpu, number, at_ns });
+            return Ok(());
+        };
+        let ahead = number.wrapping_sub(last.number);
+        if ahead == 0 || ahead > u32::MAX / 2 {
+            let what = format!("event {number} of processor {cpu} comes after its event {}", last.number);
+            return Err(format!("{what}: records are repeated, or out of order"));
+        }
+        if at_ns < last.at_ns {
+            return Err(goes_back(last.at_ns, at_ns));
+        }
+        self.missing += u64::from(ahead - 1);
+        (last.number, last.at_ns) = (number, at_ns);
+        Ok(())
+    }
+
+    /// Holds the time of an event against the one before it, in a form without processors.
+    pub fn time(&mut self, at_ns: u64) -> std::result::Result<(), Wrong> {
+        if at_ns < self.last_ns {
+            return Err(goes_back(self.last_ns, at_ns));
+        }
+        self.last_ns = at_ns;
+        Ok(())
+    }
+
+    /// Keeps a process's name, the first one seen.
+    pub fn name(&mut self, pid: u32, name: &str) {
+        if self.processes.len() < PROCESSES_MAX
+            && let Err(at) = self.processes.binary_search_by_key(&pid, |(pid, _)| *pid)
+        {
+            self.processes.insert(at, (pid, crate::printable::line(name).into_owned()));
+        }
+    }
+
+    /// The trace of all that was read.
+    ///
+    /// # Errors
+    /// Of the kind `Input` if nothing was issued.
+    pub fn into_trace(mut self, path: &Path) -> Result<Trace> {
+        let form = self.form.unwrap_or(Form::Blktrace);
+        if !self.events.is_sorted_by_key(|event| event.at_ns) {
+            self.events.sort_by_key(|event| event.at_ns);
+        }
+        let paired = pair(&self.events).ok_or_else(|| {
+            Error::input(format!(
+                "{}: over a million I/Os are open at once: completions are missing",
+                path.shown()
+            ))
+        })?;
+        if paired.ios.is_empty() {
+            let what = format!("{}: nothing in it was issued to a drive", path.shown());
+            let hint =
+                "trace the drives themselves: arrays and mapped devices hand requests on and issue none";
+            return Err(Error::input(what).hint(hint));
+        }
+        let trace = Trace {
+            ios: paired.ios,
+            processes: self.processes,
+            form,
+            lost: self.missing.max(self.said_lost),
+            unpaired: paired.unpaired,
+            requeued: paired.requeued,
+        };
+        if trace.drives().len() > DRIVES_MAX {
+            return Err(Error::input(format!("{}: it is of over {DRIVES_MAX} drives", path.shown())));
+        }
+        Ok(trace)
+    }
+}
+
+/// What an I/O does, from the kernel's letters: `F` before the direction for a flush, then what it is, then flags. None
+/// for a command past the block layer.
+pub fn op_of(what: &str, bytes: u32, act: Act) -> std::result::Result<Option<Op>, Wrong> {
+    let (flushes, direction) = match what.strip_prefix('F') {
+        Some(rest) => (true, rest),
+        None => (false, what),
+    };
+    let writes = direction.starts_with('W');
+    Ok(match direction.chars().next() {
+        // The end of a write with a flush before it is no flush.
+        _ if flushes && bytes == 0 && (act == Act::Issue || !writes) => Some(Op::Flush),
+        Some('D' | 'E') => Some(Op::Discard),
+        Some('W') => Some(Op::Write),
+        Some('R') => Some(Op::Read),
+        // Zeroes to be written, which most kernels have no letter for; commands past the block layer have no sectors.
+        Some('N') if bytes > 0 => Some(Op::Write),
+        Some('N' | 'F') | None => None,
+        Some(_) => return Err(format!("{} is no kind of I/O", crate::printable::line(what))),
+    })
+}
+
+fn goes_back(from_ns: u64, to_ns: u64) -> Wrong {
+    format!("time goes back from {from_ns} ns to {to_ns} ns")
+}

@@ -1,0 +1,96 @@
+//! blkparse's default text: `8,0 3 11 0.009507758 697 C W 223490 + 56 [0]`.
+
+use super::lines::seconds_as_ns;
+use crate::trace::events::{Events, NAME_BYTES, Wrong, op_of};
+use crate::trace::io::{Drive, SECTOR_BYTES};
+use crate::trace::pairing::{Act, Event};
+
+/// What the lines of its summary begin with, which come after all events.
+const SUMMARY: [&str; 5] = ["CPU", "Total", "Throughput", "Events", "Skips"];
+
+/// Whether it is a line for an event.
+pub fn is_line(line: &str) -> bool {
+    head(line).is_some() || is_opening(line)
+}
+
+/// Whether it is one that blkparse prints before all others, one a file.
+fn is_opening(line: &str) -> bool {
+    line.starts_with("Input file ") && line.ends_with(" added")
+}
+
+/// The columns that all events have, and the rest.
+struct Head<'a> {
+    drive: Drive,
+    cpu: u32,
+    number: u32,
+    at_ns: u64,
+    pid: u32,
+    act: &'a str,
+    what: &'a str,
+    rest: Vec<&'a str>,
+}
+
+fn head(line: &str) -> Option<Head<'_>> {
+    let mut words = line.split_ascii_whitespace();
+    Some(Head {
+        drive: Drive::parse(words.next().filter(|word| word.contains(','))?)?,
+        cpu: words.next()?.parse().ok()?,
+        number: words.next()?.parse().ok()?,
+        at_ns: seconds_as_ns(words.next()?)?,
+        pid: words.next()?.parse().ok()?,
+        act: words.next()?,
+        what: words.next().unwrap_or(""),
+        rest: words.take(3).collect(),
+    })
+}
+
+/// Reads a line.
+pub fn line(line: &str, events: &mut Events) -> Result<(), Wrong> {
+    let Some(Head { drive, cpu, number, at_ns, pid, act, what, rest }) = head(line) else {
+        return summary(line, events);
+    };
+    // Messages have no numbers of their own.
+    if act == "m" {
+        return Ok(());
+    }
+    events.count(drive, cpu, number, at_ns)?;
+    let act = match act {
+        "D" => Act::Issue,
+        "C" => Act::Complete,
+        "R" => Act::Requeue,
+        _ => return Ok(()),
+    };
+    let sectors = if rest.get(1) == Some(&"+") { rest.get(2).copied().unwrap_or("") } else { "0" };
+    let sectors: u32 = sectors.parse().map_err(|_| "it has no number of sectors".to_owned())?;
+    let too_long = || format!("no request has {sectors} sectors");
+    let bytes = sectors.checked_mul(SECTOR_BYTES as u32).ok_or_else(too_long)?;
+    // A command past the block layer has no sectors, and is none of these.
+    let Some(op) = op_of(what, bytes, act)? else { return Ok(()) };
+    let mut offset_bytes = 0;
+    if bytes > 0 {
+        let sector: Option<u64> = rest[0].parse().ok();
+        let offset = sector.and_then(|sector| sector.checked_mul(SECTOR_BYTES));
+        offset_bytes = offset.ok_or_else(|| format!("{} is no sector of a drive", rest[0]))?;
+    }
+    if act == Act::Issue
+        && let Some((_, name)) = line.trim_end_matches(']').rsplit_once('[')
+    {
+        events.name(pid, &name.chars().take(NAME_BYTES).collect::<String>());
+    }
+    events.add(Event { at_ns, offset_bytes, bytes, drive, pid, act, op })
+}
+
+/// Reads a line of the summary: how many events blkparse itself missed.
+fn summary(line: &str, events: &mut Events) -> Result<(), Wrong> {
+    if let Some(rest) = line.strip_prefix("Skips:") {
+        let skipped = rest.split_once('(').and_then(|(_, rest)| rest.split_ascii_whitespace().next());
+        let skipped: Option<u64> = skipped.and_then(|number| number.parse().ok());
+        events.said_lost = skipped.ok_or("it does not say how many events were skipped")?;
+    }
+    let is_begin = SUMMARY.iter().any(|word| line.starts_with(word));
+    if is_begin || is_opening(line) || line.is_empty() || line.starts_with(' ') && events.is_at_end {
+        events.is_at_end |= is_begin;
+        return Ok(());
+    }
+    Err("it is not one of blkparse's".into())
+}

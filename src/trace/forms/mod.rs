@@ -1,0 +1,116 @@
+//! Files of traces: read in five forms, which are told apart by their content, and written in two.
+//!
+//! | form | an I/O's | process | several files |
+//! |---|---|---|---|
+//! | blktrace's records, version 7 | issue and completion | yes | one a processor |
+//! | blkparse's default text | issue and completion | yes | no |
+//! | fio's iolog, version 2 and 3 | order; time of issue | no | no |
+//! | MQSim's text | time of arrival | no | no |
+//! | WiscSee's events | issue and completion | yes | no |
+//!
+//! Enters: bytes, which others may have made. Leaves: a [`Trace`], or the bytes of one.
+//!
+//! What is read is checked: whatever it says, it takes bounded memory, and a drive that could not be is refused.
+
+mod blkparse;
+mod blktrace;
+mod iolog;
+mod lines;
+mod simulators;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use super::events::Events;
+use super::io::{Form, Trace};
+use crate::error::{Error, Result, describe};
+use crate::printable::Shown as _;
+use crate::regular_file;
+
+/// The forms that are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrittenForm {
+    /// blktrace's records, for blkparse, btt, iowatcher and fio.
+    Blktrace,
+    /// fio's log of version 3.
+    Fio,
+}
+
+/// Reads a trace: one file, or blktrace's files of several processors.
+///
+/// # Errors
+/// Of the kind `Input` if a file can't be opened, is no trace, is damaged or cut off, or says what can't be.
+pub fn read(paths: &[PathBuf]) -> Result<Trace> {
+    let mut events = Events::default();
+    for path in paths {
+        let cannot = |error| Error::input(format!("cannot read {}: {}", path.shown(), describe(&error)));
+        let file = regular_file::open(path).map_err(cannot)?;
+        let mut reader = BufReader::with_capacity(1 << 16, file);
+        read_one(&mut reader, path, &mut events)?;
+    }
+    events.into_trace(paths.first().map_or(Path::new(""), PathBuf::as_path))
+}
+
+/// Reads a trace from memory.
+///
+/// # Errors
+/// As for [`read()`].
+pub fn read_bytes(bytes: &[u8], name: &str) -> Result<Trace> {
+    let (mut events, mut bytes, name) = (Events::default(), bytes, Path::new(name));
+    read_one(&mut bytes, name, &mut events)?;
+    events.into_trace(name)
+}
+
+/// Writes a trace.
+///
+/// # Errors
+/// If it can't be written.
+pub fn write(trace: &Trace, form: WrittenForm, out: &mut dyn Write) -> std::io::Result<()> {
+    match form {
+        WrittenForm::Blktrace => blktrace::write(trace, out),
+        WrittenForm::Fio => iolog::write(trace, out),
+    }
+}
+
+fn read_one(reader: &mut dyn BufRead, path: &Path, events: &mut Events) -> Result<()> {
+    let said = |what: String| Error::input(format!("{}: {what}", path.shown()));
+    let start = reader.fill_buf().map_err(|error| Error::os("cannot read", path, error))?;
+    let form = form_of(start).map_err(said)?;
+    if events.form.is_some_and(|before| before != Form::Blktrace || form != before) {
+        return Err(said("only blktrace's files, one a processor, are read together".into()));
+    }
+    events.form = Some(form);
+    events.begin_file();
+    let read = match form {
+        Form::Blktrace => blktrace::read(reader, events),
+        Form::Blkparse => lines::each(reader, &mut |line| blkparse::line(line, events)),
+        Form::FioV2 | Form::FioV3 => {
+            let mut log = iolog::Log::new(form);
+            lines::each(reader, &mut |line| log.line(line, events))
+        }
+        Form::Mqsim => lines::each(reader, &mut |line| simulators::mqsim(line, events)),
+        Form::Wiscsee => lines::each(reader, &mut |line| simulators::wiscsee(line, events)),
+    };
+    read.map_err(said)
+}
+
+/// The form of a file that begins like this, or why it has none.
+fn form_of(start: &[u8]) -> std::result::Result<Form, String> {
+    if start.is_empty() {
+        return Err("it is empty".into());
+    }
+    if let Some(form) = blktrace::form_of(start) {
+        return form;
+    }
+    let line = start.split(|byte| *byte == b'\n').next().unwrap_or(start);
+    let line = std::str::from_utf8(&line[..line.len().min(lines::BYTES_MAX)]).unwrap_or("").trim_end();
+    let form = iolog::form_of(line).or_else(|| simulators::form_of(line));
+    let form = form.or_else(|| blkparse::is_line(line).then_some(Form::Blkparse));
+    form.ok_or_else(|| {
+        let forms = "records of blktrace, text of blkparse, a log of fio (version 2 or 3), or a trace of MQSim or WiscSee";
+        format!("it is no trace in a form that is read here: {forms}")
+    })
+}
+
+#[cfg(test)]
+mod tests;

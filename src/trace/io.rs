@@ -1,0 +1,200 @@
+//! An I/O at a drive, and a trace of them.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Drives count in sectors, and so does the kernel.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// What an I/O does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// Reads data.
+    Read,
+    /// Writes data.
+    Write,
+    /// Says that data is not needed any more.
+    Discard,
+    /// Makes durable what the drive's cache holds.
+    Flush,
+}
+
+/// Those that take a place on the drive, and so count for its depth.
+pub const PLACED: [Op; 3] = [Op::Read, Op::Write, Op::Discard];
+
+impl Op {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Discard => "discard",
+            Self::Flush => "flush",
+        }
+    }
+
+    /// Whether data goes over the link.
+    pub fn moves_data(self) -> bool {
+        matches!(self, Self::Read | Self::Write)
+    }
+}
+
+/// A drive by its number: the kernel's own form, `major << 20 | minor`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Drive(pub u32);
+
+impl Drive {
+    /// The drive of that major and minor number; none if they are too large.
+    pub fn new(major: u32, minor: u32) -> Option<Self> {
+        (major < 1 << 12 && minor < 1 << 20).then_some(Self(major << 20 | minor))
+    }
+
+    /// From `8:16` or `8,16`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (major, minor) = text.split_once([':', ','])?;
+        Self::new(major.parse().ok()?, minor.parse().ok()?)
+    }
+}
+
+impl fmt::Display for Drive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.0 >> 20, self.0 & 0xf_ffff)
+    }
+}
+
+impl FromStr for Drive {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text).ok_or_else(|| "a drive's numbers are expected, such as 8:16".into())
+    }
+}
+
+/// One I/O as the drive saw it: after merging and splitting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Io {
+    /// When it was handed to the drive; 0 if the form has no times.
+    pub issued_ns: u64,
+    /// When the drive had completed it; none if it was open at the end, or if the form has no completions.
+    pub completed_ns: Option<u64>,
+    /// Where on the drive, in whole sectors; 0 for a flush.
+    pub offset_bytes: u64,
+    /// Its length, in whole sectors; 0 for a flush alone.
+    pub bytes: u32,
+    /// The drive.
+    pub drive: Drive,
+    /// The process that issued it, which for cached I/O is often a thread of the kernel.
+    pub pid: u32,
+    /// What it does.
+    pub op: Op,
+}
+
+impl Io {
+    /// Where it ends.
+    pub fn end_bytes(&self) -> u64 {
+        self.offset_bytes + u64::from(self.bytes)
+    }
+}
+
+/// The form of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// blktrace's records, version 7.
+    Blktrace,
+    /// blkparse's default text.
+    Blkparse,
+    /// fio's log of version 2, which has no times.
+    FioV2,
+    /// fio's log of version 3: the time of issue alone.
+    FioV3,
+    /// MQSim's text: the time of arrival alone.
+    Mqsim,
+    /// The events of WiscSee.
+    Wiscsee,
+}
+
+impl Form {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Blktrace => "blktrace's records",
+            Self::Blkparse => "blkparse's text",
+            Self::FioV2 => "fio's log, version 2",
+            Self::FioV3 => "fio's log, version 3",
+            Self::Mqsim => "MQSim's text",
+            Self::Wiscsee => "WiscSee's events",
+        }
+    }
+
+    /// Whether it has the times of completion.
+    pub fn has_completions(self) -> bool {
+        matches!(self, Self::Blktrace | Self::Blkparse | Self::Wiscsee)
+    }
+}
+
+/// The I/Os of a trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// In the order of their issues.
+    pub ios: Vec<Io>,
+    /// Names of processes by number, the first ones seen.
+    pub processes: Vec<(u32, String)>,
+    /// What the file was.
+    pub form: Form,
+    /// Events that are missing, by the numbers of those around them.
+    pub lost: u64,
+    /// Completions of what nobody issued: before the trace began, say.
+    pub unpaired: u64,
+    /// I/Os that the drive's driver handed back without doing them; they are not among the I/Os.
+    pub requeued: u64,
+}
+
+impl Trace {
+    /// The drives, in the order of their numbers.
+    pub fn drives(&self) -> Vec<Drive> {
+        let mut drives: Vec<Drive> = self.ios.iter().map(|io| io.drive).collect();
+        drives.sort_unstable();
+        drives.dedup();
+        drives
+    }
+
+    /// I/Os that were open at the end, where completions are known at all.
+    pub fn open(&self) -> u64 {
+        if !self.form.has_completions() {
+            return 0;
+        }
+        self.ios.iter().filter(|io| io.completed_ns.is_none()).count() as u64
+    }
+}
+
+/// An I/O's beginning or end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Edge {
+    /// When.
+    pub at_ns: u64,
+    /// Of edges at one time the first: completions of what was issued before, issues, completions of what was
+    /// issued at that time. So no I/O ends before it begins.
+    pub rank: u8,
+    /// The I/O, as a place in the list.
+    pub io: u32,
+}
+
+impl Edge {
+    /// Whether it is the beginning.
+    pub fn is_issue(&self) -> bool {
+        self.rank == 1
+    }
+}
+
+/// The beginnings and ends of I/Os in the order of time.
+pub fn edges(ios: &[Io]) -> Vec<Edge> {
+    let mut edges = Vec::with_capacity(2 * ios.len());
+    for (io, one) in (0..).zip(ios) {
+        edges.push(Edge { at_ns: one.issued_ns, rank: 1, io });
+        if let Some(at_ns) = one.completed_ns {
+            edges.push(Edge { at_ns, rank: if at_ns == one.issued_ns { 2 } else { 0 }, io });
+        }
+    }
+    edges.sort_unstable();
+    edges
+}

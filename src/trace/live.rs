@@ -1,0 +1,304 @@
+//! A drive traced as it is used: by perf events on the block layer's tracepoints, a ring for each and each processor.
+//!
+//! They leave nothing behind, however the process ends, and need neither blktrace's support in the kernel nor debugfs.
+//! The kernel counts the events, and what did not fit into a ring is lost: the count less what was read.
+
+use std::path::{Path, PathBuf};
+
+use perf_event::events::Tracepoint;
+use perf_event::{Builder, Clock, SampleFlag, Sampler};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::events::{Events, NAME_BYTES, op_of};
+use super::io::{Drive, Form, SECTOR_BYTES, Trace};
+use super::pairing::{Act, Event};
+use crate::error::{Error, Result, describe};
+use crate::printable::Shown as _;
+
+/// Where the kernel describes its tracepoints.
+const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// The tracepoints.
+const POINTS: [(&str, Act); 3] = [
+    ("block_rq_issue", Act::Issue),
+    ("block_rq_complete", Act::Complete),
+    ("block_rq_requeue", Act::Requeue),
+];
+/// A ring of each on each processor: at most 8 MiB, some 80,000 events, as long as all of a kind take no more than 128 MiB.
+const RING_BYTES_MAX: usize = 8 << 20;
+const RINGS_BYTES_MAX: usize = 128 << 20;
+/// Whatever the number of processors, and where hardly anything comes.
+const RING_BYTES_MIN: usize = 1 << 16;
+/// `PERF_RECORD_SAMPLE`.
+const SAMPLE: u32 = 9;
+// A sample: process and thread, time, processor, and the size of the tracepoint's own bytes, which follow.
+const TIME_AT: usize = 8;
+const SIZE_AT: usize = 24;
+const RAW_AT: usize = 28;
+
+/// Where a field is in a tracepoint's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Field {
+    at: usize,
+    bytes: usize,
+}
+
+impl Field {
+    /// From the kernel's description, `field:char rwbs[10]; offset:34; size:10; signed:0;`.
+    fn of(format: &str, name: &str) -> Option<Self> {
+        let is_it = |line: &&str| {
+            let declared = line.trim().strip_prefix("field:").and_then(|rest| rest.split(';').next());
+            let word = declared.and_then(|declared| declared.split_whitespace().last());
+            word.is_some_and(|word| word.split('[').next() == Some(name))
+        };
+        let line = format.lines().find(is_it)?;
+        let number = |key: &str| {
+            let rest = line.split_once(key)?.1;
+            rest.split(';').next()?.trim().parse::<usize>().ok()
+        };
+        Some(Self { at: number("offset:")?, bytes: number("size:")? })
+    }
+
+    fn of_raw<'a>(&self, raw: &'a [u8]) -> Option<&'a [u8]> {
+        raw.get(self.at..self.at.checked_add(self.bytes)?)
+    }
+
+    /// A little-endian number.
+    fn number(&self, raw: &[u8]) -> Option<u64> {
+        let bytes = self.of_raw(raw).filter(|bytes| bytes.len() <= 8)?;
+        Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    }
+
+    /// A text that ends with a zero.
+    fn text<'a>(&self, raw: &'a [u8]) -> Option<&'a str> {
+        let bytes = self.of_raw(raw)?;
+        std::str::from_utf8(bytes.split(|byte| *byte == 0).next()?).ok()
+    }
+}
+
+/// A tracepoint as this kernel has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Point {
+    act: Act,
+    drive: Field,
+    sector: Field,
+    sectors: Field,
+    what: Field,
+    /// The name of the process, of those that have it.
+    name: Option<Field>,
+}
+
+impl Point {
+    fn of(format: &str, act: Act) -> Option<Self> {
+        let field = |name: &str| Field::of(format, name);
+        Some(Self {
+            act,
+            drive: field("dev")?,
+            sector: field("sector")?,
+            sectors: field("nr_sector")?,
+            what: field("rwbs")?,
+            name: field("comm").filter(|name| name.bytes == NAME_BYTES),
+        })
+    }
+
+    /// Notes a sample, if it is of that drive.
+    fn note(&self, sample: &[u8], drive: Drive, start_ns: u64, events: &mut Events) -> Option<()> {
+        let number = |at: usize, bytes: usize| Field { at, bytes }.number(sample);
+        let raw = sample.get(RAW_AT..RAW_AT.checked_add(number(SIZE_AT, 4)? as usize)?)?;
+        if self.drive.number(raw)? != u64::from(drive.0) {
+            return Some(());
+        }
+        let (sectors, what) = (self.sectors.number(raw)? as u32, self.what.text(raw)?);
+        let bytes = sectors.checked_mul(SECTOR_BYTES as u32)?;
+        let Some(op) = op_of(what, bytes, self.act).ok()? else { return Some(()) };
+        let offset_bytes = if bytes == 0 { 0 } else { self.sector.number(raw)?.checked_mul(SECTOR_BYTES)? };
+        let (pid, at_ns) = (number(0, 4)? as u32, number(TIME_AT, 8)?.saturating_sub(start_ns));
+        if let Some(name) = self.name.and_then(|name| name.text(raw)) {
+            events.name(pid, name);
+        }
+        events.add(Event { at_ns, offset_bytes, bytes, drive, pid, act: self.act, op }).ok()
+    }
+}
+
+/// A ring of one tracepoint on one processor.
+struct Ring {
+    point: Point,
+    sampler: Sampler,
+    received: u64,
+}
+
+/// A trace under way.
+pub struct Tracer {
+    rings: Vec<Ring>,
+    drive: Drive,
+    start_ns: u64,
+    events: Events,
+    /// Events that could not be understood.
+    strange: u64,
+}
+
+impl Tracer {
+    /// Traces a drive from now on, on these processors.
+    ///
+    /// # Errors
+    /// Of the kind `Input` if this kernel has no such tracepoints or does not allow it.
+    pub fn start(drive: Drive, cpus: &[u32]) -> Result<Self> {
+        let root = ROOTS.iter().map(Path::new).find(|root| root.join("events/block").exists());
+        let root = root.ok_or_else(no_root)?;
+        let mut rings = Vec::new();
+        let largest = (RINGS_BYTES_MAX / cpus.len().max(1)).min(RING_BYTES_MAX) / 2;
+        for (name, act) in POINTS {
+            // They are rounded up to a power of two.
+            let bytes = if act == Act::Requeue { 0 } else { largest + 1 };
+            let (id, point) = described(&root.join("events/block").join(name), act)?;
+            for &cpu in cpus {
+                let sampler =
+                    sampler(id, cpu, bytes.max(RING_BYTES_MIN)).map_err(|error| not_allowed(&error))?;
+                rings.push(Ring { point, sampler, received: 0 });
+            }
+        }
+        let now = clock_gettime(ClockId::Monotonic);
+        let start_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        for ring in &mut rings {
+            ring.sampler.enable().map_err(|error| not_allowed(&error))?;
+        }
+        let mut events = Events::default();
+        events.form = Some(Form::Blktrace);
+        Ok(Self { rings, drive, start_ns, events, strange: 0 })
+    }
+
+    /// Takes what has come since; whether there is room for more.
+    pub fn take(&mut self) -> bool {
+        for ring in &mut self.rings {
+            while let Some(record) = ring.sampler.next_record() {
+                if record.ty() != SAMPLE {
+                    continue;
+                }
+                ring.received += 1;
+                let sample = record.to_contiguous();
+                let noted = ring.point.note(&sample, self.drive, self.start_ns, &mut self.events);
+                self.strange += u64::from(noted.is_none());
+            }
+        }
+        !self.events.is_full()
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// If the kernel's count can't be read. Of the kind `Input` if nothing was issued.
+    pub fn stop(mut self, path: &Path) -> Result<Trace> {
+        let failed =
+            |error: std::io::Error| Error::failed(format!("cannot end the trace: {}", describe(&error)));
+        for ring in &mut self.rings {
+            ring.sampler.disable().map_err(failed)?;
+        }
+        self.take();
+        for ring in &mut self.rings {
+            let counted = ring.sampler.read().map_err(failed)?;
+            self.events.said_lost += counted.saturating_sub(ring.received);
+        }
+        self.events.said_lost += self.strange;
+        self.events.into_trace(path)
+    }
+}
+
+/// The number of a tracepoint, and its fields.
+fn described(folder: &Path, act: Act) -> Result<(u64, Point)> {
+    let text = |name: &str| {
+        let path: PathBuf = folder.join(name);
+        std::fs::read_to_string(&path).map_err(|error| Error::os("cannot read", &path, error))
+    };
+    let (id, format) = (text("id")?, text("format")?);
+    let found = id.trim().parse().ok().zip(Point::of(&format, act));
+    found.ok_or_else(|| Error::input(format!("{} is not described as expected", folder.shown())))
+}
+
+fn sampler(id: u64, cpu: u32, bytes: usize) -> std::io::Result<Sampler> {
+    let mut builder = Builder::new(Tracepoint::with_id(id));
+    builder.any_pid().one_cpu(cpu as usize).exclude_kernel(false).exclude_hv(false);
+    let fields = SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU | SampleFlag::RAW;
+    builder.sample_period(1).sample(fields).clockid(Clock::MONOTONIC);
+    builder.build()?.sampled(bytes)
+}
+
+fn no_root() -> Error {
+    let what = format!("this kernel's tracepoints can't be seen: there is no {}/events/block", ROOTS[0]);
+    Error::input(what).hint("as root, `mount -t tracefs none /sys/kernel/tracing`")
+}
+
+fn not_allowed(error: &std::io::Error) -> Error {
+    let what = format!("the kernel does not allow to trace: {}", describe(error));
+    Error::input(what).hint("run it as root, or with CAP_PERFMON and a tracefs that may be read")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::io::Op;
+
+    /// As Linux 6.18 describes it, shortened.
+    const FORMAT: &str = "name: block_rq_issue\nID: 2104\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;\n\
+        \tfield:sector_t sector;\toffset:16;\tsize:8;\tsigned:0;\n\
+        \tfield:unsigned int nr_sector;\toffset:24;\tsize:4;\tsigned:0;\n\
+        \tfield:unsigned int bytes;\toffset:28;\tsize:4;\tsigned:0;\n\
+        \tfield:unsigned short ioprio;\toffset:32;\tsize:2;\tsigned:0;\n\
+        \tfield:char rwbs[10];\toffset:34;\tsize:10;\tsigned:0;\n\
+        \tfield:char comm[16];\toffset:44;\tsize:16;\tsigned:0;\n\
+        \tfield:__data_loc char[] cmd;\toffset:60;\tsize:4;\tsigned:0;\n";
+
+    fn sample(sector: u64, sectors: u32, what: &str) -> Vec<u8> {
+        let mut raw = vec![0; 64];
+        raw[8..12].copy_from_slice(&0x70_0003_u32.to_le_bytes());
+        raw[16..24].copy_from_slice(&sector.to_le_bytes());
+        raw[24..28].copy_from_slice(&sectors.to_le_bytes());
+        raw[34..34 + what.len()].copy_from_slice(what.as_bytes());
+        raw[44..48].copy_from_slice(b"mkfs");
+        let mut sample = [42_u32, 43].map(u32::to_le_bytes).concat();
+        sample.extend(1500_u64.to_le_bytes());
+        sample.extend(3_u64.to_le_bytes());
+        sample.extend((raw.len() as u32).to_le_bytes());
+        sample.extend(raw);
+        sample
+    }
+
+    #[test]
+    fn fields_are_where_the_kernel_says() {
+        assert_eq!(Field::of(FORMAT, "rwbs"), Some(Field { at: 34, bytes: 10 }));
+        assert_eq!(Field::of(FORMAT, "sector"), Some(Field { at: 16, bytes: 8 }));
+        assert_eq!(Field::of(FORMAT, "none"), None);
+        assert_eq!(Point::of(&FORMAT.replace("rwbs", "x"), Act::Issue), None);
+    }
+
+    #[test]
+    fn samples_are_events_of_the_drive() {
+        let drive = Drive::new(7, 3).unwrap();
+        let point = Point::of(FORMAT, Act::Issue).unwrap();
+        let mut events = Events::default();
+        let mut note = |sample: &[u8], of: Drive| point.note(sample, of, 1000, &mut events);
+        assert_eq!(note(&sample(8, 16, "WS"), drive), Some(()));
+        assert_eq!(note(&sample(0, 0, "FF"), drive), Some(()));
+        assert_eq!(note(&sample(64, 128, "DS"), drive), Some(()));
+        assert_eq!(note(&sample(16, 8, "NS"), drive), Some(()));
+        // A command past the block layer, and another drive's I/O.
+        assert_eq!(note(&sample(0, 0, "N"), drive), Some(()));
+        assert_eq!(note(&sample(8, 8, "R"), Drive(1)), Some(()));
+        // What can't be understood is not left out in silence.
+        assert_eq!(note(&sample(8, 8, "Q"), drive), None);
+        let whole = sample(8, 8, "R");
+        assert!((0..whole.len()).all(|length| note(&whole[..length], drive).is_none()));
+        let trace = events.into_trace(Path::new("x")).unwrap();
+        let found: Vec<_> =
+            trace.ios.iter().map(|io| (io.op, io.offset_bytes, io.bytes, io.issued_ns, io.pid)).collect();
+        let expected = [
+            (Op::Write, 4096, 8192, 500, 42),
+            (Op::Flush, 0, 0, 500, 42),
+            (Op::Discard, 32_768, 65_536, 500, 42),
+            (Op::Write, 8192, 4096, 500, 42),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(trace.processes, [(42, "mkfs".to_owned())]);
+    }
+}

@@ -1,0 +1,24 @@
+//! Block traces: what reached the drives, and how it keeps to the rules by which they are fast.
+//!
+//! Enters: files of traces, which others may have made. Leaves: I/Os, scores of five rules, and files that other
+//! programs read.
+//!
+//! | module | is about | may import |
+//! |---|---|---|
+//! | [`io`] | an I/O at a drive, and a trace of them | – |
+//! | [`pairing`] | issues and completions to I/Os | io |
+//! | [`events`] | events as they are read or traced, held against what can be | io, pairing |
+//! | [`forms`] | files of traces, read in five forms and written in two | io, pairing, events |
+//! | [`live`] | a drive traced as it is used, by the kernel's tracepoints | io, pairing, events |
+//! | [`contract`] | the five rules of He et al. 2017, scored from a trace | io |
+
+pub mod contract;
+mod events;
+mod forms;
+mod io;
+mod live;
+mod pairing;
+
+pub use forms::{WrittenForm, read, read_bytes, write};
+pub use io::{Drive, PLACED, Trace};
+pub use live::Tracer;

@@ -1,0 +1,155 @@
+//! Issues and completions to I/Os.
+//!
+//! Completions don't follow issues one to one: a write with a flush before it, or with forced unit access, ends with an
+//! additional completion of no sectors; a request may be completed in parts, or handed back by its driver. So:
+//!
+//! - a completion belongs to the oldest open issue of the same drive, sector and length; if there is none, to the oldest
+//!   of that drive and sector that is longer: it is a part of it then, and the rest stays open;
+//! - a completion of no sectors that is not a flush is dropped;
+//! - a flush (no sectors, and neither read nor write) belongs to the oldest open flush of its drive;
+//! - a requeue closes the issue without completing it: the drive did not do it, and will get it again;
+//! - what is open at the end stays so.
+//!
+//! If nothing is ever completed, the form has no completions, and nothing is looked for.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::io::{Drive, Io, Op};
+
+/// How many open I/Os of one place are looked through: more of them are open where completions are missing.
+const LOOKED_THROUGH: usize = 256;
+/// Places with open I/Os: far more than queues hold.
+const OPEN_MAX: usize = 1 << 20;
+
+/// What happened to an I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    /// It was handed to the drive.
+    Issue,
+    /// The drive has completed it, or a part.
+    Complete,
+    /// The driver handed it back.
+    Requeue,
+}
+
+/// An event of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub at_ns: u64,
+    /// Where on the drive; anything for a flush.
+    pub offset_bytes: u64,
+    /// How much of it.
+    pub bytes: u32,
+    /// The drive.
+    pub drive: Drive,
+    /// The process.
+    pub pid: u32,
+    /// What happened.
+    pub act: Act,
+    /// To what.
+    pub op: Op,
+}
+
+/// An issue that is not yet completed as a whole.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    /// As a place in the list of I/Os.
+    io: usize,
+    left_bytes: u32,
+}
+
+/// I/Os, and what did not become one.
+#[derive(Debug, Default)]
+pub struct Paired {
+    /// In the order of their issues.
+    pub ios: Vec<Io>,
+    /// Completions and requeues of what nobody issued.
+    pub unpaired: u64,
+    /// I/Os that were handed back.
+    pub requeued: u64,
+}
+
+/// Pairs the events, which are in the order of time; none if more I/Os are open at once than can be.
+pub fn pair(events: &[Event]) -> Option<Paired> {
+    let mut paired = Paired::default();
+    let mut open = HashMap::new();
+    let mut handed_back = Vec::new();
+    let has_ends = events.iter().any(|event| event.act != Act::Issue);
+    for event in events {
+        let flushes = event.op == Op::Flush;
+        if event.bytes == 0 && !flushes {
+            continue;
+        }
+        // Flushes have no place; no sector of a drive is as high as this one.
+        let key = (event.drive, if flushes { u64::MAX } else { event.offset_bytes });
+        if event.act == Act::Issue {
+            if has_ends {
+                let of_place: &mut VecDeque<Open> = open.entry(key).or_default();
+                of_place.push_back(Open { io: paired.ios.len(), left_bytes: event.bytes });
+            }
+            if open.len() > OPEN_MAX {
+                return None;
+            }
+            paired.ios.push(issued(event));
+            continue;
+        }
+        let Some(found) = take(&mut open, key, event.bytes) else {
+            paired.unpaired += 1;
+            continue;
+        };
+        if event.act == Act::Requeue {
+            handed_back.push(found.io);
+        } else if found.left_bytes > event.bytes {
+            let rest = Open { io: found.io, left_bytes: found.left_bytes - event.bytes };
+            let of_place =
+                open.entry((event.drive, event.offset_bytes + u64::from(event.bytes))).or_default();
+            of_place.insert(of_place.partition_point(|one| one.io < rest.io), rest);
+        } else {
+            paired.ios[found.io].completed_ns = Some(event.at_ns);
+        }
+    }
+    paired.requeued = handed_back.len() as u64;
+    remove(&mut paired.ios, handed_back);
+    Some(paired)
+}
+
+fn issued(event: &Event) -> Io {
+    Io {
+        issued_ns: event.at_ns,
+        completed_ns: None,
+        offset_bytes: if event.op == Op::Flush { 0 } else { event.offset_bytes },
+        bytes: event.bytes,
+        drive: event.drive,
+        pid: event.pid,
+        op: event.op,
+    }
+}
+
+/// Takes the open issue that a completion of that length belongs to.
+fn take(open: &mut HashMap<(Drive, u64), VecDeque<Open>>, key: (Drive, u64), bytes: u32) -> Option<Open> {
+    let of_place = open.get_mut(&key)?;
+    let oldest =
+        |is: &dyn Fn(u32) -> bool| of_place.iter().take(LOOKED_THROUGH).position(|one| is(one.left_bytes));
+    let at = oldest(&|left| left == bytes).or_else(|| oldest(&|left| left > bytes))?;
+    let found = of_place.remove(at);
+    if of_place.is_empty() {
+        open.remove(&key);
+    }
+    found
+}
+
+/// Removes the I/Os of these places.
+fn remove(ios: &mut Vec<Io>, mut places: Vec<usize>) {
+    places.sort_unstable();
+    let (mut at, mut next) = (0, places.into_iter().peekable());
+    ios.retain(|_| {
+        let goes = next.next_if_eq(&at).is_some();
+        at += 1;
+        !goes
+    });
+}
+
+#[cfg(test)]
+#[path = "pairing_tests.rs"]
+mod tests;

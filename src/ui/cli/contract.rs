@@ -1,0 +1,96 @@
+//! The arguments of `stacktune contract` and `stacktune trace`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::shared::{EXIT_STATUS, JsonArgs, parse_positive};
+use crate::trace::Drive;
+use crate::units::{format_size, parse_size};
+
+pub(super) const CONTRACT_HELP: &str = "\
+Examples:
+  stacktune contract sda.blktrace.*
+  stacktune contract trace.txt --start 8MiB --logical 1GiB --csv curves
+
+";
+
+/// The smallest and the largest page that is taken.
+const PAGE_BYTES: [u64; 2] = [2 << 10, 64 << 10];
+
+/// The arguments of `stacktune contract`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(after_help = format!("{CONTRACT_HELP}{EXIT_STATUS}"))]
+pub struct ContractArgs {
+    /// The trace: a file, or blktrace's files of all processors
+    #[arg(value_name = "TRACE", required = true, value_hint = ValueHint::FilePath)]
+    pub traces: Vec<PathBuf>,
+    /// The drive to score, if the trace has several
+    #[arg(long, value_name = "MAJOR:MINOR")]
+    pub drive: Option<Drive>,
+    /// Where on the drive the space begins that is scored, such as a partition
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0B")]
+    pub start: u64,
+    /// How large that space is [default: to the furthest I/O]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub logical: Option<u64>,
+    /// The pages of the drive's flash
+    #[arg(long, value_name = "SIZE", value_parser = parse_page, default_value = "2KiB")]
+    pub page: u64,
+    /// What the application's files held at the end, to hold unaligned bytes against [default: unknown]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub file_bytes: Option<u64>,
+    /// Also write the curves to this folder, as files of comma-separated values
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub csv: Option<PathBuf>,
+    /// The output format.
+    #[command(flatten)]
+    pub output: JsonArgs,
+}
+
+pub(super) const TRACE_HELP: &str = "\
+Examples:
+  stacktune trace --device /dev/sda --for 10s --out sda.blktrace.0
+  stacktune trace --from trace.txt --as fio --out trace.iolog
+
+";
+
+/// The arguments of `stacktune trace`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(after_help = format!("{TRACE_HELP}{EXIT_STATUS}"))]
+pub struct TraceArgs {
+    /// The drive to trace, whole; it is only watched
+    #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath, required_unless_present = "from")]
+    pub device: Option<PathBuf>,
+    /// How long to trace [default: until Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_positive, requires = "device")]
+    pub duration: Option<Duration>,
+    /// A trace to convert instead: a file, or blktrace's files of all processors
+    #[arg(long, value_name = "TRACE", num_args = 1.., value_hint = ValueHint::FilePath, conflicts_with = "device")]
+    pub from: Vec<PathBuf>,
+    /// The form of the file to write
+    #[arg(long = "as", value_name = "FORM", default_value = "blktrace")]
+    pub form: TraceForm,
+    /// The file to write; it must not exist
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: PathBuf,
+}
+
+/// The forms in which a trace is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TraceForm {
+    /// blktrace's records, for blkparse, btt, iowatcher and fio: name the file NAME.blktrace.0
+    Blktrace,
+    /// fio's log of version 3, which has the times of issue alone
+    Fio,
+}
+
+fn parse_page(text: &str) -> Result<u64, String> {
+    let bytes = parse_size(text)?;
+    let [least, most] = PAGE_BYTES;
+    if bytes.is_power_of_two() && (least..=most).contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err(format!("a power of two from {} to {} is expected", format_size(least), format_size(most)))
+}

@@ -1,0 +1,189 @@
+//! The five rules of the contract with drives, as JSON and as files of comma-separated values.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::contract::{RULES, advice};
+use crate::trace::contract::{Five, Scores, Zombies};
+use crate::trace::{PLACED, Trace};
+
+/// All scores. What is not known is null.
+pub fn contract_json(name: &str, trace: &Trace, scores: &Scores) -> Value {
+    let rules: Vec<Value> = RULES.iter().zip(scores.lights()).zip(advice(scores)).map(|(((rule, matters), light), turn)| {
+        json!({ "rule": rule, "is_kept": light.name(), "matters_with": matters, "turn": turn })
+    }).collect();
+    let misses: Vec<Value> = scores
+        .misses
+        .iter()
+        .map(|miss| {
+            json!({
+                "coverage_percent": miss.coverage_percent,
+                "cached_translation_pages": miss.cached,
+                "lookups": miss.lookups,
+                "misses": miss.misses,
+                "ratio": miss.ratio(),
+            })
+        })
+        .collect();
+    let alignment: Vec<Value> = scores
+        .alignment
+        .iter()
+        .map(|of| {
+            json!({
+                "block_bytes": of.block_bytes,
+                "valid_bytes": of.valid_bytes,
+                "unaligned_bytes": of.unaligned_bytes,
+                "merged_bytes": of.merged_bytes,
+                "file_bytes": of.file_bytes,
+                "ratio": of.ratio(),
+            })
+        })
+        .collect();
+    let [one, segmented] = &scores.zombies;
+    let lifetime = &scores.lifetime;
+    json!({
+        "trace": name,
+        "form": trace.form.name(),
+        "drive": scores.drive.to_string(),
+        "ios": scores.ios,
+        "others": scores.others,
+        "open": trace.open(),
+        "unpaired": trace.unpaired,
+        "requeued": trace.requeued,
+        "lost": scores.lost,
+        "space_bytes": scores.space_bytes,
+        "space_is_assumed": scores.space_is_assumed,
+        "page_bytes": scores.page_bytes,
+        "pages_written_in_part": scores.rewritten_in_part,
+        "rules": rules,
+        "request_scale": request_scale(scores),
+        "locality": misses,
+        "alignment": alignment,
+        "grouping": { "one_segment": zombies(one), "segmented": zombies(segmented) },
+        "lifetime": {
+            "pages": lifetime.pages(),
+            "page_writes": lifetime.writes(),
+            "times_written": scores.traffic(),
+            "max_to_mean": lifetime.max_to_mean(),
+            "p99_to_p50": lifetime.p99_to_p50(),
+            "gini": lifetime.gini(),
+        },
+    })
+}
+
+fn request_scale(scores: &Scores) -> Value {
+    let requests = &scores.requests;
+    let mut by_op = json!({});
+    for ((op, sizes), depth) in PLACED.iter().zip(requests.sizes).zip(requests.depth) {
+        by_op[op.name()] = json!({ "bytes": five(sizes), "depth": five(depth) });
+    }
+    json!({
+        "by_operation": by_op,
+        "in_flight_bytes": five(requests.in_flight_bytes),
+        "between_drains_bytes": five(requests.between_drains_bytes),
+        "between_flushes_bytes": five(requests.between_flushes_bytes),
+        "flushes": requests.flushes,
+        "duration_ns": requests.duration_ns,
+        "mean_depth": requests.mean_depth,
+        "idle_share": requests.idle_share,
+        "discard_ratio": requests.discard_ratio(),
+    })
+}
+
+fn five(of: Option<Five>) -> Value {
+    let Some(of) = of else { return Value::Null };
+    let [min, lower_hinge, median, upper_hinge, max] = of.numbers;
+    let [lower_whisker, upper_whisker] = of.whiskers;
+    json!({
+        "count": of.count,
+        "sum": of.sum as f64,
+        "min": min,
+        "lower_whisker": lower_whisker,
+        "lower_hinge": lower_hinge,
+        "median": median,
+        "upper_hinge": upper_hinge,
+        "upper_whisker": upper_whisker,
+        "max": max,
+    })
+}
+
+fn zombies(of: &Zombies) -> Value {
+    json!({
+        "segment_bytes": of.segment_bytes,
+        "blocks": of.blocks.iter().sum::<u64>(),
+        "live_blocks": of.live(),
+        "valid_pages": of.valid(),
+        "length": of.length(),
+        "area": of.area(),
+        "zombie_share": of.zombie_share(),
+        "is_stable": of.is_stable,
+    })
+}
+
+/// The curves: names of files, and their contents.
+pub fn contract_files(scores: &Scores) -> [(&'static str, String); 7] {
+    let [one, segmented] = &scores.zombies;
+    [
+        ("sizes.csv", boxes(&scores.requests.sizes)),
+        ("depth.csv", boxes(&scores.requests.depth)),
+        ("miss.csv", misses(scores)),
+        ("unaligned.csv", unaligned(scores)),
+        ("zombie-single.csv", curve(one)),
+        ("zombie-segmented.csv", curve(segmented)),
+        ("lifetime.csv", lifetime(scores)),
+    ]
+}
+
+fn boxes(of: &[Option<Five>; 3]) -> String {
+    let mut out = String::from(
+        "operation,count,sum,min,lower_whisker,lower_hinge,median,upper_hinge,upper_whisker,max\n",
+    );
+    for (op, five) in PLACED.iter().zip(of) {
+        let Some(five) = five else { continue };
+        let ([min, low, median, high, max], [near, far]) = (five.numbers, five.whiskers);
+        let (name, count, sum) = (op.name(), five.count, five.sum);
+        let _ = writeln!(out, "{name},{count},{sum},{min},{near},{low},{median},{high},{far},{max}");
+    }
+    out
+}
+
+fn misses(scores: &Scores) -> String {
+    let mut out = String::from("coverage_percent,cached_translation_pages,lookups,misses\n");
+    for miss in &scores.misses {
+        let _ = writeln!(out, "{},{},{},{}", miss.coverage_percent, miss.cached, miss.lookups, miss.misses);
+    }
+    out
+}
+
+fn unaligned(scores: &Scores) -> String {
+    let mut out = String::from("block_bytes,valid_bytes,unaligned_bytes,merged_bytes\n");
+    for of in &scores.alignment {
+        let bytes = [of.block_bytes, of.valid_bytes, of.unaligned_bytes, of.merged_bytes];
+        let _ = writeln!(out, "{}", bytes.map(|bytes| bytes.to_string()).join(","));
+    }
+    out
+}
+
+/// Blocks of as many valid pages each, the fullest first: where they end by the space, and how full they are.
+fn curve(of: &Zombies) -> String {
+    let mut out = String::from("blocks,ends_at,valid_ratio\n");
+    let (mut before, pages) = (0, of.block_pages());
+    for (valid, blocks) in of.blocks.iter().enumerate().skip(1).rev().filter(|(_, blocks)| **blocks > 0) {
+        before += blocks;
+        let ends_at = (before * pages) as f64 / of.page_count.max(1) as f64;
+        let _ = writeln!(out, "{blocks},{ends_at},{}", valid as f64 / pages as f64);
+    }
+    out
+}
+
+/// Pages that were written as often, the most often first: where they end by all written pages.
+fn lifetime(scores: &Scores) -> String {
+    let mut out = String::from("pages,ends_at,writes\n");
+    let (mut before, all) = (0, scores.lifetime.pages());
+    for (writes, pages) in &scores.lifetime.curve {
+        before += pages;
+        let _ = writeln!(out, "{pages},{},{writes}", before as f64 / all as f64);
+    }
+    out
+}
