@@ -26,6 +26,9 @@ pub const PAIRS_WHAT: &str = "a data set of stacktune: pairs in RocksDB";
 /// The folder of the database.
 pub const DATABASE_NAME: &str = "rocksdb";
 
+/// The folder of a program that is the load.
+pub const PROGRAM_NAME: &str = "stacktune-program";
+
 /// The name of the data file of that index.
 pub fn data_name(index: u64) -> String {
     format!("data-{index}")

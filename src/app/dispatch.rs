@@ -6,7 +6,8 @@ use clap::Parser;
 
 use super::output::{eprint_line, print_with};
 use super::{
-    attest, inspect, picture, privileges, record, reproduce, show, signals, stacks, trace, ui, verify,
+    attest, inspect, picture, privileges, program, record, reproduce, show, signals, stacks, trace, ui,
+    verify,
 };
 use crate::error::{Error, Result};
 use crate::printable;
@@ -74,6 +75,7 @@ fn dispatch(cli: Cli) -> Result<()> {
     match cli.command {
         None => ui::run(cli.profile.as_deref(), cli.theme.as_deref(), &cli.run),
         Some(Cmd::Record(args)) => record::run(&args),
+        Some(Cmd::Run(args)) => program::run(&args),
         Some(Cmd::Reproduce(args)) => reproduce::run(&args),
         Some(Cmd::Attest(args)) => attest::run(&args),
         Some(Cmd::Show(args)) => show::run(&args),

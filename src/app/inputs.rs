@@ -56,6 +56,7 @@ pub fn options(run: &RunArgs, settings: &Settings, demo: bool) -> Options {
         anew: false,
         uncached: false,
         unused_steps: 0,
+        program: false,
     }
 }
 

@@ -19,12 +19,13 @@
 //! | [`duel`] | `record --duel`: two values of a knob, in one run or on storage built for each block | inputs, output, signals, watcher |
 //! | [`picture`] | `picture`: the screen of a run as SVG, still or moving | duel, inputs |
 //! | [`record`] | `record`: a profile without a terminal | duel, inputs, output, signals, watcher, sweep |
+//! | [`program`] | `run`: a program as the load | inputs, output, record, signals, watcher |
 //! | [`attest`] | `attest`: figures beside those of other programs | inputs, new_file, output, signals, watcher |
 //! | [`trace`] | `contract` and `trace`: the rules scored from a trace, and traces made | inputs, new_file, output, privileges, signals |
 //! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, watcher, sweep |
 //! | [`inspect`] | commands that inspect and run nothing | inputs, output, reproduce |
 //! | [`show`] | `show`: a recording as text, or on the screen | inspect, output, ui |
-//! | [`dispatch`] | from the command line to the command, and to an exit status | output, privileges, signals, picture, ui, stacks, verify, record, reproduce, inspect, show, attest, trace |
+//! | [`dispatch`] | from the command line to the command, and to an exit status | output, privileges, signals, picture, program, ui, stacks, verify, record, reproduce, inspect, show, attest, trace |
 
 mod attest;
 mod dispatch;
@@ -36,6 +37,7 @@ mod outlook;
 mod output;
 mod picture;
 mod privileges;
+mod program;
 mod record;
 pub(crate) mod reproduce;
 mod show;

@@ -58,7 +58,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let progress = Progress::new(stderr(), stderr().is_terminal(), Some(time));
     let mut watcher = Watcher { progress, interrupts: &interrupts };
     if args.dry_run {
-        return dry_run(&settings, &facts, args.run.allow_commands, args.output.json);
+        return plan_printed(&settings, &facts, args.run.allow_commands, args.output.json);
     }
     let mut session = Session::open(settings, options, facts, &mut watcher)?;
     let mut watch = |session: &mut Session, event: &Event| {
@@ -132,7 +132,7 @@ fn take_down(
 }
 
 /// The run's result for the exit status.
-fn ended_well(summary: &Summary, ended: Result<()>) -> Result<()> {
+pub(super) fn ended_well(summary: &Summary, ended: Result<()>) -> Result<()> {
     match (summary.failure.as_deref(), ended) {
         (Some(failure), Err(left)) => {
             return Err(Error { what: format!("{failure} And then: {}", left.what), ..left });
@@ -164,7 +164,7 @@ fn report_unsteady(summary: &Summary) {
 }
 
 /// Prints what would be done, and does nothing.
-fn dry_run(settings: &Settings, facts: &Facts, allowed: bool, json: bool) -> Result<()> {
+pub(super) fn plan_printed(settings: &Settings, facts: &Facts, allowed: bool, json: bool) -> Result<()> {
     let problems = check(settings, Conditions { facts, target: None });
     if let Some(problem) = problems.first() {
         return Err(Error::input(problem.to_string()));

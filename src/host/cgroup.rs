@@ -66,6 +66,16 @@ pub fn cgroup_place(root: &Path) -> Result<CgroupPlace, String> {
     find(&Root::new(root)).map_err(|(_, why)| why)
 }
 
+/// The unified hierarchy's cgroup below which this process can make another, without any controller; otherwise what is
+/// missing, as a sentence without a full stop.
+pub fn unified_place(root: &Path) -> Result<PathBuf, String> {
+    let root = Root::new(root);
+    let (_, v2) = hierarchies(&root);
+    let v2 = v2.ok_or_else(|| "the unified cgroup file system is not mounted".to_owned())?;
+    may_write(&root, &v2.own)?;
+    Ok(v2.own)
+}
+
 /// A mounted hierarchy.
 struct Hierarchy {
     version: CgroupVersion,

@@ -23,6 +23,7 @@
 //! | [`queue`] | the block layer's queue of a device | root |
 //! | [`temperature`] | how warm a drive is, and from where on it throttles | root |
 //! | [`tools`] | the tools for building stacks | root |
+//! | [`users`] | users of this host | root |
 //! | [`trust`] | whether others could change what a path leads to | – |
 //! | [`own_folder`] | folders in which root works: none that others could exchange | trust |
 //! | [`btrfs`] | Btrfs on several devices, and whether all are there | root, members |
@@ -89,10 +90,11 @@ mod threads;
 mod tools;
 mod trust;
 mod usage;
+mod users;
 mod watch;
 
 pub use arrays::ArrayWatch;
-pub use cgroup::{CgroupMemory, CgroupPlace, CgroupVersion, cgroup_place};
+pub use cgroup::{CgroupMemory, CgroupPlace, CgroupVersion, cgroup_place, unified_place};
 pub use device::{Device, Usage};
 pub use emulated::emulated_drive;
 pub use facts::{Cpu, Facts, Node, TargetFacts};
@@ -126,4 +128,5 @@ pub(crate) use threads::{shared_for_writing, with_own_descriptors};
 pub use tools::{ToolFound, tool_command, tool_folders};
 pub use trust::{Doubt, is_private, open_trusted};
 pub(crate) use usage::member_of;
+pub use users::User;
 pub use watch::{Look, WatchedDrive};

@@ -1,6 +1,7 @@
 //! What the meters must know about a window besides the counts.
 
 use super::engine::EngineFigures;
+use super::program::ProgramFigures;
 use super::window::State;
 use crate::class::Class;
 use crate::host::TargetFacts;
@@ -67,6 +68,8 @@ pub struct WindowContext<'a> {
     pub engine: Option<EngineFigures>,
     /// Bytes of its block cache.
     pub block_cache_bytes: u64,
+    /// What a program that is the load did in the window; none where the classes are.
+    pub program: Option<ProgramFigures>,
     /// Whether its puts find no room.
     pub full: bool,
 }
@@ -91,7 +94,7 @@ impl WindowContext<'_> {
             let counted = context.interface.through_block_layer();
             context.state == State::Off || (counted && !self.through_cache(class))
         };
-        !self.pairs && Class::ALL.into_iter().all(direct)
+        !self.pairs && self.program.is_none() && Class::ALL.into_iter().all(direct)
     }
 
     /// Whether the block layer sees everything that is written.

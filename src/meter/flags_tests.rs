@@ -34,6 +34,7 @@ pub fn context() -> WindowContext<'static> {
         data_set_bytes: 5 << 30,
         pairs: false,
         engine: None,
+        program: None,
         block_cache_bytes: 0,
         full: false,
     }

@@ -258,6 +258,7 @@ impl Meters {
             others_io,
             drive_ios: drives.ios,
             engine,
+            program: context.program.clone(),
             written_bytes_total: context.written_bytes_total,
             written,
             slow,
@@ -490,8 +491,7 @@ impl Meters {
 }
 
 fn symbol(errno: usize) -> String {
-    let name = i32::try_from(errno).ok().and_then(errno_name);
-    name.map_or_else(|| format!("errno {errno}"), str::to_owned)
+    i32::try_from(errno).ok().and_then(errno_name).map_or_else(|| format!("errno {errno}"), str::to_owned)
 }
 
 #[cfg(test)]

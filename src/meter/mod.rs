@@ -26,14 +26,15 @@
 //! | [`arrays`] | arrays in use, watched for lost members | member |
 //! | [`cell`] | what a worker counts while it runs | counters, slow, under_way |
 //! | [`drives`] | the drives below the members: temperature, throttling, presence | block, member |
+//! | [`program`] | what a program that is the load used and reports | block |
 //! | [`layers`] | bytes and space on each level below the load | block, member |
 //! | [`tasks`] | what this process's own threads cost and read | sqpoll |
 //! | [`settling`] | settled after the last turn, and without a trend | spread |
 //! | [`others_io_probe`] | finds what others read and write on the drives | block, member, others_io |
 //! | [`others`] | what other programs use of the processor, and write | others_io_probe, processor |
-//! | [`window`] | each figure, defined once | block, counters, engine, flag, ledger_figure, others_io, processor, slow, written |
+//! | [`window`] | each figure, defined once | block, counters, engine, flag, ledger_figure, others_io, processor, program, slow, written |
 //! | [`bins`] | a run of any length in at most 600 bins | written, window |
-//! | [`context`] | what the meters must know about a window besides the counts | engine, window |
+//! | [`context`] | what the meters must know about a window besides the counts | engine, program, window |
 //! | [`cpu`] | the processor over a window: the whole system's shares and cycles | frequency, pmu, window |
 //! | [`cusum`] | where a series leaves its level (CUSUM; Page 1954) | settling |
 //! | [`estimate`] | how much a figure differs between two stretches of windows, and whether clearly | spread, window |
@@ -48,7 +49,7 @@
 //! | [`ledger`] | each turn of a knob: windows before against windows after | estimate, flag, turn_figures, window |
 //! | [`probes`] | what the meters read besides the sources | block, member, tasks, arrays, drives, layers, cpu, others, others_io, others_io_probe |
 //! | [`steady_state`] | whether a run has reached its steady state (Didona et al. 2021, 4.1) | rates, written, window, bins, cusum |
-//! | [`totals`] | sums over the windows after the warm-up | engine, flag, others_io, rates, written, window, cpu, source, variability, flags, latency, steady_state, slow |
+//! | [`totals`] | sums over the windows after the warm-up | engine, flag, others_io, program, rates, written, window, cpu, source, variability, flags, latency, steady_state, slow |
 //! | [`compared`] | the workers' count of bytes against the block layer's | window, context |
 //! | [`meters`] | closes a window: reads sources and probes, computes all figures | compared, counters, engine, member, rates, written, drives, layers, settling, window, context, cpu, source, flags, latency, probes, totals, slow |
 
@@ -82,6 +83,7 @@ pub mod pooled;
 pub mod price;
 pub mod probes;
 pub mod processor;
+pub mod program;
 mod rates;
 pub mod samples;
 pub mod settling;

@@ -51,6 +51,12 @@ impl Probes {
         }
     }
 
+    /// The same without what others do on the drives, where nobody can tell that from the load.
+    #[must_use]
+    pub fn without_others_io(self) -> Self {
+        Self { others_io: OthersIoProbe::default(), ..self }
+    }
+
     /// None, as simulated runs must repeat exactly.
     pub fn none() -> Self {
         Self {

@@ -10,6 +10,7 @@ use super::flag::{FlagKind, marks_run, stem};
 use super::flags;
 use super::latency::summarize;
 use super::others_io::{OthersIo, OthersIoSums};
+use super::program::ProgramFigures;
 use super::rates::{cache_share, not_held, per_s};
 use super::slow::{KEPT_OF_RUN, SlowIo, keep_slowest};
 use super::source::LatencyDelta;
@@ -44,6 +45,9 @@ pub struct Totals {
     /// What the storage engine under the classes did; none for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
+    /// What a program that is the load used and reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramFigures>,
     /// Bytes written on each level below the application.
     #[serde(default)]
     pub written: Written,
@@ -76,6 +80,7 @@ pub struct Sums {
     members: Vec<MemberFigures>,
     others_io: OthersIoSums,
     engine: Option<EngineFigures>,
+    program: Option<ProgramFigures>,
     written: Written,
     steady: SteadyWatch,
     variability: VariabilityWatch,
@@ -135,6 +140,10 @@ impl Sums {
             let before = self.engine.take().map(|sum| sum.counts).unwrap_or_default();
             self.engine = Some(EngineFigures { counts: before + engine.counts, ..engine.clone() });
         }
+        match (&mut self.program, &window.program) {
+            (Some(sum), Some(program)) => sum.add(program),
+            (sum, program) => *sum = sum.take().or_else(|| program.clone()),
+        }
         self.written.add(&window.written);
         self.steady.add(window);
         self.variability.add(window);
@@ -189,12 +198,18 @@ impl Sums {
             members: self.members.clone(),
             others_io,
             engine: self.engine.clone(),
+            program: self.program.clone(),
             written: self.written.clone(),
-            steadiness: self.steady.steadiness(),
-            variability: self.variability.variability(),
+            steadiness: self.of_classes(|| self.steady.steadiness()),
+            variability: self.of_classes(|| self.variability.variability()),
             slowest: self.slowest.clone(),
             flags,
         }
+    }
+
+    /// What says nothing where a program was the load.
+    fn of_classes<T: Default>(&self, figures: impl Fn() -> T) -> T {
+        if self.program.is_none() { figures() } else { T::default() }
     }
 
     /// Flags that only a whole run can have.

@@ -18,6 +18,7 @@ use super::flag::used_by_others;
 pub use super::ledger_figure::{FigureUnit, LedgerFigure};
 pub use super::others_io::OthersIo;
 pub use super::processor::{CpuFigures, CyclesSource};
+pub use super::program::ProgramFigures;
 use super::slow::SlowIo;
 use super::written::Written;
 use crate::class::Class;
@@ -288,6 +289,9 @@ pub struct Window {
     /// What the storage engine under the classes did in it; none for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
+    /// What a program that is the load used and reports; none where the classes are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramFigures>,
     /// Bytes handed over to be written since the run's target was opened, fills included.
     pub written_bytes_total: u64,
     /// Bytes written on each level below the application.
@@ -322,6 +326,7 @@ impl Window {
             + u128::from(self.total.bytes)
             + self.written.counts_sum()
             + self.drive_ios.map_or(0, |drives| u128::from(drives.ios) + u128::from(drives.ms))
+            + self.program.as_ref().map_or(0, ProgramFigures::counts_sum)
             + self.others_io.iter().map(OthersIo::counts_sum).sum::<u128>()
             + classes.chain(members).chain(engine).sum::<u128>()
     }

@@ -56,6 +56,8 @@ fn opened(settings: &Settings) -> impl PartialEq {
         placement: _,
         kv,
         sim,
+        // A program runs without an operator.
+        program: _,
     } = whole;
     let stack = Stack { price: 0.0, endurance_tb: 0.0, ..stack };
     let Io {

@@ -18,8 +18,9 @@
 //! | [`system_folder`] | folders that are refused to root: the system's, and stacktune's own | paths |
 //! | [`plan`] | settings to steps: layers, capacity, resilience, wear, durations | runner, id, devices, layer, guard, state, journal, handover |
 //! | [`tuning`] | queue settings and a memory budget, during a run | runner, id, devices, journal, plan |
+//! | [`program`] | a program that is the load: its folder, user and cgroups, and its end | journal, tuning |
 //! | [`handover`] | drives that leave the kernel for VFIO, and come back; how the IOMMU serves them | runner, supervise, id, devices, guard, journal |
-//! | [`undo`] | removes what a journal names; leftovers and cleanup | runner, supervise, id, devices, layer, guard, journal, tuning, handover |
+//! | [`undo`] | removes what a journal names; leftovers and cleanup | runner, supervise, id, devices, layer, guard, journal, tuning, program, handover |
 //! | [`build`] | runs a confirmed plan: preconditioning, resync, tear-down | runner, supervise, devices, layer, guard, state, journal, plan, tuning, handover, undo |
 
 pub mod build;
@@ -31,6 +32,7 @@ pub mod journal;
 pub mod layer;
 pub mod paths;
 pub mod plan;
+pub mod program;
 pub mod runner;
 pub mod state;
 pub mod supervise;

@@ -3,6 +3,8 @@
 //! They leave nothing behind, however the process ends, and need neither blktrace's support in the kernel nor debugfs.
 //! The kernel counts the events, and what did not fit into a ring is lost: the count less what was read.
 
+use std::ffi::CString;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
 use perf_event::events::Tracepoint;
@@ -28,6 +30,8 @@ const RING_BYTES_MAX: usize = 8 << 20;
 const RINGS_BYTES_MAX: usize = 128 << 20;
 /// Whatever the number of processors, and where hardly anything comes.
 const RING_BYTES_MIN: usize = 1 << 16;
+/// `PERF_EVENT_IOC_SET_FILTER`.
+const SET_FILTER: libc::c_ulong = 0x4008_2406;
 /// `PERF_RECORD_SAMPLE`.
 const SAMPLE: u32 = 9;
 // A sample: process and thread, time, processor, and the size of the tracepoint's own bytes, which follow.
@@ -159,6 +163,7 @@ impl Tracer {
         let now = clock_gettime(ClockId::Monotonic);
         let start_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
         for ring in &mut rings {
+            filter(&ring.sampler, drive).map_err(|error| not_allowed(&error))?;
             ring.sampler.enable().map_err(|error| not_allowed(&error))?;
         }
         let mut events = Events::default();
@@ -219,6 +224,17 @@ fn sampler(id: u64, cpu: u32, bytes: usize) -> std::io::Result<Sampler> {
     let fields = SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU | SampleFlag::RAW;
     builder.sample_period(1).sample(fields).clockid(Clock::MONOTONIC);
     builder.build()?.sampled(bytes)
+}
+
+/// Lets the kernel pass on what is of the drive alone.
+#[allow(unsafe_code)]
+fn filter(sampler: &Sampler, drive: Drive) -> std::io::Result<()> {
+    let text = CString::new(format!("dev == {}", drive.0))?;
+    // SAFETY: the kernel reads a text that ends with a zero, during the call.
+    match unsafe { libc::ioctl(sampler.as_raw_fd(), SET_FILTER, text.as_ptr()) } {
+        -1 => Err(std::io::Error::last_os_error()),
+        _ => Ok(()),
+    }
 }
 
 fn no_root() -> Error {

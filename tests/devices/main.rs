@@ -18,6 +18,7 @@ mod kv;
 mod layers;
 mod lost_writes;
 mod others_io;
+mod program;
 mod real_io;
 mod safety;
 mod stack_build;

@@ -115,7 +115,7 @@ fn arguments(data: &Region, page_bytes: u64, engine: &str, seconds: f64) -> Resu
 /// The percentiles in fio's report: `lat_ns`, from the begin of the submission to the completion.
 fn reported(text: &str) -> std::result::Result<Reported, String> {
     // Warnings may stand before it.
-    let report = text.find('{').and_then(|at| json::read::<Value>(text[at..].as_bytes()).ok());
+    let report = text.find('{').and_then(|at| json::read::<Value>(&text.as_bytes()[at..]).ok());
     let report = report.ok_or("fio's report can't be read")?;
     let job = &report["jobs"][0];
     if job["error"].as_i64() != Some(0) {

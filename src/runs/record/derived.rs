@@ -34,6 +34,9 @@ pub(super) fn against(summary: &Summary, again: &Summary) -> Vec<String> {
     found.extend(variability(&summary.variability, &again.variability));
     found.extend(pitfalls(summary, again));
     found.extend(cost(summary.cost.as_ref(), again.cost.as_ref()));
+    if summary.program != again.program {
+        found.push("the summary's program is not that of its windows".to_owned());
+    }
     found
 }
 

@@ -11,6 +11,7 @@
 //! | `latency.hlog` | an HdrHistogram interval log, see [`hlog`] | after each window |
 //! | `ledger.jsonl` | a line a turn: [`crate::meter::window::LedgerLine`] | when a line closes |
 //! | `summary.json` | the totals, see [`summary`] | at the end |
+//! | `program.log` | of a program that was the load: the last lines of each phase | at the end |
 //!
 //! A window's histograms are written before its line, so that each line in `windows.jsonl` has its histograms
 //! even if the process was killed between the two. Files that are written as a whole appear by a rename: they
@@ -42,7 +43,7 @@ mod writer;
 
 pub use listed::{Listed, ListedFigures, list};
 pub(crate) use names::PROFILE;
-pub use names::is_of_recording;
+pub use names::{PROGRAM_LOG, is_of_recording};
 pub use recording::Recording;
 pub use summary::{SUMMARY_SCHEMA, Summary};
 pub use writer::{Destination, Header, Outcome, Writer, make_folder, refuse_folder};

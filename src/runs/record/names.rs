@@ -9,8 +9,10 @@ pub const WINDOWS: &str = "windows.jsonl";
 pub const LATENCY: &str = "latency.hlog";
 pub const LEDGER: &str = "ledger.jsonl";
 pub const SUMMARY: &str = "summary.json";
+/// The last lines of a program that was the load.
+pub const PROGRAM_LOG: &str = "program.log";
 
 /// Whether a recording has a file of that name.
 pub fn is_of_recording(name: &str) -> bool {
-    [PROFILE, HOST, WINDOWS, LATENCY, LEDGER, SUMMARY].contains(&name)
+    [PROFILE, HOST, WINDOWS, LATENCY, LEDGER, SUMMARY, PROGRAM_LOG].contains(&name)
 }

@@ -29,7 +29,7 @@ const ELSEWHERE: [&str; 16] = [
 /// Values of the summary that are not those of its windows, `again`. What it lacks was not written by an earlier
 /// version.
 pub(super) fn against(summary: &Summary, again: &Summary) -> Vec<String> {
-    let [has, again] = [summary, again].map(|of| json::value(of));
+    let [has, again] = [summary, again].map(json::value);
     let mut found = Vec::new();
     compare("", &has, &again, &mut found);
     found

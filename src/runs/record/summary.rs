@@ -43,6 +43,11 @@
 //!     cache_{hits,misses}, filter_hits           in the counted windows
 //!     times_us           [{name,count,p50,p99,max}], RocksDB's own histograms since it was opened
 //!     files_bytes, pending_compaction_bytes, stopped   at the end
+//! program                of a program that is the load, absent elsewhere; each is null where the kernel does not count it
+//!     cpu_ns, refaults, oom_kills   of its cgroup; memory_bytes, cache_bytes at most
+//!     {top,drives}_{read,written}_bytes          by the block layer, whoever's
+//!     {cpu_some,io_some,io_full,memory_some}_ns  pressure of the whole host
+//!     metrics            {count,mean,min,max,unit} by name, from its output
 //! wa_a                   bytes that the drives took over bytes that the application wrote, since the
 //!                        measurement began; for what is a drive see `crate::meter::written`
 //! wa_a_parts             {engine,file_system,raid}: their product is wa_a
@@ -80,7 +85,7 @@ use crate::meter::totals::Totals;
 use crate::meter::variability::Variability;
 use crate::meter::window::{
     ClassFigures, CpuFigures, CyclesSource, Drained, EngineFigures, Flag, Incidents, Latency, MemberFigures,
-    OthersIo, Polls, State, is_zero,
+    OthersIo, Polls, ProgramFigures, State, is_zero,
 };
 use crate::meter::written::{Parts, Written};
 use crate::runs::pitfalls::{Circumstances, Pitfall, pitfalls};
@@ -125,6 +130,9 @@ pub struct Summary {
     /// What the storage engine under the classes did; absent for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
+    /// What a program that is the load used and reports; absent where the classes are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramFigures>,
     /// Bytes that the drives took per byte that the application wrote.
     #[serde(default)]
     pub wa_a: Option<f64>,
@@ -349,6 +357,7 @@ impl Summary {
             members: totals.members.clone(),
             others_io: totals.others_io.clone(),
             engine: totals.engine.clone(),
+            program: totals.program.clone(),
             wa_a: totals.written.wa_a(),
             wa_a_parts: totals.written.parts(),
             wa_d: totals.written.wa_d(),
@@ -358,9 +367,14 @@ impl Summary {
             steady: totals.steadiness.clone(),
             variability: totals.variability.clone(),
             slowest: totals.slowest.clone(),
-            pitfalls: frame.circumstances.as_ref().map_or_else(Vec::new, |of| {
-                pitfalls(of, totals.duration_s, &totals.steadiness, &totals.written)
-            }),
+            // They are about the classes' load.
+            pitfalls: frame
+                .circumstances
+                .as_ref()
+                .filter(|_| totals.program.is_none())
+                .map_or_else(Vec::new, |of| {
+                    pitfalls(of, totals.duration_s, &totals.steadiness, &totals.written)
+                }),
             cost: frame.worth.and_then(|worth| Cost::of(worth, totals.classes[Class::Scan.index()].mb_per_s)),
             flags: texts(&totals.flags),
             flag_notes: flag_notes(totals),

@@ -15,12 +15,14 @@ use crate::settings::{Kv, Settings};
 use crate::stack::plan::Exposed;
 use crate::units::{approx_size, grouped};
 
-/// The folder of the data set: that of the files, or of what a stack exposes.
-pub(super) fn folder(dir: &str, exposed: Option<&Exposed>) -> Result<PathBuf> {
+/// The folder of the data set, or of whoever else works in a folder: that of the files, or of what a stack exposes.
+pub(super) fn folder(dir: &str, exposed: Option<&Exposed>, who: &str) -> Result<PathBuf> {
     match exposed {
         Some(Exposed::Files { dir, .. }) => Ok(dir.clone()),
-        Some(Exposed::Devices(_)) => Err(Error::input("RocksDB needs a file system, and the stack has none")
-            .hint("choose stack.filesystem")),
+        Some(Exposed::Devices(_)) => {
+            Err(Error::input(format!("{who} needs a file system, and the stack has none"))
+                .hint("choose stack.filesystem"))
+        }
         None => expand_home(dir),
     }
 }
@@ -45,7 +47,7 @@ pub(super) struct Outlook {
 /// # Errors
 /// Refused where something is in the way; input where there are more pairs than keys.
 pub(super) fn outlook(settings: &Settings, held: Option<&Path>) -> Result<Outlook> {
-    let place = DatabaseFolder::new(&folder(&settings.target.dir, None)?);
+    let place = DatabaseFolder::new(&folder(&settings.target.dir, None, "RocksDB")?);
     volume::files::refuse_foreign_lock(place.dir())?;
     if held != Some(place.dir()) {
         volume::files::refuse_locked(place.dir())?;
@@ -79,7 +81,7 @@ pub fn verify_pairs(
         let what = "the pairs of this profile are on its stack, which goes with the run";
         return Err(Error::input(what).hint("`stacktune record --verify` reads them back before it goes"));
     }
-    let place = DatabaseFolder::new(&folder(&settings.target.dir, None)?);
+    let place = DatabaseFolder::new(&folder(&settings.target.dir, None, "RocksDB")?);
     let data = DataSet::of(&settings.kv, place.room()?.0)?;
     if place.marker()?.is_none_or(|marker| marker.pairs != data || !marker.loaded) {
         let what = format!("{} holds no data set of this profile that is loaded", place.dir().shown());

@@ -48,8 +48,8 @@ impl Session {
 
     /// The context of a window that ends now.
     fn context_now<'a>(&mut self, target: Option<&'a TargetFacts>) -> WindowContext<'a> {
-        let engine = self.engine_figures();
-        WindowContext { engine, ..self.context(self.now_ns(), target) }
+        let (engine, program) = (self.engine_figures(), self.program_figures());
+        WindowContext { engine, program, ..self.context(self.now_ns(), target) }
     }
 
     fn take_window(&mut self, window: Arc<Window>) -> Result<()> {
@@ -121,7 +121,7 @@ impl Session {
 
     /// Whether no I/O is outstanding any more.
     pub fn is_drained(&mut self) -> bool {
-        let idle = self.classes.are_idle();
+        let idle = self.classes.are_idle() & self.is_program_over();
         self.settle_classes();
         idle
     }

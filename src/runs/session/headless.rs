@@ -112,6 +112,7 @@ fn run_until(
             return Ok(());
         }
         session.tick()?;
+        reached |= session.has_program_ended();
         let events: Vec<Event> = session.events().collect();
         for event in &events {
             if let Event::Window(_, totals) = event {

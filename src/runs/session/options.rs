@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::settings::{Layer, Settings};
 use crate::stack::guard::Consent;
 use crate::stack::id::StackId;
@@ -35,9 +35,23 @@ pub struct Options {
     pub unused_steps: usize,
     /// What the page cache holds of the target is written back and dropped before the load begins.
     pub uncached: bool,
+    /// The load is the settings' program; without this, settings with one are refused.
+    pub program: bool,
 }
 
 impl Options {
+    /// Refuses settings of a program where none is to be run.
+    ///
+    /// # Errors
+    /// Input, naming the command that runs it.
+    pub(super) fn refuse_program(&self, settings: &Settings) -> Result<()> {
+        if settings.program.is_none() || self.program {
+            return Ok(());
+        }
+        let what = "the profile's load is a program ([command])";
+        Err(Error::input(what).hint("`stacktune run` runs it and measures it"))
+    }
+
     /// Refuses settings with layers whose commands were not allowed.
     ///
     /// # Errors

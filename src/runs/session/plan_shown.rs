@@ -7,6 +7,7 @@ use super::data_set::outlook;
 use super::message::{PlanShown, Wanted};
 use crate::load::kv::acks;
 use crate::load::volume::layout::files_bytes;
+use crate::marks::PROGRAM_NAME;
 use crate::settings::profile::expand_home;
 use crate::settings::{Kv, Settings, Target};
 use crate::stack::paths::state_dir;
@@ -80,6 +81,8 @@ pub fn plain(
     let target = &settings.target;
     let line = if !settings.touches_storage() {
         "open nothing: no class touches storage".to_owned()
+    } else if settings.program.is_some() {
+        format!("run the program in {}/{}", target.dir, PROGRAM_NAME)
     } else if settings.is_keyed() {
         outlook(settings, held).map_or_else(|error| error.one_line(), |outlook| outlook.text)
     } else if target.devices.is_empty() {
@@ -95,7 +98,7 @@ pub fn plain(
         format!("open {}{wal}{later}", target.devices.join(", "))
     };
     let mut lines = vec![line];
-    if !settings.is_keyed() {
+    if !settings.is_keyed() && settings.program.is_none() {
         lines.push("fill what is not filled".to_owned());
     }
     lines.extend(acks(keyed(settings)));

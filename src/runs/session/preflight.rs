@@ -14,6 +14,7 @@ use super::expected_caps::expected_caps;
 use super::message::{PlanShown, Wanted};
 use super::options::Options;
 use super::plan_shown::{Taken, keyed, plain, shown};
+use super::program::{for_program, program_noted};
 use super::resolve::{fit_files, userspace_of};
 use super::target_folder::{files_elsewhere_noted, others_in_folder, refuse_unsafe_folders};
 use super::target_stack::planned;
@@ -43,7 +44,7 @@ pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
         let plan = planned(settings, facts, None, &[], &budget)?;
         return Ok(shown(&plan, keyed(settings), 0, Vec::new()));
     }
-    if !settings.touches_storage() {
+    if !settings.touches_storage() || settings.program.is_some() {
         return Ok(plain(settings, Taken::default(), 0, Vec::new(), None));
     }
     let handed_over = match userspace_of(settings) {
@@ -178,6 +179,12 @@ pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
     if demo && let Err(error) = fit_files(&mut settings, &mut found.notes) {
         found.problem(error.to_string());
     }
+    if settings.program.is_some() {
+        found.notes.extend(program_noted(&settings));
+        if let Some(of_program) = found.taken(for_program(settings.clone())) {
+            settings = of_program;
+        }
+    }
     found.check(&settings, Conditions { facts, target: None });
     found.notes.extend(layers_noted(&settings));
     if !settings.touches_storage() {
@@ -189,6 +196,9 @@ pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
     found.notes.extend(others_in_folder(&settings));
     if settings.stack.is_built() {
         found.stack(&settings, facts);
+        return found;
+    }
+    if settings.program.is_some() {
         return found;
     }
     if settings.is_keyed() {

@@ -73,6 +73,7 @@ impl Resolved {
     pub fn new(mut asked: Settings, options: Options, facts: Arc<Facts>) -> Result<Self> {
         let mut fallbacks = Vec::new();
         options.refuse_commands(&asked)?;
+        options.refuse_program(&asked)?;
         if options.read_only {
             asked.classes[Class::Wal.index()].enabled = false;
             asked.classes[Class::Background.index()].enabled = false;
@@ -277,6 +278,8 @@ fn target_of(settings: &Settings) -> TargetSpec {
         TargetSpec::Imagined(ImaginedSpec { count, size_bytes, sim })
     } else if settings.stack.is_built() {
         TargetSpec::Stack(BuiltSpec::of(settings))
+    } else if settings.program.is_some() {
+        TargetSpec::Folder(target.dir)
     } else if settings.is_keyed() {
         TargetSpec::KeyValue(KvSpec { dir: target.dir, kv: kv.clone() })
     } else {

@@ -13,6 +13,7 @@ use super::losses::Losses;
 use super::message::{Event, Progress, Status};
 use super::open::{Opened, Written, open};
 use super::options::Options;
+use super::program::Running;
 use super::recorder::Recorder;
 use super::resolve::Resolved;
 use super::retained_stack::RetainedStack;
@@ -39,6 +40,8 @@ use crate::stack::supervise::Watch;
 /// A run.
 pub struct Session {
     pub(super) resolved: Resolved,
+    // Dropped first, as it works on the target.
+    pub(super) program: Option<Running>,
     // Dropped before the target: their workers drain while locks and claims still keep others away.
     pub(super) classes: Classes,
     pub(super) target: Target,
@@ -119,6 +122,7 @@ impl Session {
             schedule: Schedule::new(epoch_ns, started, now_ns, resolved.pace),
             losses: Losses::default(),
             resolved,
+            program: None,
             classes,
             target,
             host,
@@ -138,8 +142,16 @@ impl Session {
             let (classes, mut around) = self.classes_around();
             classes.start(class, &mut around)?;
         }
+        self.run_program()?;
         self.status();
         Ok(())
+    }
+
+    /// Lets the run's time begin now: what was done so far does not belong to it.
+    pub(super) fn begin_anew(&mut self) {
+        let epoch_ns = self.classes.now_ns();
+        self.schedule = Schedule::new(epoch_ns, SystemTime::now(), 0, self.resolved.pace);
+        self.meters = meters_of(&self.classes, &mut self.target, 0);
     }
 
     /// The classes, with what they run under and on.
@@ -178,6 +190,7 @@ impl Session {
     pub fn tick(&mut self) -> Result<()> {
         self.settle_classes();
         self.look_at_puts();
+        self.look_at_program();
         if !self.classes.any_pending() {
             self.host.begin_emptying(&self.target);
         }
@@ -323,6 +336,7 @@ impl Session {
             data_set_bytes: store.map_or_else(|| layout.bytes(), |store| store.stored_bytes()),
             pairs: store.is_some(),
             engine: None,
+            program: None,
             block_cache_bytes: if resolved.settings.is_keyed() {
                 resolved.settings.kv.rocksdb.block_cache_bytes
             } else {
@@ -380,7 +394,8 @@ impl Session {
     /// # Errors
     /// What could not be put back of the host's settings.
     pub fn close_onto(self, retained: &mut RetainedStack) -> Result<()> {
-        let Self { resolved, classes, mut target, mut host, .. } = self;
+        let Self { resolved, program, classes, mut target, mut host, .. } = self;
+        let ended = program.map_or(Ok(String::new()), |running| running.end(&mut target));
         if let Some(pairs) = target.key_value_mut() {
             pairs.end();
         }
@@ -392,18 +407,22 @@ impl Session {
             retained.put(built, resolved.identity);
             retained.holds(set);
         }
-        closed
+        ended.and(closed)
     }
 }
 
 /// What measures a target, from here on.
 fn meters_of(classes: &Classes, target: &mut Target, now_ns: u64) -> Meters {
     let (layout, is_built) = (target.layout(), target.built().is_some());
-    let probes = if classes.is_simulated() {
+    let mut probes = if classes.is_simulated() {
         Probes::none()
     } else {
         Probes::system(&layout.members, &layout.levels, is_built, now_ns)
     };
+    if let Target::Folder(_) = target {
+        // What a program does is not this process's: nobody can tell it from others'.
+        probes = probes.without_others_io();
+    }
     let mut meters = Meters::new(now_ns, layout.members.clone(), probes);
     let pairs = target.key_value_mut();
     meters.engine_begins(pairs.and_then(|pairs| {

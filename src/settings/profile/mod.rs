@@ -8,12 +8,14 @@ mod contents;
 pub mod identity;
 pub mod parse;
 mod parse_layers;
+mod parse_program;
 mod parse_sweep;
 pub mod store;
 pub mod sweep;
 mod toml_value;
 pub mod write;
 mod write_layers;
+mod write_program;
 mod write_sweep;
 
 pub use builtin::{builtin, is_demo};

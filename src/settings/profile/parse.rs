@@ -33,6 +33,7 @@ pub fn parse(text: &str, file: &str) -> Result<Profile> {
     walk.table(root.get_ref(), "", GivenIn::Profile);
     let mut settings = walk.settings(file);
     settings.stack.by_commands = walk.layers(root.get_ref());
+    settings.program = walk.program(root.get_ref());
     let sweep = walk.sweep(root.get_ref());
     match walk.wrong.into_iter().min_by_key(|(at, _)| *at) {
         Some((at, what)) => Err(refusal(text, file, at, &what.text())),
@@ -87,7 +88,7 @@ impl GivenIn {
     /// The keys there that are neither knobs nor tables of knobs.
     fn own_keys(self) -> &'static [&'static str] {
         match self {
-            Self::Profile => &["name", "about", "sweep", "step", "stack.layer"],
+            Self::Profile => &["name", "about", "sweep", "step", "stack.layer", "command"],
             Self::Step => &["label", "for", "warmup", "repeat"],
         }
     }

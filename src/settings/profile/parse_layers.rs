@@ -122,7 +122,7 @@ impl Walk<'_> {
     }
 }
 
-fn value_at<'t, 'i>(table: &'t DeTable<'i>, wanted: &str) -> Option<&'t Spanned<DeValue<'i>>> {
+pub(super) fn value_at<'t, 'i>(table: &'t DeTable<'i>, wanted: &str) -> Option<&'t Spanned<DeValue<'i>>> {
     table.iter().find(|(key, _)| key.get_ref() == wanted).map(|(_, value)| value)
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::contents::Profile;
 use super::toml_value::to_value;
-use super::{write_layers, write_sweep};
+use super::{write_layers, write_program, write_sweep};
 use crate::settings::knobs::{self, Knob, Value};
 use crate::settings::values::Settings;
 
@@ -41,6 +41,9 @@ pub fn to_toml(profile: &Profile) -> String {
         push_section(&mut text, section, settings);
     }
     write_layers::push(&mut text, &settings.stack.by_commands);
+    if let Some(program) = &settings.program {
+        write_program::push(&mut text, program);
+    }
     if let Some(sweep) = &profile.sweep {
         write_sweep::push(&mut text, sweep);
     }

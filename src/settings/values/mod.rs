@@ -10,6 +10,7 @@ pub mod cpus;
 pub mod io;
 pub mod kv;
 pub mod layer;
+pub mod program;
 pub mod run;
 pub mod stack;
 
@@ -23,6 +24,7 @@ pub use cpus::Cpus;
 pub use io::{Buffering, Completion, Io, Prio, RingSetup, Submission};
 pub use kv::{Compaction, Compression, Kv, LoadEngine, Order, Pairs, Rocksdb};
 pub use layer::Layer;
+pub use program::{Metric, Program};
 pub use run::{Run, Sim, SimDevice};
 pub use stack::{
     ArrayState, Bitmap, DriveState, Filesystem, IommuMode, LbaSize, MdSettings, Placement, QueueSettings,
@@ -63,6 +65,8 @@ pub struct Settings {
     pub kv: Kv,
     /// The simulated devices of the `sim` interface.
     pub sim: Sim,
+    /// The program that is run as the load; none where the classes are.
+    pub program: Option<Program>,
 }
 
 /// Where the data is: on devices if any are named, else in files.
@@ -116,6 +120,7 @@ impl Default for Settings {
             placement: Placement::Random,
             kv: Kv::default(),
             sim: Sim { device: SimDevice::Consumer, seed: 1 },
+            program: None,
         }
     }
 }

@@ -149,6 +149,14 @@ pub enum Undo {
         #[serde(default)]
         switched_on: bool,
     },
+    /// Ends all that is in the cgroups of a program, and removes them.
+    EndProgram {
+        /// Their folders.
+        dirs: Vec<PathBuf>,
+        /// As in [`Undo::RemoveCgroup`].
+        #[serde(default)]
+        switched_on: bool,
+    },
 }
 
 impl Undo {
@@ -192,6 +200,10 @@ impl Undo {
                 format!("IOMMU type of {}: {new} instead of {old}", drive.describe())
             }
             Self::RemoveCgroup { dir, .. } => format!("cgroup {}", dir.shown()),
+            Self::EndProgram { dirs, .. } => {
+                let dirs: Vec<_> = dirs.iter().map(|dir| dir.shown()).collect();
+                format!("program in cgroup {}", dirs.join(" and "))
+            }
         }
     }
 }

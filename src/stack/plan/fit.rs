@@ -11,13 +11,18 @@ use crate::settings::{Pairs, Stack};
 pub struct Fit {
     pub(super) layers: Stack,
     pairs: Option<Pairs>,
+    program: bool,
 }
 
 impl Fit {
     /// Where layers by commands leave room that nobody knows before; none where it is known.
     pub(super) fn of(spec: &StackSpec) -> Option<Self> {
         let unknown = !spec.layers.by_commands.is_empty();
-        unknown.then(|| Self { layers: spec.layers.clone(), pairs: spec.pairs.clone() })
+        unknown.then(|| Self {
+            layers: spec.layers.clone(),
+            pairs: spec.pairs.clone(),
+            program: spec.program,
+        })
     }
 
     /// Usable bytes of a device of that many.
@@ -31,7 +36,7 @@ impl Fit {
     /// Input if they, or the file system, do not fit.
     pub(super) fn file_sizes(&self, device_bytes: u64) -> Result<(u64, u64)> {
         capacity::refuse_fewer(self.layers.filesystem, device_bytes)?;
-        file_sizes(&self.layers, self.pairs.as_ref(), self.room_bytes(device_bytes))
+        file_sizes(&self.layers, (self.pairs.as_ref(), self.program), self.room_bytes(device_bytes))
     }
 }
 
@@ -39,8 +44,14 @@ impl Fit {
 ///
 /// # Errors
 /// Input if they do not fit.
-pub(super) fn file_sizes(stack: &Stack, pairs: Option<&Pairs>, room_bytes: u64) -> Result<(u64, u64)> {
+pub(super) fn file_sizes(
+    stack: &Stack,
+    (pairs, program): (Option<&Pairs>, bool),
+    room_bytes: u64,
+) -> Result<(u64, u64)> {
     match pairs {
+        // What a program writes nobody knows before.
+        None if program => Ok((0, 0)),
         Some(pairs) => Ok((pairs.count_on(room_bytes) * (pairs.key_bytes + pairs.value_bytes), 0)),
         None => capacity::file_sizes(stack, room_bytes),
     }

@@ -123,7 +123,8 @@ fn prepare(spec: &StackSpec, members: &[Member], steps: &mut Vec<Step>) {
         steps.extend(trimmed_from.map(|from_bytes| Step::Trim { device: device.clone(), from_bytes }));
         if stack.state == DriveState::Preconditioned {
             // Pages are filled in order: those at random come after that.
-            let random_bytes = if spec.pairs.is_some() { RANDOM_TIMES * used_bytes } else { 0 };
+            let fills_pages = spec.pairs.is_none() && !spec.program;
+            let random_bytes = if fills_pages { 0 } else { RANDOM_TIMES * used_bytes };
             steps.push(Step::Precondition { device: device.clone(), bytes: used_bytes, random_bytes });
         }
     }
@@ -201,9 +202,9 @@ fn writes_bytes(spec: &StackSpec, members: &[u64], exposed: &Exposed) -> Vec<u64
     let count = members.len() as u64;
     let smallest = members.iter().min().copied().unwrap_or(0);
     let halves = capacity::data_halves(stack.raid, count).max(1);
-    let (state, fills) = match (stack.state, &spec.pairs) {
-        (DriveState::Preconditioned, Some(_)) => ((1 + RANDOM_TIMES) * smallest, 1),
-        (DriveState::Preconditioned, None) => (smallest, 1 + RANDOM_TIMES),
+    let (state, fills) = match (stack.state, spec.pairs.is_some() || spec.program) {
+        (DriveState::Preconditioned, true) => ((1 + RANDOM_TIMES) * smallest, 1),
+        (DriveState::Preconditioned, false) => (smallest, 1 + RANDOM_TIMES),
         _ => (0, 1),
     };
     let redundant = (2 * count).saturating_sub(halves);
@@ -242,7 +243,7 @@ fn filesystem(
     }
     capacity::refuse_too_small(stack, members)?;
     let room_bytes = capacity::usable_bytes(stack, members);
-    let (data_bytes, wal_bytes) = file_sizes(stack, spec.pairs.as_ref(), room_bytes)?;
+    let (data_bytes, wal_bytes) = file_sizes(stack, (spec.pairs.as_ref(), spec.program), room_bytes)?;
     let (mkfs_options, mount_options) = (filesystem_options::mkfs(stack)?, filesystem_options::mount(stack)?);
     let (device, uuid) = (devices[0].clone(), place.id.uuid(4, 0));
     let dir = place.state_dir.join("mnt").join(&place.id.0);

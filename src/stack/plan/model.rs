@@ -112,6 +112,9 @@ impl Plan {
     pub fn lines(&self) -> Vec<String> {
         let most = if self.fit.is_some() { "at most " } else { "" };
         let fill = match &self.exposed {
+            Exposed::Files { dir, data_bytes: 0, wal_bytes: 0 } => {
+                format!("run the program in {}", dir.shown())
+            }
             Exposed::Files { dir, data_bytes, wal_bytes: 0 } => {
                 format!("load {most}{} of pairs in {}", approx_size(*data_bytes), dir.shown())
             }

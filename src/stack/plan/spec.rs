@@ -10,8 +10,10 @@ pub struct StackSpec {
     pub layers: Stack,
     /// The drives below them, or the files that stand for drives.
     pub target: Target,
-    /// The pairs on it; none where it holds pages.
+    /// The pairs on it; none where it holds pages, or a program's files.
     pub pairs: Option<Pairs>,
+    /// Whether a program makes its own files on it: nothing is filled.
+    pub program: bool,
     /// Whether commits are flushed, if there are any.
     pub flushes: bool,
     /// The state that its md array is brought to, if it has a redundant one.
@@ -38,6 +40,7 @@ impl StackSpec {
             layers: settings.stack.clone(),
             target: settings.target.clone(),
             pairs: settings.is_keyed().then(|| settings.kv.pairs.clone()),
+            program: settings.program.is_some(),
             flushes: !commits || settings.wal.sync != Sync::None,
             array: settings.md.on(settings.stack.raid).array,
             wal_target: settings.wal.target.clone(),

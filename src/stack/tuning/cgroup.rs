@@ -105,7 +105,11 @@ fn stat(text: &str, key: &str) -> Option<u64> {
     line.trim().parse().ok()
 }
 
-fn write(file: &Path, value: &str) -> Result<()> {
+/// Writes to a file of a cgroup.
+///
+/// # Errors
+/// Refused if it is not the kernel's; or if the kernel does not take the value.
+pub(crate) fn write(file: &Path, value: &str) -> Result<()> {
     let opened = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(file);
     let written = opened.map(|mut opened| is_cgroups(&opened).then(|| opened.write_all(value.as_bytes())));
     match written {
@@ -118,7 +122,7 @@ fn write(file: &Path, value: &str) -> Result<()> {
 }
 
 /// Whether it is the kernel's, and no file or folder that looks like it.
-fn is_cgroups(file: &File) -> bool {
+pub(crate) fn is_cgroups(file: &File) -> bool {
     let kinds = [libc::CGROUP_SUPER_MAGIC, libc::CGROUP2_SUPER_MAGIC];
     rustix::fs::fstatfs(file).is_ok_and(|found| kinds.contains(&found.f_type))
 }
@@ -127,7 +131,8 @@ fn not_cgroups(path: &Path) -> Error {
     Error::refused(format!("{} is not in a cgroup file system: it is left alone", path.shown()))
 }
 
-fn inside(dir: &Path) -> Vec<u32> {
+/// The processes in a cgroup.
+pub(crate) fn inside(dir: &Path) -> Vec<u32> {
     let text = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
     text.lines().filter_map(|pid| pid.parse().ok()).collect()
 }

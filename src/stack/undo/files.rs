@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::filesystems::refuse_others;
-use super::others::{is_lost, others_in};
+use super::others::{is_lost, others_left_in};
 use super::undoer::{Undoer, persist, refuse_used};
 use crate::error::{Error, Result};
 use crate::host::mounted_at;
@@ -143,7 +143,7 @@ impl Undoer<'_> {
         if sources.is_empty() {
             return Ok(());
         }
-        refuse_others_files(dir)?;
+        refuse_others_files(dir, self.kept)?;
         let arguments = ["--no-canonicalize".as_ref(), dir.as_os_str()];
         persist(|| {
             let answer = self.runner.run(UMOUNT, &arguments)?;
@@ -162,8 +162,8 @@ impl Undoer<'_> {
 
 /// Refuses a file system with files other than the data set's, which would be lost. One that no longer responds has
 /// nothing left to save.
-fn refuse_others_files(dir: &Path) -> Result<()> {
-    let others = match others_in(dir) {
+fn refuse_others_files(dir: &Path, kept: bool) -> Result<()> {
+    let others = match others_left_in(dir, kept) {
         Err(error) if !is_lost(&error) => {
             return Err(Error::os("cannot look for others' files in", dir, error));
         }
@@ -179,10 +179,10 @@ mod tests {
     #[test]
     fn what_cannot_be_read_does_not_count_as_empty() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(refuse_others_files(dir.path()).is_ok());
+        assert!(refuse_others_files(dir.path(), false).is_ok());
         let unreadable = dir.path().join("unreadable");
         fs::write(&unreadable, "").unwrap();
-        let error = refuse_others_files(&unreadable).unwrap_err();
+        let error = refuse_others_files(&unreadable, false).unwrap_err();
         assert!(error.what.starts_with("cannot look for others' files in"), "{error}");
     }
 }

@@ -42,7 +42,7 @@ impl Undoer<'_> {
         let node = &nodes[0];
         let refused =
             |why: &str| Error::refused(format!("{} can't be checked for files of others: {why}", on(node)));
-        inside::others_on(self.runner, node).map_err(|closed| match closed {
+        inside::others_on(self.runner, node, self.kept).map_err(|closed| match closed {
             Closed::Damaged(why) => {
                 let all = nodes.iter().map(|node| quoted(node.as_os_str())).collect::<Vec<_>>().join(" ");
                 refused(&why).hint(format!(

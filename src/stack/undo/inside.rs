@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::thread::UnshareFlags;
 
-use super::others::others_in;
+use super::others::others_left_in;
 use super::undoer::persist;
 use crate::error::{Error, Result};
 use crate::stack::runner::{Answer, MOUNT, Runner, UMOUNT, private_folder};
@@ -23,11 +23,15 @@ pub(super) enum Closed {
 }
 
 /// The names in its root folder that are not stacktune's. If it has several devices, each leads to all of it.
-pub(super) fn others_on(runner: &Runner, node: &Path) -> std::result::Result<Vec<String>, Closed> {
+pub(super) fn others_on(
+    runner: &Runner,
+    node: &Path,
+    kept: bool,
+) -> std::result::Result<Vec<String>, Closed> {
     let (runner, node) = (runner.clone(), node.to_owned());
     let look = threads::start("look into a file system", move || {
         own_namespace(&runner).map_err(Closed::Failed)?;
-        look(&runner, &node)
+        look(&runner, &node, kept)
     });
     match look.map_err(Closed::Failed)?.join() {
         Ok(found) => found,
@@ -47,7 +51,7 @@ fn own_namespace(runner: &Runner) -> Result<()> {
     runner.run_well(MOUNT, &["--make-rprivate", "/"].map(OsStr::new)).map(drop)
 }
 
-fn look(runner: &Runner, node: &Path) -> std::result::Result<Vec<String>, Closed> {
+fn look(runner: &Runner, node: &Path, kept: bool) -> std::result::Result<Vec<String>, Closed> {
     let dir = mount_point().map_err(Closed::Failed)?;
     let mount = |options: &str| -> std::result::Result<Answer, Closed> {
         let arguments = ["-o".as_ref(), options.as_ref(), "--".as_ref(), node.as_os_str(), dir.as_os_str()];
@@ -62,7 +66,8 @@ fn look(runner: &Runner, node: &Path) -> std::result::Result<Vec<String>, Closed
     if answer.status != 0 {
         return Err(closed(&answer));
     }
-    let found = others_in(&dir).map_err(|error| Closed::Failed(Error::os("cannot read", &dir, error)));
+    let found =
+        others_left_in(&dir, kept).map_err(|error| Closed::Failed(Error::os("cannot read", &dir, error)));
     // Before the thread ends, or it would be in use for a moment longer.
     let unmounted = persist(|| runner.run_well(UMOUNT, &[dir.as_os_str()]).map(drop)).map_err(Closed::Failed);
     found.and_then(|found| unmounted.map(|()| found))

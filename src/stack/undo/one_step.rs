@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::stack::devices::{self, Drive};
 use crate::stack::handover;
 use crate::stack::journal::Undo;
+use crate::stack::program;
 use crate::stack::runner::quoted;
 use crate::stack::tuning::attributes::{self, in_force};
 use crate::stack::tuning::cgroup;
@@ -80,6 +81,11 @@ impl Undoer<'_> {
             Undo::RemoveCgroup { dir, switched_on } => {
                 self.own(dir).and_then(|()| persist(|| cgroup::remove(dir, *switched_on)))
             }
+            Undo::EndProgram { dirs, switched_on } => {
+                dirs.iter().try_for_each(|dir| self.own(dir))?;
+                program::end(dirs)?;
+                dirs.iter().try_for_each(|dir| persist(|| cgroup::remove(dir, *switched_on)))
+            }
             Undo::RemovePartitions { .. }
             | Undo::RemoveArray { .. }
             | Undo::LowerLayer { .. }
@@ -105,6 +111,14 @@ impl Undoer<'_> {
         let found = |nodes: Result<OwnNodes>| nodes.map(|(nodes, _)| nodes).unwrap_or_default();
         match undo {
             Undo::RemoveFolder { dir, .. } | Undo::RemoveCgroup { dir, .. } => vec![typed("rmdir", dir)],
+            Undo::EndProgram { dirs, .. } => {
+                let kill = |dir: &PathBuf| {
+                    let file = dir.join("cgroup.kill");
+                    file.exists().then(|| typed("echo 1 >", &file))
+                };
+                let rmdir = dirs.iter().map(|dir| typed("rmdir", dir));
+                dirs.iter().filter_map(kill).chain(rmdir).collect()
+            }
             Undo::RemoveFile { file } => vec![typed("rm", file)],
             Undo::GiveBack { address } => handover::commands(address),
             Undo::RestoreFormat { drive, namespace, old, new } => {

@@ -19,6 +19,8 @@ pub fn others_in(dir: &Path) -> io::Result<Vec<String>> {
         match (name.to_str(), is_folder(entry)) {
             // Made by mkfs, for what its check may find.
             (Some("lost+found"), true) => others.extend(all_but(entry, |_| false)?),
+            // Whatever a program made there for the run.
+            (Some(marks::PROGRAM_NAME), true) => {}
             (Some(marks::DATABASE_NAME), true) if is_pairs_marker(&dir.join(marks::PAIRS_NAME)) => {
                 others.extend(all_but(entry, is_rocksdbs)?);
             }
@@ -27,6 +29,20 @@ pub fn others_in(dir: &Path) -> io::Result<Vec<String>> {
         }
     }
     others.sort();
+    Ok(others)
+}
+
+/// The same of a file system that goes; in one that was kept, what a program made may be somebody's by now.
+///
+/// # Errors
+/// If the folder can't be read.
+pub(super) fn others_left_in(dir: &Path, kept: bool) -> io::Result<Vec<String>> {
+    let mut others = others_in(dir)?;
+    let made =
+        || fs::read_dir(dir.join(marks::PROGRAM_NAME)).is_ok_and(|mut entries| entries.next().is_some());
+    if kept && made() {
+        others.push(marks::PROGRAM_NAME.to_owned());
+    }
     Ok(others)
 }
 

@@ -253,6 +253,7 @@ impl Undoer<'_> {
                 | Undo::RestoreIommu { .. }
                 | Undo::GiveBack { .. }
                 | Undo::RemoveCgroup { .. }
+                | Undo::EndProgram { .. }
         );
         kernels && !self.same_boot
     }

@@ -7,12 +7,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use super::attest::AttestArgs;
 use super::contract::{ContractArgs, TraceArgs};
-use super::shared::{EXIT_STATUS, JsonArgs, parse_positive};
+use super::program::ProgramArgs;
+use super::shared::{EXIT_STATUS, JsonArgs, RunArgs, SetArgs, parse_positive, parse_size_above_0};
 use super::show::ShowArgs;
 use crate::runs::duel::Figure;
 use crate::ui::help;
 use crate::ui::theme_name::ThemeName;
-use crate::units::{parse_duration, parse_rate, parse_size};
+use crate::units::{parse_duration, parse_rate};
 
 pub(super) const MAIN_HELP: &str = "\
 A profile is a name from `stacktune profiles`, or the path of a file if it has a `/` or ends in `.toml`. A profile named \
@@ -91,49 +92,15 @@ pub struct Cli {
     pub run: RunArgs,
 }
 
-/// The options of everything that runs a profile.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct RunArgs {
-    /// Run scans and point reads only, and open nothing for writing
-    ///
-    /// Works on unfilled and on mounted devices; the scan is limited to 100 MB/s on a mounted one
-    /// unless a rate is given.
-    #[arg(long)]
-    pub read_only: bool,
-    /// Allow `record` to destroy what this device holds (may be repeated)
-    ///
-    /// Without it a device that carries anything but stacktune's own data is refused. It must be
-    /// one of the profile's devices and not in use. The screen does not take this option: it asks
-    /// for each device's serial number at every plan that destroys data.
-    #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath, conflicts_with = "read_only")]
-    pub destroy: Vec<PathBuf>,
-    /// Allow the profile's layers to run their commands as root
-    ///
-    /// These are the commands of its [[stack.layer]] tables, which `check` and `record --dry-run` show in full. Those of
-    /// the profile on this command line are allowed, and no others: not of one that is opened later.
-    #[arg(long)]
-    pub allow_commands: bool,
-    /// Knobs to turn before it starts.
-    #[command(flatten)]
-    pub sets: SetArgs,
-}
-
-/// Knobs given on the command line.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct SetArgs {
-    /// Turn a knob of the profile (may be repeated)
-    ///
-    /// `stacktune knobs` lists the knobs and what they accept. Devices in a list are separated by
-    /// commas.
-    #[arg(long = "set", value_name = "KNOB=VALUE")]
-    pub set: Vec<String>,
-}
-
 /// The commands. Without one, the terminal UI opens.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Cmd {
     /// Run a profile without the screen, and record what was measured
     Record(RecordArgs),
+    /// Run a program of yours as the load, without the screen, and record what was measured
+    ///
+    /// On the profile's target: in a folder, or on the stack that is built for it. All that it starts is ended at the end.
+    Run(ProgramArgs),
     /// Reproduce a table or figure of Haas et al. 2020, beside the paper's own results
     Reproduce(ReproduceArgs),
     /// Check stacktune's figures against other programs' on this host
@@ -445,12 +412,4 @@ pub enum Shell {
 fn parse_degrees(text: &str) -> std::result::Result<f64, String> {
     let degrees = text.parse::<f64>().ok().filter(|degrees| (0.0..=120.0).contains(degrees));
     degrees.ok_or_else(|| "give degrees Celsius from 0 to 120".into())
-}
-
-/// A size of at least a byte.
-fn parse_size_above_0(text: &str) -> std::result::Result<u64, String> {
-    match parse_size(text)? {
-        0 => Err("a size above 0 is expected".into()),
-        bytes => Ok(bytes),
-    }
 }

@@ -11,6 +11,7 @@ use clap_mangen::roff::{Roff, roman};
 use super::args::{Cli, MAIN_HELP, RECORD_HELP, REPRODUCE_HELP, Shell};
 use super::attest::ATTEST_HELP;
 use super::contract::{CONTRACT_HELP, TRACE_HELP};
+use super::program::PROGRAM_HELP;
 use super::shared::EXIT_STATUS;
 use crate::ui::help;
 use crate::ui::text::paragraph;
@@ -76,8 +77,16 @@ pub fn write_man(out: &mut dyn Write) -> io::Result<()> {
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
         out.write_all(command_section(sub)?.as_bytes())?;
     }
-    let notes =
-        [MAIN_HELP, RECORD_HELP, REPRODUCE_HELP, ATTEST_HELP, CONTRACT_HELP, TRACE_HELP.trim_end()].concat();
+    let notes = [
+        MAIN_HELP,
+        RECORD_HELP,
+        PROGRAM_HELP,
+        REPRODUCE_HELP,
+        ATTEST_HELP,
+        CONTRACT_HELP,
+        TRACE_HELP.trim_end(),
+    ]
+    .concat();
     let notes: Vec<_> = notes.lines().map(|line| paragraph(line, WIDTH, "")).collect();
     verbatim("NOTES AND EXAMPLES", &notes.join("\n"), out)?;
     verbatim("TOPICS", help::rows().trim_end(), out)?;

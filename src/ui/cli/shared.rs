@@ -1,10 +1,11 @@
-//! What several commands have in common: the format of the output, the exit status, and times.
+//! What several commands have in common: how a profile is run, the format of the output, the exit status, and times.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 
-use crate::units::parse_duration;
+use crate::units::{parse_duration, parse_size};
 
 pub(super) const EXIT_STATUS: &str = "\
 Exit status:
@@ -20,6 +21,52 @@ pub struct JsonArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+/// The options of everything that runs a profile.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct RunArgs {
+    /// Run scans and point reads only, and open nothing for writing
+    ///
+    /// Works on unfilled and on mounted devices; the scan is limited to 100 MB/s on a mounted one
+    /// unless a rate is given.
+    #[arg(long)]
+    pub read_only: bool,
+    /// Allow `record` to destroy what this device holds (may be repeated)
+    ///
+    /// Without it a device that carries anything but stacktune's own data is refused. It must be
+    /// one of the profile's devices and not in use. The screen does not take this option: it asks
+    /// for each device's serial number at every plan that destroys data.
+    #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath, conflicts_with = "read_only")]
+    pub destroy: Vec<PathBuf>,
+    /// Allow the profile's layers to run their commands as root
+    ///
+    /// These are the commands of its [[stack.layer]] tables, which `check` and `record --dry-run` show in full. Those of
+    /// the profile on this command line are allowed, and no others: not of one that is opened later.
+    #[arg(long)]
+    pub allow_commands: bool,
+    /// Knobs to turn before it starts.
+    #[command(flatten)]
+    pub sets: SetArgs,
+}
+
+/// Knobs given on the command line.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct SetArgs {
+    /// Turn a knob of the profile (may be repeated)
+    ///
+    /// `stacktune knobs` lists the knobs and what they accept. Devices in a list are separated by
+    /// commas.
+    #[arg(long = "set", value_name = "KNOB=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// A size of at least a byte.
+pub(super) fn parse_size_above_0(text: &str) -> std::result::Result<u64, String> {
+    match parse_size(text)? {
+        0 => Err("a size above 0 is expected".into()),
+        bytes => Ok(bytes),
+    }
 }
 
 /// A time above 0.

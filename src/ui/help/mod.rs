@@ -48,6 +48,7 @@ pub const TOPICS: &[Topic] = &[
     topic!("polling", "Polled I/O through the kernel"),
     topic!("userspace", "NVMe drives without the kernel: VFIO and SPDK"),
     topic!("rocksdb", "RocksDB as the storage engine"),
+    topic!("run", "A program of yours as the load"),
     topic!("sweep", "The same load under many settings"),
     topic!("reproduce", "A paper's tables and figures beside your own"),
     topic!("contract", "How an application keeps to the rules of drives"),

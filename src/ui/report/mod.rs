@@ -19,6 +19,7 @@ pub mod knobs;
 pub mod over_time;
 mod plan;
 pub mod profiles;
+mod program;
 pub mod progress;
 pub mod ran;
 pub mod recordings;

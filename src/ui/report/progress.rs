@@ -188,8 +188,17 @@ fn fitted(text: &str) -> String {
     format!("{}…", cut[..end].trim_end_matches([',', ':', ' ']))
 }
 
-/// ` 131 MB/s: scan 25.0 point …`.
+/// ` 131 MB/s: scan 25.0 point …`, or ` tps 1200, top reads 25.0 MB/s, writes …` of a program.
 fn rates(window: &Window) -> String {
+    if let Some(program) = &window.program {
+        let s = window.duration_ns as f64 / 1e9;
+        let rate =
+            |bytes: Option<u64>| bytes.map_or("–".to_owned(), |bytes| three_digits(bytes as f64 / 1e6 / s));
+        let metric =
+            program.metrics.iter().next().map(|(name, of)| format!(" {name} {},", three_digits(of.mean)));
+        let (read, written) = (rate(program.top_read_bytes), rate(program.top_written_bytes));
+        return format!("{} reads {read} MB/s, writes {written}", metric.unwrap_or_default());
+    }
     let mut text = format!(" {} MB/s:", three_digits(window.total.mb_per_s));
     for class in Class::ALL {
         let short = if class == Class::Background { "bg" } else { class.name() };

@@ -95,10 +95,10 @@ fn heading(summary: &Summary) -> String {
 
 /// The table of classes with the totals below it, the cores that the run's array would need, and every flag in words.
 pub fn table(summary: &Summary, array: &Run) -> String {
-    let mut out = row("class", ["MB/s", "target", "IOPS", "p50", "p99", "p99.9", "max", "errors"]);
-    for class in Class::ALL {
-        out += &class_rows(class, summary);
-    }
+    let mut out = match &summary.program {
+        Some(program) => sentences_of(&super::program::program(program, summary.duration_s)),
+        None => classes(summary),
+    };
     out += &totals(summary, array);
     out += &engine(summary);
     out += &drives(summary);
@@ -111,6 +111,18 @@ pub fn table(summary: &Summary, array: &Run) -> String {
         let _ = writeln!(out, "{}", paragraph(&errors, WIDTH, "  "));
     }
     out
+}
+
+fn classes(summary: &Summary) -> String {
+    let mut out = row("class", ["MB/s", "target", "IOPS", "p50", "p99", "p99.9", "max", "errors"]);
+    for class in Class::ALL {
+        out += &class_rows(class, summary);
+    }
+    out
+}
+
+fn sentences_of(lines: &[String]) -> String {
+    lines.iter().map(|line| paragraph(line, WIDTH, "  ") + "\n").collect()
 }
 
 fn row(label: &str, cells: [&str; 8]) -> String {
@@ -195,7 +207,13 @@ fn latencies(of: Option<&Latency>) -> [String; 4] {
 
 fn totals(summary: &Summary, array: &Run) -> String {
     let (total, cpu) = (&summary.total, &summary.total.cpu);
-    let mut out = row("total", [&three_digits(total.mb_per_s), "", "", "", "", "", "", ""]);
+    // No class moved anything where a program was the load.
+    let classes = summary.program.is_none();
+    let mut out = if classes {
+        row("total", [&three_digits(total.mb_per_s), "", "", "", "", "", "", ""])
+    } else {
+        String::new()
+    };
     let estimate = total.cycles_source == CyclesSource::Estimate;
     let (sign, source) = match (estimate, &cpu.frequency_source, cpu.frequency_hz) {
         (false, ..) => ("", "performance-monitoring unit".to_owned()),
@@ -225,7 +243,10 @@ fn totals(summary: &Summary, array: &Run) -> String {
         three_digits(cpu.own_cores),
         cpu.cpus,
     );
-    let _ = writeln!(out, "\n{}\n{}", paragraph(&cycles, WIDTH, "  "), paragraph(&shares, WIDTH, "  "));
+    if classes {
+        let _ = writeln!(out, "\n{}", paragraph(&cycles, WIDTH, "  "));
+    }
+    let _ = writeln!(out, "{}", paragraph(&shares, WIDTH, "  "));
     if cpu.cpus > 0 {
         let mut cores = format!("cores {}", sentences::cores(cpu));
         if let Some(others) = sentences::others(cpu) {
@@ -292,7 +313,7 @@ fn levels(summary: &Summary) -> String {
     let mut lines = sentences::amplification(&summary.written);
     lines.extend(sentences::steadiness(&summary.steady));
     lines.extend(sentences::variability(&summary.variability));
-    lines.iter().map(|line| paragraph(line, WIDTH, "  ") + "\n").collect()
+    sentences_of(&lines)
 }
 
 /// The seven pitfalls; empty for recordings without them.

@@ -1,17 +1,20 @@
 //! What a target's place holds: looked at and held against others, and not yet changed.
 
+use std::path::PathBuf;
+
 use super::key_value::{FoundPairs, KeyValue};
 use super::layout::Layout;
 use super::pages::{FoundPages, Pages};
 use super::spec::{ImaginedSpec, KvSpec, TargetSpec};
 use super::stack::request;
 use crate::error::{Error, Result};
-use crate::host::{Facts, TargetFacts};
+use crate::host::{Facts, TargetFacts, Trusting, make_own_folder};
 use crate::runs::session::attendant::Attendant;
 use crate::runs::session::consent::refuse_stray_consent;
 use crate::runs::session::data_set::folder;
 use crate::runs::session::options::Options;
 use crate::settings::Sim;
+use crate::settings::profile::expand_home;
 use crate::stack::build::Built;
 use crate::stack::plan::Exposed;
 
@@ -20,6 +23,7 @@ pub(in crate::runs::session) enum Found {
     Imagined(Imagined),
     Pages(FoundPages),
     KeyValue(FoundPairs),
+    Folder(PathBuf),
 }
 
 /// What is open, on a stack or not.
@@ -30,6 +34,8 @@ pub(in crate::runs::session) enum Content {
     Pages(Pages),
     /// A data set of pairs.
     KeyValue(KeyValue),
+    /// A folder in which a program makes what it likes.
+    Folder(Layout),
 }
 
 /// Regions without storage, and the devices that are simulated for them.
@@ -62,6 +68,13 @@ impl Found {
                 }
                 pairs(spec, None, options)
             }
+            TargetSpec::Folder(dir) => {
+                refuse_stray_consent(&options.destroy, &[], facts)?;
+                own_folder(dir)
+            }
+            TargetSpec::Stack(spec) if spec.program => {
+                folder(&spec.target.dir, exposed, "a program").map(Self::Folder)
+            }
             TargetSpec::Stack(spec) => match (&spec.kv, built) {
                 (Some(kv), _) => {
                     let spec = KvSpec { dir: spec.target.dir.clone(), kv: kv.clone() };
@@ -76,7 +89,7 @@ impl Found {
     /// What it can do, as far as that is known before it is open.
     pub fn facts(&self) -> Option<&TargetFacts> {
         match self {
-            Self::Imagined(_) => None,
+            Self::Imagined(_) | Self::Folder(_) => None,
             Self::Pages(pages) => pages.facts(),
             Self::KeyValue(pairs) => Some(&pairs.facts),
         }
@@ -85,7 +98,7 @@ impl Found {
     /// Bytes that will be filled, or loaded.
     pub fn bytes_to_fill(&self) -> u64 {
         match self {
-            Self::Imagined(_) => 0,
+            Self::Imagined(_) | Self::Folder(_) => 0,
             Self::Pages(pages) => pages.bytes_to_fill(),
             Self::KeyValue(pairs) => pairs.bytes_to_load,
         }
@@ -100,6 +113,10 @@ impl Found {
             Self::Imagined(imagined) => Ok(Content::Imagined(imagined)),
             Self::Pages(pages) => pages.open().map(Content::Pages),
             Self::KeyValue(pairs) => pairs.open(attendant).map(Content::KeyValue),
+            Self::Folder(dir) => {
+                make_own_folder(&dir, Trusting::Caller)?;
+                Ok(Content::Folder(Layout::of_folder(dir)))
+            }
         }
     }
 }
@@ -112,8 +129,15 @@ impl Imagined {
 }
 
 fn pairs(spec: &KvSpec, exposed: Option<&Exposed>, options: &Options) -> Result<Found> {
-    let dir = folder(&spec.dir, exposed)?;
+    let dir = folder(&spec.dir, exposed, "RocksDB")?;
     FoundPairs::look(dir, spec.kv.clone(), options.anew).map(Found::KeyValue)
+}
+
+/// The target's folder.
+fn own_folder(dir: &str) -> Result<Found> {
+    let dir = std::path::absolute(expand_home(dir)?);
+    let dir = dir.map_err(|error| Error::input(format!("target.files.dir: {error}")))?;
+    Ok(Found::Folder(dir))
 }
 
 fn writes_at_once() -> Error {

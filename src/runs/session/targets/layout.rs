@@ -48,6 +48,14 @@ impl Layout {
         Self { data: region.clone(), wal: region, levels: layers::levels(&members), members, notes }
     }
 
+    /// Of a folder in which a program makes what it likes.
+    pub fn of_folder(path: PathBuf) -> Self {
+        let region = |id| Arc::new(Region { id, set: 0, extents: Vec::new(), extent_bytes: 0 });
+        let members = vec![Member { name: "program".into(), device: None, path: Some(path) }];
+        let levels = layers::levels(&members);
+        Self { data: region(Region::DATA), wal: region(Region::WAL), members, levels, notes: Vec::new() }
+    }
+
     /// Without storage, as large as the files would be.
     pub fn imagined(count: u32, size_bytes: u64, is_simulated: bool) -> Self {
         let region = |id, extent_bytes: u64| {

@@ -12,7 +12,9 @@ pub(in crate::runs::session) enum TargetSpec {
     Pages(PagesSpec),
     /// A data set of key-value pairs.
     KeyValue(KvSpec),
-    /// Files, devices or pairs on a stack that is built for them.
+    /// The folder of a program, `~` being the home folder.
+    Folder(String),
+    /// Files, devices or pairs, or a program's folder, on a stack that is built for them.
     Stack(BuiltSpec),
 }
 
@@ -49,13 +51,16 @@ pub(in crate::runs::session) struct BuiltSpec {
     pub wal: Wal,
     /// The data set; none where the stack holds pages.
     pub kv: Option<Kv>,
+    /// Whether a program makes its own files on it.
+    pub program: bool,
 }
 
 impl BuiltSpec {
     /// That of settings which build a stack.
     pub fn of(settings: &Settings) -> Self {
         let (target, wal) = (settings.target.clone(), settings.wal.clone());
-        Self { target, wal, kv: settings.is_keyed().then(|| settings.kv.clone()) }
+        let program = settings.program.is_some();
+        Self { target, wal, kv: settings.is_keyed().then(|| settings.kv.clone()), program }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is built for a target, and what is open on it.
 
 use super::key_value::KeyValue;
+use super::layout::Layout;
 use super::pages::Pages;
 use crate::error::Result;
 use crate::load::volume::Request;
@@ -22,6 +23,8 @@ pub enum OnStack {
     Pages(Pages),
     /// A data set of pairs in its file system.
     KeyValue(KeyValue),
+    /// A program's folder in its file system.
+    Folder(Layout),
 }
 
 /// What the target is opened on, held against others as long as it is.

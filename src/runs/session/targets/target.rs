@@ -42,6 +42,8 @@ pub enum Target {
     UserspaceDrives(UserspaceDrives),
     /// A data set of key-value pairs in a folder.
     KeyValue(KeyValue),
+    /// A folder in which a program makes what it likes.
+    Folder(Layout),
 }
 
 impl Target {
@@ -55,6 +57,10 @@ impl Target {
             (Content::KeyValue(pairs), Some(built)) => {
                 Self::Stack(Stack { content: OnStack::KeyValue(pairs), built })
             }
+            (Content::Folder(layout), Some(built)) => {
+                Self::Stack(Stack { content: OnStack::Folder(layout), built })
+            }
+            (Content::Folder(layout), None) => Self::Folder(layout),
             (Content::Pages(pages), None) if pages.is_on_devices() => Self::Devices(pages),
             (Content::Pages(pages), None) => Self::Files(pages),
             (Content::KeyValue(pairs), None) => Self::KeyValue(pairs),
@@ -69,7 +75,10 @@ impl Target {
         attendant: &mut dyn Attendant,
     ) -> Result<u64> {
         let (pages, built) = match self {
-            Self::Imagined(_) | Self::UserspaceDrives(_) => return Ok(0),
+            Self::Imagined(_)
+            | Self::UserspaceDrives(_)
+            | Self::Folder(_)
+            | Self::Stack(Stack { content: OnStack::Folder(_), .. }) => return Ok(0),
             Self::KeyValue(pairs) | Self::Stack(Stack { content: OnStack::KeyValue(pairs), .. }) => {
                 return pairs.make_ready(budget, attendant);
             }
@@ -145,6 +154,7 @@ impl Target {
             Self::KeyValue(pairs) | Self::Stack(Stack { content: OnStack::KeyValue(pairs), .. }) => {
                 &pairs.layout
             }
+            Self::Folder(layout) | Self::Stack(Stack { content: OnStack::Folder(layout), .. }) => layout,
         }
     }
 
@@ -159,6 +169,7 @@ impl Target {
             Self::KeyValue(pairs) | Self::Stack(Stack { content: OnStack::KeyValue(pairs), .. }) => {
                 &mut pairs.layout
             }
+            Self::Folder(layout) | Self::Stack(Stack { content: OnStack::Folder(layout), .. }) => layout,
         };
         layout.notes.extend(notes);
     }
@@ -286,6 +297,7 @@ impl Target {
                         drop(pairs);
                         None
                     }
+                    OnStack::Folder(_) => None,
                 };
                 let restored = restore(Some(built.journal()));
                 drop(pages);
@@ -299,7 +311,7 @@ impl Target {
                 drop(pairs);
                 (restore(None), None)
             }
-            Self::Imagined(_) | Self::Files(_) | Self::Devices(_) => (restore(None), None),
+            Self::Imagined(_) | Self::Files(_) | Self::Devices(_) | Self::Folder(_) => (restore(None), None),
         }
     }
 

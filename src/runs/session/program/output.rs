@@ -1,0 +1,128 @@
+//! What a process prints: its last lines, and the figures in them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufRead, BufReader, PipeReader};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use regex_lite::Regex;
+
+use crate::error::Result;
+use crate::meter::program::MetricFigures;
+use crate::printable;
+use crate::settings::Metric;
+use crate::settings::values::program::pattern;
+use crate::threads;
+
+/// Of a line; the rest of it is left out.
+const LINE_BYTES_MAX: usize = 4096;
+/// How long the rest of the output is waited for.
+const SETTLE: Duration = Duration::from_millis(200);
+/// The lines that are kept.
+const LINES_MAX: usize = 1000;
+
+/// What a process has printed so far.
+#[derive(Debug, Default)]
+pub(super) struct Output(Mutex<Printed>);
+
+#[derive(Debug, Default)]
+struct Printed {
+    last: VecDeque<String>,
+    /// Nobody prints any more.
+    closed: bool,
+    values: BTreeMap<String, MetricFigures>,
+}
+
+impl Output {
+    /// Reads until nobody prints any more, in a thread of its own.
+    ///
+    /// # Errors
+    /// If there can be no more threads.
+    pub fn read(from: PipeReader, metrics: &[Metric]) -> Result<Arc<Self>> {
+        let output = Arc::new(Self::default());
+        let theirs = output.clone();
+        let compiled = |metric: &Metric| Some((pattern(&metric.line).ok()?, metric.clone()));
+        let metrics: Vec<(Regex, Metric)> = metrics.iter().filter_map(compiled).collect();
+        threads::start("read what the program prints", move || {
+            let mut from = BufReader::new(from);
+            let mut line = Vec::new();
+            while let Ok(bytes) = from.fill_buf() {
+                if bytes.is_empty() {
+                    break;
+                }
+                // Progress in one line ends with a carriage return.
+                let end = bytes.iter().position(|byte| b"\n\r".contains(byte));
+                let taken = end.unwrap_or(bytes.len());
+                let room = LINE_BYTES_MAX - line.len();
+                line.extend_from_slice(&bytes[..taken.min(room)]);
+                from.consume(taken + usize::from(end.is_some()));
+                if end.is_some() {
+                    theirs.line(&std::mem::take(&mut line), &metrics);
+                }
+            }
+            theirs.line(&line, &metrics);
+            theirs.0.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        })?;
+        Ok(output)
+    }
+
+    fn line(&self, bytes: &[u8], metrics: &[(Regex, Metric)]) {
+        let line = String::from_utf8_lossy(bytes);
+        if line.trim().is_empty() {
+            return;
+        }
+        let mut printed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (pattern, metric) in metrics {
+            let found = pattern.captures(&line).and_then(|found| found.get(1)?.as_str().parse::<f64>().ok());
+            let Some(value) = found.filter(|value| value.is_finite()) else { continue };
+            let of = MetricFigures::of(value, &metric.unit);
+            printed.values.entry(metric.name.clone()).and_modify(|sum| sum.add(&of)).or_insert(of);
+        }
+        if printed.last.len() == LINES_MAX {
+            printed.last.pop_front();
+        }
+        printed.last.push_back(printable::line(&line).into_owned());
+    }
+
+    /// Waits until all is read that was printed; not for long, as what has left its parents may still print.
+    pub fn settle(&self) {
+        let until = Instant::now() + SETTLE;
+        while !self.0.lock().unwrap_or_else(PoisonError::into_inner).closed && Instant::now() < until {
+            std::thread::sleep(SETTLE / 100);
+        }
+    }
+
+    /// The figures since the last call.
+    pub fn take_values(&self) -> BTreeMap<String, MetricFigures> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).values)
+    }
+
+    /// Its last lines.
+    pub fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).last.iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn figures_are_found_in_lines_and_the_last_lines_are_kept() {
+        let (from, mut to) = std::io::pipe().unwrap();
+        let metric = Metric { name: "tps".into(), line: "tps ([0-9.a-z]+)".into(), unit: "txn/s".into() };
+        let output = Output::read(from, &[metric]).unwrap();
+        let long = "x".repeat(3 * LINE_BYTES_MAX);
+        write!(to, "tps 1.5\rother\ntps 2.5\n\ntps nan\ntps abc\n{long}tps 9\n\x1b[2Jtps 5").unwrap();
+        drop(to);
+        output.settle();
+        let values = output.take_values();
+        assert_eq!((values["tps"].count, values["tps"].mean, values["tps"].max), (3, 3.0, 5.0));
+        assert!(output.take_values().is_empty());
+        let lines = output.lines();
+        assert_eq!((lines[0].as_str(), lines[5].len()), ("tps 1.5", LINE_BYTES_MAX));
+        assert!(lines.iter().all(|line| printable::is_line(line)), "{lines:?}");
+    }
+}

@@ -1,0 +1,111 @@
+//! A process of a program in one of its phases.
+
+use std::io::pipe;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::output::Output;
+use crate::error::{Error, Result, describe};
+use crate::host::User;
+use crate::settings::Metric;
+use crate::stack::program::{Groups, Place, Start};
+
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What starts the processes of a program.
+#[derive(Debug)]
+pub(super) struct Site {
+    // Its processes are ended before the thread that started them.
+    pub groups: Groups,
+    pub place: Place,
+    pub user: Option<User>,
+    pub environment: Vec<(String, String)>,
+}
+
+/// A process, and all that is in its process group.
+#[derive(Debug)]
+pub(super) struct Process {
+    phase: &'static str,
+    child: Child,
+    output: Arc<Output>,
+    status: Option<ExitStatus>,
+}
+
+impl Process {
+    /// Starts a phase.
+    ///
+    /// # Errors
+    /// If it can't be started.
+    pub fn start(site: &Site, phase: &'static str, words: &[String], metrics: &[Metric]) -> Result<Self> {
+        let (from, to) =
+            pipe().map_err(|error| Error::failed(format!("cannot make a pipe: {}", describe(&error))))?;
+        let start = Start {
+            words,
+            environment: &site.environment,
+            folder: site.place.dir(),
+            user: site.user.as_ref(),
+        };
+        let command = start.command(site.groups.entrances()?, to)?;
+        let child = site.place.start(command)?;
+        Ok(Self { phase, child, output: Output::read(from, metrics)?, status: None })
+    }
+
+    /// Its status, once it has ended.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+            if self.status.is_some() {
+                self.output.settle();
+            }
+        }
+        self.status
+    }
+
+    /// Waits for its end while `goes_on`; none if it has not ended by then.
+    pub fn wait(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Option<ExitStatus> {
+        while self.ended().is_none() && goes_on() {
+            std::thread::sleep(LOOK);
+        }
+        self.status
+    }
+
+    /// The same for a time at most.
+    pub fn wait_for(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + patience;
+        self.wait(&mut || Instant::now() < until)
+    }
+
+    /// Sends a signal to it and its group, unless it has ended: its number may be another's then.
+    pub fn signal(&mut self, signal: Signal) {
+        if self.ended().is_none() {
+            let _ = kill_process_group(Pid::from_child(&self.child), signal);
+        }
+    }
+
+    /// How it ended, with its last line: `run ended with status 3: no space`.
+    pub fn in_words(&self) -> String {
+        let how = match self.status.map(|status| (status.code(), status.signal())) {
+            Some((Some(code), _)) => format!("ended with status {code}"),
+            Some((None, Some(signal))) => format!("was ended by signal {signal}"),
+            _ => "has not ended".to_owned(),
+        };
+        let said = self.output.lines().pop().map_or_else(String::new, |line| format!(": {line}"));
+        format!("command.{} {how}{said}", self.phase)
+    }
+
+    /// What it prints.
+    pub fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// Its last lines under its phase.
+    pub fn log(&self) -> String {
+        let lines = self.output.lines();
+        let lines = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect::<String>();
+        format!("[{}]\n{lines}", self.phase)
+    }
+}

@@ -1,0 +1,61 @@
+//! What of a profile's settings counts where a program is the load.
+
+use crate::error::{Error, Result};
+use crate::settings::{Buffering, Filesystem, Interface, Settings};
+use crate::stack::runner::quoted;
+
+/// The settings of a run of their program: of the classes and how they do I/O nothing is left.
+///
+/// # Errors
+/// Input where they contradict that a program is run, or leave it no file system.
+pub fn for_program(asked: Settings) -> Result<Settings> {
+    refuse_contradictions(&asked)?;
+    let Settings { name, about, target, stack, run, queue, md, program, .. } = asked;
+    let mut settings =
+        Settings { name, about, target, stack, run, queue, md, program, ..Settings::default() };
+    settings.io.interface = Interface::SYSTEM_CALLS;
+    settings.io.buffering = Buffering::Cached;
+    settings.io.registered_buffers = false;
+    settings.io.registered_files = false;
+    // Nobody counts what a program writes before it has.
+    settings.run.max_writes_bytes = None;
+    settings.classes.iter_mut().for_each(|class| class.enabled = false);
+    Ok(settings)
+}
+
+fn refuse_contradictions(settings: &Settings) -> Result<()> {
+    let program = settings.program.as_ref();
+    if program.is_none_or(|program| program.run.is_empty()) {
+        return Err(Error::input("no program is named")
+            .hint("put it after `--`, or into the profile: [command] run = [\"fio\", …]"));
+    }
+    if settings.is_keyed() || !settings.touches_storage() || settings.leaves_kernel() {
+        let what = "a program does its own I/O, on a file system of the kernel's";
+        return Err(Error::input(what).hint("leave load.engine and io.interface at their defaults"));
+    }
+    if settings.run.cache_limit_bytes.is_some() {
+        let what = "run.cache_limit is stacktune's own, which does no I/O here";
+        return Err(Error::input(what).hint("limit the program's memory: --mem, or command.memory_max"));
+    }
+    let bare = if settings.stack.is_built() {
+        settings.stack.filesystem == Filesystem::None
+    } else {
+        !settings.target.devices.is_empty()
+    };
+    if bare {
+        return Err(Error::input("a program needs a file system, and the target has none")
+            .hint("set stack.filesystem, or target.files.dir"));
+    }
+    Ok(())
+}
+
+/// What a profile's program would run, in full, as a note; none where the classes are the load.
+pub fn program_noted(settings: &Settings) -> Option<String> {
+    let program = settings.program.as_ref()?;
+    let phases = program.phases().into_iter().filter(|(_, words)| !words.is_empty());
+    let phases = phases.map(|(phase, words)| {
+        let words: Vec<String> = words.iter().map(|word| quoted(word.as_ref())).collect();
+        format!("\n{phase}: {}", words.join(" "))
+    });
+    Some(format!("the load is a program, which `stacktune run` runs:{}", phases.collect::<String>()))
+}

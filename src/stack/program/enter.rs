@@ -1,0 +1,144 @@
+//! A process of a program: what it has of ours is what is said here, and nothing else.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::Mode;
+use rustix::process::{
+    Gid, Pid, Signal, Uid, getpid, getppid, set_parent_process_death_signal, setsid, umask,
+};
+use rustix::thread::{set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
+use crate::error::{Error, Result, describe};
+use crate::host::User;
+use crate::printable;
+
+/// Where programs are found, whatever `PATH` says.
+const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+/// Programs, and their packages on Debian and Ubuntu where these have another name.
+const PACKAGES: [(&str, &str); 4] = [
+    ("pgbench", "postgresql"),
+    ("pg_isready", "postgresql"),
+    ("redis-server", "redis"),
+    ("db_bench", "rocksdb-tools"),
+];
+/// Descriptors that a kernel without `CLOSE_RANGE_CLOEXEC` is asked to close one by one.
+const DESCRIPTORS_MAX: i32 = 1 << 20;
+
+/// A process that is to be started.
+pub struct Start<'a> {
+    /// The program and its arguments.
+    pub words: &'a [String],
+    /// Variables of its environment, beside `PATH`, `HOME`, `USER`, `LOGNAME` and `LANG`.
+    pub environment: &'a [(String, String)],
+    /// Where it starts, and its home.
+    pub folder: &'a Path,
+    /// Who it is; none for the user of this process.
+    pub user: Option<&'a User>,
+}
+
+impl Start<'_> {
+    /// The command. It enters the cgroups, gives up root's rights for good, keeps no descriptor but an empty input and
+    /// `output`, leaves the terminal, and is killed with the thread that starts it.
+    ///
+    /// # Errors
+    /// Input if there is no such program.
+    pub fn command(&self, entrances: Vec<File>, output: io::PipeWriter) -> Result<Command> {
+        let [program, arguments @ ..] = self.words else {
+            return Err(Error::input("a command names no program"));
+        };
+        let both = output.try_clone().map_err(|error| Error::failed(describe(&error)))?;
+        let mut command = Command::new(find(program)?);
+        command.arg0(program).args(arguments).current_dir(self.folder);
+        command.env_clear().env("PATH", FOLDERS.join(":")).env("LANG", "C.UTF-8").env("HOME", self.folder);
+        if let Some(user) = self.user {
+            command.env("USER", &user.name).env("LOGNAME", &user.name);
+        }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(output).stderr(both);
+        let user = self.user.map(|user| (Uid::from_raw(user.uid), Gid::from_raw(user.gid)));
+        let parent = getpid();
+        let enter = move || enter(&entrances, user, parent);
+        // SAFETY: between fork and exec `enter` makes system calls alone: it takes no lock and no memory.
+        #[allow(unsafe_code)]
+        unsafe {
+            command.pre_exec(enter)
+        };
+        Ok(command)
+    }
+}
+
+/// Where a program is: a name is looked for in the system's folders; a path must be absolute.
+///
+/// # Errors
+/// Input if there is none.
+pub fn find(program: &str) -> Result<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        use std::os::unix::fs::PermissionsExt;
+        path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    let shown = printable::line(program);
+    if program.contains('/') {
+        let path = PathBuf::from(program);
+        if !path.is_absolute() {
+            return Err(Error::input(format!("{shown} is no absolute path"))
+                .hint("begin it with `/`, or name a program"));
+        }
+        return Some(path)
+            .filter(is_program)
+            .ok_or_else(|| Error::input(format!("there is no program {shown}")));
+    }
+    let found = FOLDERS.iter().map(|folder| Path::new(folder).join(program)).find(is_program);
+    found.ok_or_else(|| {
+        Error::input(format!("the program {shown} is not installed")).hint(format!(
+            "install it (apt-get install {}), or give its path; programs are looked for in {}",
+            package_of(program).unwrap_or(&shown),
+            FOLDERS.join(", ")
+        ))
+    })
+}
+
+/// The package of a program on Debian and Ubuntu, where it has another name.
+pub fn package_of(program: &str) -> Option<&'static str> {
+    PACKAGES.iter().find(|(name, _)| *name == program).map(|(_, package)| *package)
+}
+
+fn enter(entrances: &[File], user: Option<(Uid, Gid)>, parent: Pid) -> io::Result<()> {
+    // While this is still root, if it is.
+    for entrance in entrances {
+        rustix::io::write(entrance, b"0")?;
+    }
+    setsid()?;
+    umask(Mode::from_raw_mode(0o022));
+    if let Some((uid, gid)) = user {
+        set_thread_groups(&[gid])?;
+        set_thread_res_gid(gid, gid, gid)?;
+        set_thread_res_uid(uid, uid, uid)?;
+    }
+    set_no_new_privs(true)?;
+    // A change of user would have reset it.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid() != Some(parent) {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    close_on_exec();
+    Ok(())
+}
+
+/// Closes all descriptors but the first three when the program begins, whoever left them open.
+#[allow(unsafe_code)]
+fn close_on_exec() {
+    // SAFETY: these calls take numbers alone, and change no memory.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) == 0 {
+            return;
+        }
+        // Before Linux 5.11.
+        for descriptor in 3..DESCRIPTORS_MAX {
+            libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The arguments of `stacktune run`, and their help.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+
+use super::shared::{EXIT_STATUS, JsonArgs, RunArgs, parse_positive, parse_size_above_0};
+use crate::runs::session::StopIf;
+use crate::units::parse_duration;
+
+pub(super) const PROGRAM_HELP: &str = "\
+COMMAND is run in a folder of its own on the profile's target, and measured. In its words {dir} stands for that folder, \
+{seconds} for the time that it runs, {memory} for the bytes that it may use and {cpus} for the processors. \
+`stacktune help run` has the rest.
+
+Examples:
+  stacktune run --list
+  stacktune run demo --out run1 -- fio --name=a --rw=randread --size=1g \\
+      --directory={dir} --runtime={seconds} --time_based
+  sudo stacktune run ./raid.toml --out run2 --for 1m --mem 2GB \\
+      --destroy /dev/nvme1n1 -- sh -c 'dd if=/dev/zero of=f bs=1M count=4096'
+
+";
+
+/// The arguments of `stacktune run`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(after_help = format!("{PROGRAM_HELP}{EXIT_STATUS}"))]
+pub struct ProgramArgs {
+    /// The profile with the target, its stack and, in [command], the program: a name, or a path
+    #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath, required_unless_present = "list")]
+    pub profile: Option<String>,
+    /// The folder to write to; a recording is never overwritten
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present_any = ["dry_run", "list"])]
+    pub out: Option<PathBuf>,
+    /// How long it runs at most, after the warm-up [default: 30s]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_positive)]
+    pub duration: Option<Duration>,
+    /// How long to warm up first; these windows are recorded and marked, but left out of the totals
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub warmup: Option<Duration>,
+    /// The user to run it as [default: who called sudo]
+    ///
+    /// Root must be named: it is never run as root otherwise.
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// The most memory that it may use, page cache included
+    #[arg(long, value_name = "SIZE", value_parser = parse_size_above_0)]
+    pub mem: Option<u64>,
+    /// End the run within two seconds when the host's tasks wait too much, as in 'psi.io.some > 5%'
+    #[arg(long, value_name = "CONDITION")]
+    pub stop_if: Option<StopIf>,
+    /// Keep what was built at the end, and print the commands that remove it
+    #[arg(long)]
+    pub keep: bool,
+    /// Print what would be built, destroyed and run, then exit
+    #[arg(long)]
+    pub dry_run: bool,
+    /// List the built-in profiles of programs, and what each lacks here
+    #[arg(long, exclusive = true)]
+    pub list: bool,
+    /// How to run it.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// The output format.
+    #[command(flatten)]
+    pub output: JsonArgs,
+    /// The program and its arguments, instead of the profile's `run`; no shell reads them
+    #[arg(last = true, value_name = "COMMAND")]
+    pub words: Vec<String>,
+}
