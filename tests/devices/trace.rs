@@ -54,7 +54,7 @@ fn traced(home: &Home, device: &Loop) -> Option<([u64; 7], [u64; 7], String)> {
 #[test]
 fn a_trace_has_what_the_kernel_counts() {
     let test = "a_trace_has_what_the_kernel_counts";
-    let Some(loops) = Loops::take(test, 1) else { return };
+    let Some(loops) = Loops::alone(test) else { return };
     let home = Home::new();
     let device = loops.blank(64);
     let mut whole = None;
