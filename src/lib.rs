@@ -46,6 +46,7 @@ mod runs;
 mod settings;
 mod stack;
 mod threads;
+#[cfg(feature = "trace")]
 mod trace;
 mod ui;
 mod units;

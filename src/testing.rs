@@ -176,6 +176,7 @@ pub mod runs {
     }
 }
 
+#[cfg(feature = "trace")]
 pub mod trace {
     pub use crate::trace::{WrittenForm, read_bytes, write};
 
@@ -187,9 +188,10 @@ pub mod trace {
 pub mod ui {
     pub mod report {
         pub use crate::ui::report::{
-            CostMap, OverTime, Shown, SweepShown, compare, contract, contract_files, contract_json,
-            reproduction, schedule, show, sweep,
+            CostMap, OverTime, Shown, SweepShown, compare, reproduction, schedule, show, sweep,
         };
+        #[cfg(feature = "trace")]
+        pub use crate::ui::report::{contract, contract_files, contract_json};
 
         pub mod stacks {
             pub use crate::ui::report::stacks::status;

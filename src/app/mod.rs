@@ -44,6 +44,10 @@ mod show;
 mod signals;
 mod stacks;
 mod sweep;
+#[cfg(feature = "trace")]
+mod trace;
+#[cfg(not(feature = "trace"))]
+#[path = "trace/absent.rs"]
 mod trace;
 mod ui;
 mod user_memory;

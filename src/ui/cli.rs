@@ -2,6 +2,10 @@
 
 mod args;
 mod attest;
+#[cfg(feature = "trace")]
+mod contract;
+#[cfg(not(feature = "trace"))]
+#[path = "cli/contract/absent.rs"]
 mod contract;
 mod explain;
 mod man;
@@ -15,7 +19,9 @@ mod tests;
 
 pub use args::{CleanupArgs, Cli, Cmd, DuelArgs, PictureArgs, RecordArgs, ReproduceArgs};
 pub use attest::AttestArgs;
-pub use contract::{ContractArgs, TraceArgs, TraceForm};
+#[cfg(feature = "trace")]
+pub use contract::TraceForm;
+pub use contract::{ContractArgs, TraceArgs};
 pub use explain::{explain, mistyped, nearest_command};
 pub use man::{write_completions, write_man};
 pub use program::ProgramArgs;

@@ -8,7 +8,9 @@ mod attest;
 mod cells;
 mod chart;
 pub mod compare;
+#[cfg(feature = "trace")]
 mod contract;
+#[cfg(feature = "trace")]
 mod contract_data;
 pub mod cost;
 mod differences;
@@ -34,7 +36,9 @@ mod tests;
 
 pub use attest::{attest, begins};
 pub use compare::compare;
+#[cfg(feature = "trace")]
 pub use contract::contract;
+#[cfg(feature = "trace")]
 pub use contract_data::{contract_files, contract_json};
 pub use cost::CostMap;
 pub use differences::host_facts;
