@@ -1,4 +1,4 @@
-//! Files of traces: read in five forms, which are told apart by their content, and written in two.
+//! Files of traces: read in five forms, which their content distinguishes, and written in two.
 //!
 //! | form | an I/O's | process | several files |
 //! |---|---|---|---|

@@ -10,7 +10,7 @@ use crate::settings::{Buffering, Filesystem, Named, Raid, Settings};
 use crate::ui::text::NONE;
 use crate::units::{approx_size, mb_per_s};
 
-/// By what share of them the load's and the drives' I/Os may differ in number: one in so many.
+/// The load's and the drives' I/Os may differ in number by a tenth.
 const ONE_FOR_ONE_IN: u64 = 10;
 
 /// A layer, as the operator sees it; a figure that is not measured is absent.

@@ -17,9 +17,9 @@ use super::svg::{END, head};
 
 /// The most that a document's reader has to load.
 const BYTES_MAX: usize = 400 * 1024;
-/// One in so many frames at least, however large the picture is.
+/// At least one frame in twenty stays, however large the picture is.
 const ONE_IN_MAX: usize = 20;
-/// So many cells between two that have changed are drawn anew, which takes less than a beginning.
+/// Up to two cells between changed ones are drawn anew, which takes less than another beginning.
 const GAP: u16 = 2;
 
 /// The film as SVG, with as many of its frames as fit; `charts` are the areas whose columns move to the left.

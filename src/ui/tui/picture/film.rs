@@ -47,7 +47,7 @@ impl Film {
         &self.frames
     }
 
-    /// The first, the last, the notable ones, and one in so many of the others; and how long all are played, in seconds.
+    /// The first, the last, the notable ones, and of the others one in `one_in`; and how long all are played, in seconds.
     pub(super) fn played(&self, one_in: usize) -> (Vec<Played<'_>>, f64) {
         let (mut played, mut now_s, mut skipped) = (Vec::new(), 0.0, 0);
         let mut before: Option<&Frame> = None;

@@ -1,6 +1,6 @@
 //! Ticking the drives of the target, from those of the host as the guard finds them.
 
-use super::input::blocked;
+use super::input::{PAGE, blocked, scrolled};
 use super::turn;
 use crate::runs::session::{Candidate, Found};
 use crate::settings::knobs::{Value, find};
@@ -58,11 +58,7 @@ pub fn pressed(
             }
             chosen
         }
-        Some(Action::Up) => chosen.saturating_sub(1),
-        Some(Action::Down) => (chosen + 1).min(last),
-        Some(Action::First) => 0,
-        Some(Action::Last) => last,
-        _ => chosen,
+        _ => scrolled(chosen, action, PAGE, last),
     };
     state.dialog = Some(Dialog::Drives { found, ticked, chosen });
     Vec::new()

@@ -42,7 +42,10 @@ pub fn type_into(input: &mut Typed, action: Option<Action>, typed: Option<char>)
     false
 }
 
-/// The first line shown after a key; `last` is its maximum.
+/// Rows that a page key moves in a list.
+pub const PAGE: usize = 10;
+
+/// The first line shown, or the chosen row, after a key; `last` is its maximum.
 pub fn scrolled(top: usize, action: Option<Action>, rows: usize, last: usize) -> usize {
     let top = match action {
         Some(Action::Up) => top.saturating_sub(1),

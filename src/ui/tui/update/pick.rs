@@ -1,6 +1,6 @@
 //! Picking one of a knob's values from a list.
 
-use super::input::blocked;
+use super::input::{PAGE, blocked, scrolled};
 use super::turn;
 use crate::settings::knobs::{Kind, Knob, Value, find};
 use crate::ui::tui::dialog::Dialog;
@@ -54,11 +54,7 @@ pub fn pressed(state: &mut State, path: &'static str, chosen: usize, action: Opt
             }
             chosen
         }
-        Some(Action::Up) => chosen.saturating_sub(1),
-        Some(Action::Down) => (chosen + 1).min(last),
-        Some(Action::First) => 0,
-        Some(Action::Last) => last,
-        _ => chosen,
+        _ => scrolled(chosen, action, PAGE, last),
     };
     state.dialog = Some(Dialog::Pick { knob: path, chosen });
     Vec::new()

@@ -1,5 +1,6 @@
 //! The list of profiles, and opening one that was read.
 
+use super::input::{PAGE, scrolled};
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
 use crate::settings::Settings;
@@ -28,13 +29,7 @@ pub fn pressed(
             }
             chosen
         }
-        Some(Action::Up) => chosen.saturating_sub(1),
-        Some(Action::Down) => (chosen + 1).min(last),
-        Some(Action::PageUp) => chosen.saturating_sub(10),
-        Some(Action::PageDown) => (chosen + 10).min(last),
-        Some(Action::First) => 0,
-        Some(Action::Last) => last,
-        _ => chosen,
+        _ => scrolled(chosen, action, PAGE, last),
     };
     state.dialog = Some(Dialog::Open { entries, chosen });
     Vec::new()

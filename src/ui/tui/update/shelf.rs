@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::input::scrolled;
+use super::input::{PAGE, scrolled};
 use crate::error::Result;
 use crate::runs::record::Listed;
 use crate::ui::tui::dialog::Dialog;
@@ -45,13 +45,7 @@ pub fn pressed(state: &mut State, mut shelf: Shelf, action: Option<Action>) -> V
             shelf.mark();
             shelf.chosen
         }
-        Some(Action::Up) => shelf.chosen.saturating_sub(1),
-        Some(Action::Down) => (shelf.chosen + 1).min(last),
-        Some(Action::PageUp) => shelf.chosen.saturating_sub(10),
-        Some(Action::PageDown) => (shelf.chosen + 10).min(last),
-        Some(Action::First) => 0,
-        Some(Action::Last) => last,
-        _ => shelf.chosen,
+        _ => scrolled(shelf.chosen, action, PAGE, last),
     };
     state.dialog = Some(Dialog::Shelf(shelf));
     Vec::new()

@@ -1,5 +1,6 @@
 //! Choosing a theme: the screen shows the chosen one at once.
 
+use super::input::{PAGE, scrolled};
 use crate::error::Result;
 use crate::ui::theme_name::ThemeName;
 use crate::ui::tui::dialog::Dialog;
@@ -34,11 +35,7 @@ pub fn pressed(state: &mut State, (entries, chosen, before): Choosing, action: O
         }
         // One that is not understood can't be taken.
         Some(Action::Accept) if entries.get(chosen).is_some_and(|entry| entry.theme.is_ok()) => return,
-        Some(Action::Up) => chosen.saturating_sub(1),
-        Some(Action::Down) => (chosen + 1).min(last),
-        Some(Action::First) => 0,
-        Some(Action::Last) => last,
-        _ => chosen,
+        _ => scrolled(chosen, action, PAGE, last),
     };
     let shown = entries.get(chosen).and_then(|entry| entry.theme.as_ref().ok());
     state.theme = shown.unwrap_or(&before).clone();
