@@ -96,7 +96,9 @@ fn between_ns(window: &Window) -> Option<f64> {
     let load: u64 = window.classes.iter().map(|class| class.ios).sum();
     let is_one_for_one = load.abs_diff(drives.ios) <= load / ONE_FOR_ONE_IN;
     let (mut ns, mut ios) = (0.0, 0.0);
-    for service in window.classes.iter().filter_map(|class| class.latencies.service_ns.as_ref()) {
+    // A commit's service latency has its flush, which is no read or write of the drives: only its write counts here.
+    let latencies = window.classes.iter().map(|class| &class.latencies);
+    for service in latencies.filter_map(|of| of.write_ns.as_ref().or(of.service_ns.as_ref())) {
         ns += service.mean? * service.count as f64;
         ios += service.count as f64;
     }
@@ -258,6 +260,15 @@ mod tests {
         assert!((rest / all - 0.5).abs() < 0.1, "{rest} of {all}");
         assert_eq!(with(load, all * 2.0), None, "less than the drives'");
         assert_eq!(with(load * 2, all / 2.0), None, "each is split in two");
+        let latencies = &mut window.classes[Class::Wal.index()].latencies;
+        let (write, commit) = (latencies.write_ns.clone().unwrap(), latencies.service_ns.as_mut().unwrap());
+        assert!(commit.mean > write.mean);
+        commit.mean = commit.mean.map(|ns| ns * 10.0);
+        assert_eq!(
+            between_ns(&Window { drive_ios: Some(DriveIos { ios: load, ms: 0 }), ..window }),
+            Some(all),
+            "no flush"
+        );
     }
 
     #[test]
