@@ -24,6 +24,7 @@ TIMEFORMAT='%U %S'
 { time "${build[@]}" 2>&3; } 3>&2 2>"$work/time"
 spent=$(awk '{ printf "%.0f", $1 + $2 }' "$work/time")
 printf 'The build took %s CPU-seconds.\n' "$spent"
+[[ -z ${REMARKS:-} ]] || printf '%s CPU-seconds\n' "$spent" >>"$REMARKS"
 [[ -z ${FRESH:-} ]] || ((spent <= LIMIT_S)) || stop "more than $LIMIT_S CPU-seconds"
 
 program=${CARGO_TARGET_DIR:-target}/release/stacktune

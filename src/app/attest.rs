@@ -1,6 +1,6 @@
 //! `stacktune attest`: stacktune's figures beside those of other programs, on this host.
 
-use std::io::{IsTerminal, Write as _, stderr};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::printable::Shown as _;
 use crate::runs::attest::{
     Attester, Bundle, Check, CheckedOn, Extent, Outcome, Verdict, attest, default_folder, settings_of,
 };
-use crate::runs::session::{Advance, Attendant, Options, PlanShown, Progress as Filling, Wanted, plan_shown};
+use crate::runs::session::{Attendant as _, Options, plan_shown};
 use crate::ui::cli::AttestArgs;
-use crate::ui::report::{self, Progress};
+use crate::ui::report;
 
 /// The bundle, unless the operator names another file.
 const BUNDLE: &str = "attest.json";
@@ -38,10 +38,9 @@ pub fn run(args: &AttestArgs) -> Result<()> {
     let interrupts = Interrupts::watch()?;
     let destroy = args.destroy.iter().map(|path| path.display().to_string()).collect();
     let options = Options { destroy, ..Options::default() };
-    let progress = Progress::new(stderr(), stderr().is_terminal(), None);
-    let mut shown = Shown { watcher: Watcher { progress, interrupts: &interrupts } };
-    let bundle = attest(&on, extent, options, facts, &mut shown, &|| interrupts.count());
-    shown.watcher.progress.done();
+    let mut watcher = Watcher::new(None, &interrupts);
+    let bundle = attest(&on, extent, options, facts, &mut watcher, &|| interrupts.count());
+    watcher.progress.done();
     let bundle = bundle?;
     write(&folder, &out, &bundle)?;
     if args.output.json {
@@ -81,41 +80,14 @@ fn dry_run(on: &CheckedOn, extent: Extent, facts: &Arc<Facts>, json: bool) -> Re
     if json { print_json(&report::PlanFile::from(&plan)) } else { print(&report::plan(&plan)) }
 }
 
-/// Shows what goes on, on standard error.
-struct Shown<'a> {
-    watcher: Watcher<'a>,
-}
-
-impl Attester for Shown<'_> {
+impl Attester for Watcher<'_> {
     fn begins(&mut self, checks: &[Check]) {
-        self.watcher.notice(&report::begins(checks));
+        self.notice(&report::begins(checks));
     }
 
     fn outcome(&mut self, outcome: &Outcome) {
         if outcome.is_failure() {
-            self.watcher.notice(&format!("{}: failed", outcome.check.row().title));
+            self.notice(&format!("{}: failed", outcome.check.row().title));
         }
-    }
-}
-
-impl Attendant for Shown<'_> {
-    fn progress(&mut self, progress: Filling) -> bool {
-        self.watcher.progress(progress)
-    }
-
-    fn notice(&mut self, text: &str) {
-        self.watcher.notice(text);
-    }
-
-    fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>> {
-        self.watcher.consent(wanted)
-    }
-
-    fn plan(&mut self, plan: PlanShown) -> Option<Vec<String>> {
-        self.watcher.plan(plan)
-    }
-
-    fn step(&mut self, advance: &Advance) -> bool {
-        self.watcher.step(advance)
     }
 }

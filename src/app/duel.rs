@@ -1,6 +1,5 @@
 //! `record --duel`: two values of a knob, in one run or on storage that is built for each block.
 
-use std::io::{IsTerminal, stderr};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,18 +9,17 @@ use serde::Serialize;
 use super::inputs::options;
 use super::output::{eprint_line, print, print_json};
 use super::signals::Interrupts;
-use super::watcher::{Watcher as Screen, verify};
+use super::watcher::{Watcher, verify};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::printable;
 use crate::runs::build_duel::{self, Around, BuildDuel, Ended};
 use crate::runs::duel::{Begins, Report, Spec};
-use crate::runs::session::{Advance, Attendant, Duel, Event, Options, PlanShown, Progress as Filling};
-use crate::runs::session::{Session, Sides, Wanted};
+use crate::runs::session::{Attendant as _, Duel, Event, Options, PlanShown, Session, Sides};
 use crate::settings::Settings;
 use crate::settings::knobs;
 use crate::ui::cli::{DuelArgs, RecordArgs, parse_set};
-use crate::ui::report::{self, PlanFile, Progress};
+use crate::ui::report::{self, PlanFile};
 
 /// A duel that the command line asks for.
 #[derive(Debug)]
@@ -109,13 +107,10 @@ pub(super) fn build_and_fight(
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(**facts).clone() });
     let out = args.out.clone().unwrap_or_default();
     report::duel_cost(duel.cost()).lines().for_each(|line| eprint_line(&format!("stacktune: {line}")));
-    let mut watcher = Watcher {
-        screen: Screen { progress: Progress::new(stderr(), stderr().is_terminal(), None), interrupts },
-        verifies: args.verify,
-    };
+    let mut watcher = Watcher { verifies: args.verify, ..Watcher::new(None, interrupts) };
     let around = Around { options: &options, facts: &look, interrupts: &|| interrupts.count() };
     let fought = duel.fight(&out, &around, &mut watcher);
-    watcher.screen.progress.done();
+    watcher.progress.done();
     // Whatever was measured is kept; a duel that was refused has made no folder.
     let found = duel.report();
     if out.is_dir() && (fought.is_ok() || !found.pairs.is_empty()) {
@@ -150,44 +145,16 @@ fn dry_run(duel: &BuildDuel, json: bool) -> Result<()> {
     print(&format!("{texts}{}", report::duel_cost(cost)))
 }
 
-/// Shows the progress on standard error.
-struct Watcher<'a> {
-    screen: Screen<'a>,
-    verifies: bool,
-}
-
 impl build_duel::Watcher for Watcher<'_> {
     fn block(&mut self, what: &str) {
-        self.screen.notice(what);
+        self.notice(what);
     }
 
     fn event(&mut self, event: &Event) {
-        self.screen.watch(event);
+        self.watch(event);
     }
 
     fn recorded(&mut self, session: &Session) -> Result<()> {
-        if self.verifies { verify(session, &mut self.screen) } else { Ok(()) }
-    }
-}
-
-impl Attendant for Watcher<'_> {
-    fn progress(&mut self, progress: Filling) -> bool {
-        self.screen.progress(progress)
-    }
-
-    fn notice(&mut self, text: &str) {
-        self.screen.notice(text);
-    }
-
-    fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>> {
-        self.screen.consent(wanted)
-    }
-
-    fn plan(&mut self, plan: PlanShown) -> Option<Vec<String>> {
-        self.screen.plan(plan)
-    }
-
-    fn step(&mut self, advance: &Advance) -> bool {
-        self.screen.step(advance)
+        if self.verifies { verify(session, self) } else { Ok(()) }
     }
 }

@@ -1,6 +1,5 @@
 //! `stacktune run`: a program as the load.
 
-use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
 use rustix::process::{Uid, geteuid};
@@ -22,7 +21,7 @@ use crate::settings::values::program::wrong_command;
 use crate::settings::{Program, Settings};
 use crate::stack::program::{find, package_of};
 use crate::ui::cli::ProgramArgs;
-use crate::ui::report::{self, Progress};
+use crate::ui::report;
 
 /// A program runs for this long unless the command line says otherwise.
 const MEASURED: Duration = Duration::from_secs(30);
@@ -50,8 +49,7 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     let options = Options { warmup, program: true, ..options(&args.run, &settings, false) };
     let array = settings.run.clone();
     let time = warmup + args.duration.unwrap_or(MEASURED);
-    let progress = Progress::new(stderr(), stderr().is_terminal(), Some(time));
-    let mut watcher = Watcher { progress, interrupts: &interrupts };
+    let mut watcher = Watcher::new(Some(time), &interrupts);
     let mut session = Session::open(settings, options, facts, &mut watcher)?;
     let of_program = ProgramOptions { user, time, stop_if: args.stop_if.clone() };
     let began =

@@ -1,6 +1,5 @@
 //! `stacktune record`: a profile run without a terminal.
 
-use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
 use super::duel;
@@ -19,7 +18,7 @@ use crate::settings::profile::{by_identity, check};
 use crate::settings::{Profile, Settings};
 use crate::threads;
 use crate::ui::cli::RecordArgs;
-use crate::ui::report::{self, Progress};
+use crate::ui::report;
 use crate::units::approx_span;
 
 /// A run is measured for this long unless the command line says otherwise.
@@ -55,8 +54,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let measured = if args.until_steady { args.at_most.or(Some(AT_MOST)) } else { args.duration };
     let time = warmup + measured.unwrap_or(if duel.is_some() { AT_MOST } else { MEASURED });
     let until = Until { time, steady: args.until_steady };
-    let progress = Progress::new(stderr(), stderr().is_terminal(), Some(time));
-    let mut watcher = Watcher { progress, interrupts: &interrupts };
+    let mut watcher = Watcher::new(Some(time), &interrupts);
     if args.dry_run {
         return plan_printed(&settings, &facts, args.run.allow_commands, args.output.json);
     }

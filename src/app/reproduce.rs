@@ -1,6 +1,5 @@
 //! `stacktune reproduce`: an experiment of the paper, run as a sweep and shown beside the paper's figures.
 
-use std::io::{IsTerminal, stderr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +10,7 @@ use super::inputs::facts_with_versions;
 use super::outlook;
 use super::output::{print, print_json};
 use super::signals::Interrupts;
-use super::sweep::Watcher;
-use super::watcher::Watcher as Screen;
+use super::watcher::Watcher;
 use crate::error::{Error, Result};
 use crate::host::{Facts, Trusting, make_own_folder};
 use crate::json;
@@ -28,7 +26,7 @@ use crate::settings::profile::sweep::{Between, Order};
 use crate::settings::{Profile, Settings};
 use crate::stack::system_folder::refuse_system_folder;
 use crate::ui::cli::{ReproduceArgs, apply_sets, parse_set};
-use crate::ui::report::{self, Progress, Reproduction, SweepShown};
+use crate::ui::report::{self, Reproduction, SweepShown};
 use crate::units::{approx_size, approx_span};
 
 /// What is known about a reproduction besides its sweep: a file in its folder.
@@ -255,15 +253,14 @@ fn sweep_through(
         make_own_folder(folder, Trusting::Root)?;
     }
     let interrupts = Interrupts::watch()?;
-    let progress = Progress::new(stderr(), stderr().is_terminal(), None);
-    let mut watcher = Watcher { screen: Screen { progress, interrupts: &interrupts }, verifies: false };
+    let mut watcher = Watcher::new(None, &interrupts);
     // What uses a drive changes with each stack; the rest does not.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(**facts).clone() });
     let folder = sweep::prepare(dir, profile, options, &look, &mut watcher)?;
     folder.replace(NOTE, &json::lines(note)?)?;
     announce(&folder.schedule, profile, dir);
     let ran = sweep::run(&folder, options, &look, false, &|| interrupts.count(), &mut watcher);
-    watcher.screen.progress.done();
+    watcher.progress.done();
     let ended = ran.and_then(|ended| {
         if !ended.interrupted {
             return Ok(());

@@ -1,21 +1,20 @@
 //! `stacktune record` of a profile with steps.
 
-use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 
 use super::inputs::{facts_with_versions, options};
 use super::outlook;
 use super::output::{print, print_json};
 use super::signals::Interrupts;
-use super::watcher::{Watcher as Screen, report_kept, verify};
+use super::watcher::{Watcher, progress_of, report_kept, verify};
 use crate::error::{Error, Result};
 use crate::host::Facts;
-use crate::runs::session::{Advance, Attendant, PlanShown, Progress as Filling, Session, Wanted};
+use crate::runs::session::{Attendant as _, Session};
 use crate::runs::sweep::{self, SweepEvent};
 use crate::settings::Profile;
 use crate::settings::profile::Sweep;
 use crate::ui::cli::RecordArgs;
-use crate::ui::report::{self, Progress, SweepShown};
+use crate::ui::report::{self, SweepShown};
 
 /// The profile with its times replaced by the command line's.
 fn timed(profile: &Profile, args: &RecordArgs) -> Profile {
@@ -58,18 +57,12 @@ pub fn run(args: &RecordArgs, profile: &Profile) -> Result<()> {
         return outlook::dry_run((&profile, &[]), &options, &facts, args.output.json);
     }
     let out = args.out.clone().unwrap_or_default();
-    let mut watcher = Watcher {
-        screen: Screen {
-            progress: Progress::new(stderr(), stderr().is_terminal(), None),
-            interrupts: &interrupts,
-        },
-        verifies: args.verify,
-    };
+    let mut watcher = Watcher { verifies: args.verify, ..Watcher::new(None, &interrupts) };
     // What uses a drive changes with each stack; the rest does not.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(*facts).clone() });
     let folder = sweep::prepare(&out, &profile, &options, &look, &mut watcher)?;
     let ran = sweep::run(&folder, &options, &look, args.keep, &|| interrupts.count(), &mut watcher);
-    watcher.screen.progress.done();
+    watcher.progress.done();
     let shown = SweepShown::of(&folder);
     if args.output.json {
         print_json(&shown)?;
@@ -86,55 +79,26 @@ pub fn run(args: &RecordArgs, profile: &Profile) -> Result<()> {
     shown.failure().map_or(Ok(()), Err)
 }
 
-/// Shows the progress on standard error.
-pub(super) struct Watcher<'a> {
-    pub screen: Screen<'a>,
-    pub verifies: bool,
-}
-
 impl sweep::Watcher for Watcher<'_> {
     fn on_event(&mut self, event: SweepEvent) {
         match event {
             SweepEvent::Begins { run, label, number, of, time } => {
                 let repeat = run.repeat;
-                self.screen.notice(&format!("run {number} of {of}: {label} (repeat {repeat})"));
-                let terminal = stderr().is_terminal();
-                self.screen.progress = Progress::new(stderr(), terminal, Some(time));
+                self.notice(&format!("run {number} of {of}: {label} (repeat {repeat})"));
+                self.progress = progress_of(Some(time));
             }
-            SweepEvent::Done => self.screen.progress.done(),
-            SweepEvent::NotRun(not_run) => self.screen.notice(&format!("not run: {}", not_run.why)),
-            SweepEvent::Event(event) => self.screen.watch(&event),
+            SweepEvent::Done => self.progress.done(),
+            SweepEvent::NotRun(not_run) => self.notice(&format!("not run: {}", not_run.why)),
+            SweepEvent::Event(event) => self.watch(&event),
         }
     }
 
     fn waits(&mut self, what: &str) -> bool {
-        self.screen.progress.waits(what);
-        self.screen.interrupts.count() == 0
+        self.progress.waits(what);
+        self.interrupts.count() == 0
     }
 
     fn recorded(&mut self, session: &Session) -> Result<()> {
-        if self.verifies { verify(session, &mut self.screen) } else { Ok(()) }
-    }
-}
-
-impl Attendant for Watcher<'_> {
-    fn progress(&mut self, progress: Filling) -> bool {
-        self.screen.progress(progress)
-    }
-
-    fn notice(&mut self, text: &str) {
-        self.screen.notice(text);
-    }
-
-    fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>> {
-        self.screen.consent(wanted)
-    }
-
-    fn plan(&mut self, plan: PlanShown) -> Option<Vec<String>> {
-        self.screen.plan(plan)
-    }
-
-    fn step(&mut self, advance: &Advance) -> bool {
-        self.screen.step(advance)
+        if self.verifies { verify(session, self) } else { Ok(()) }
     }
 }

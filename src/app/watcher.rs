@@ -1,6 +1,8 @@
 //! The attendant at the command line: shows progress on standard error, and asks nothing.
 
+use std::io::{IsTerminal as _, Stderr, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use super::output::eprint_line;
 use super::signals::Interrupts;
@@ -30,13 +32,24 @@ pub(super) fn report_kept(commands: &[String]) {
     }
 }
 
-/// Shows the progress on standard error.
-pub(super) struct Watcher<'a> {
-    pub progress: Progress<std::io::Stderr>,
-    pub interrupts: &'a Interrupts,
+pub(super) fn progress_of(time: Option<Duration>) -> Progress<Stderr> {
+    Progress::new(stderr(), stderr().is_terminal(), time)
 }
 
-impl Watcher<'_> {
+/// Shows the progress on standard error.
+pub(super) struct Watcher<'a> {
+    pub progress: Progress<Stderr>,
+    pub interrupts: &'a Interrupts,
+    /// Of a sweep or a duel of builds: whether each target is read back.
+    pub verifies: bool,
+}
+
+impl<'a> Watcher<'a> {
+    /// `time` is what the load takes, where it is known.
+    pub fn new(time: Option<Duration>, interrupts: &'a Interrupts) -> Self {
+        Self { progress: progress_of(time), interrupts, verifies: false }
+    }
+
     /// Shows what an event says.
     pub fn watch(&mut self, event: &Event) {
         match event {

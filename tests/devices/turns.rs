@@ -71,7 +71,7 @@ fn on_device(device: &str, amounts: &str) {
     if duels > 0 {
         remark(&format!("equal duels called different: {fought}"));
     }
-    for (knob, [from, to], figure) in PLANTED {
+    for (knob, [from, to], figure) in PLANTED.into_iter().filter(|_| planted > 0) {
         let (mut by_ledger, mut by_duel) = (Share::default(), Share::default());
         for _ in 0..planted {
             run.turn(knob, from);
@@ -80,11 +80,9 @@ fn on_device(device: &str, amounts: &str) {
             let report = run.duel(knob, [from, to], figure);
             by_duel.add(report.verdict != Verdict::NotJudged, called(&report));
         }
-        if planted > 0 {
-            let of = |share: &Share| format!("{} of {}", share.called, share.judged);
-            let (by_duel, by_ledger) = (of(&by_duel), of(&by_ledger));
-            remark(&format!("{knob} {from} → {to} found by duels {by_duel}, by the ledger {by_ledger}"));
-        }
+        let of = |share: &Share| format!("{} of {}", share.called, share.judged);
+        let (by_duel, by_ledger) = (of(&by_duel), of(&by_ledger));
+        remark(&format!("{knob} {from} → {to} found by duels {by_duel}, by the ledger {by_ledger}"));
         run.turn(knob, if knob == "scan.rate" { "none" } else { from });
     }
     run.session.dismantle(false, &mut |_| true).unwrap();

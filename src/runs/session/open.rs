@@ -112,8 +112,7 @@ fn open_content(
     let Resolved { options, facts, .. } = resolved;
     let found = Found::look(&resolved.target, built, options, facts, &mut *attendant)?;
     if let Some(target) = found.facts() {
-        // What the demo falls back to is settled once the target is open.
-        resolved.on(Some(target), false)?;
+        resolved.check_on(target)?;
     }
     resolved.budget.refuse(found.bytes_to_fill())?;
     let mut content = found.open(attendant)?;

@@ -104,6 +104,19 @@ impl Resolved {
         Self::settled(settings, options, facts, fallbacks, target)
     }
 
+    /// Whether a target that is not open yet could do what the settings say.
+    ///
+    /// # Errors
+    /// Input where it could not.
+    pub fn check_on(&self, target: &TargetFacts) -> Result<()> {
+        let conditions = Conditions { facts: &self.facts, target: Some(target) };
+        let mut settings = self.settings.clone();
+        if self.options.fallbacks {
+            fall_back(&mut settings, conditions, &mut Vec::new());
+        }
+        refuse_wrong(&settings, conditions)
+    }
+
     fn settled(
         mut settings: Settings,
         options: Options,
@@ -115,13 +128,8 @@ impl Resolved {
         if options.fallbacks {
             fall_back(&mut settings, conditions, &mut fallbacks);
         }
-        let problems = check(&settings, conditions);
-        if problems.is_empty() {
-            return Ok(Self::of(settings, options, facts, fallbacks));
-        }
-        let list: Vec<_> = problems.iter().map(ToString::to_string).collect();
-        Err(Error::input(format!("profile `{}` can't run here:\n  {}", settings.name, list.join("\n  ")))
-            .hint("`stacktune knobs` lists what each of them accepts"))
+        refuse_wrong(&settings, conditions)?;
+        Ok(Self::of(settings, options, facts, fallbacks))
     }
 
     fn of(settings: Settings, options: Options, facts: Arc<Facts>, fallbacks: Vec<String>) -> Self {
@@ -218,6 +226,16 @@ fn split_of_jobs(settings: &Settings) -> Option<String> {
             rocksdb.jobs
         )
     })
+}
+
+fn refuse_wrong(settings: &Settings, conditions: Conditions) -> Result<()> {
+    let problems = check(settings, conditions);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let list: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    Err(Error::input(format!("profile `{}` can't run here:\n  {}", settings.name, list.join("\n  ")))
+        .hint("`stacktune knobs` lists what each of them accepts"))
 }
 
 /// Replaces what this host or target can't do by what it can, as far as there is something.
