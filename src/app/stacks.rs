@@ -24,7 +24,7 @@ pub fn cleanup(args: &CleanupArgs) -> Result<()> {
     // Removal runs to its end: a signal must not stop it half-way.
     let _interrupts = Interrupts::watch()?;
     let wanted =
-        CleanupRequest { ids: args.ids.clone(), kept: args.all, forget_missing: args.forget_missing };
+        CleanupRequest { ids: args.ids.clone(), retained: args.all, forget_missing: args.forget_missing };
     let mut last = None;
     let mut watch = |advance: &Advance| {
         if stderr().is_terminal() && last != Some(advance.step) {
@@ -39,8 +39,8 @@ pub fn cleanup(args: &CleanupArgs) -> Result<()> {
     } else {
         // A stack of that kind that could not be removed is shown above.
         let is_shown = |stack: &undo::Leftover| cleaned.iter().any(|one| one.leftover.id == stack.id);
-        let kept = undo::kept(&state_dir())?.into_iter().filter(|stack| !is_shown(stack));
-        print(&report::cleaned(&cleaned, &kept.collect::<Vec<_>>()))?;
+        let retained = undo::retained(&state_dir())?.into_iter().filter(|stack| !is_shown(stack));
+        print(&report::cleaned(&cleaned, &retained.collect::<Vec<_>>()))?;
     }
     let failed = cleaned.iter().filter(|one| one.problem.is_some()).count();
     match failed {

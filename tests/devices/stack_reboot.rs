@@ -35,7 +35,7 @@ fn after_another_boot_what_went_with_the_kernel_is_not_looked_for() {
     ground.assert_nothing_left(&id);
 }
 
-/// A kept stack's loop device is gone, and its number is that of a device of somebody else's.
+/// A retained stack's loop device is gone, and its number is that of a device of somebody else's.
 #[test]
 fn after_another_boot_a_loop_devices_number_leads_to_nobody_elses_file() {
     let test = "after_another_boot_a_loop_devices_number_leads_to_nobody_elses_file";

@@ -84,7 +84,7 @@ fn a_kept_stack_stands_until_it_is_named_and_its_commands_remove_it() {
         assert!(clean(&ground, &[]).is_empty());
         assert!(!traces(&id).is_empty());
         let left = undo::leftovers(&ground.state()).unwrap();
-        assert_eq!((left[0].state, left[0].stands.len()), (StackState::Kept, 8));
+        assert_eq!((left[0].state, left[0].stands.len()), (StackState::Retained, 8));
         if by_hand {
             commands.iter().for_each(|command| drop(run("sh", &["-ec", command])));
             assert!(traces(&id).is_empty());
@@ -433,7 +433,7 @@ fn the_commands_list_the_stacks_and_clean_them_up() {
     assert!(commands.iter().all(|command| status.contains(command)), "{status}\n{commands:?}");
     let cleaned = program(&["cleanup"]).expect(0).stdout;
     assert!(cleaned.starts_with(&format!("{id} of mine was removed")), "{cleaned}");
-    assert!(cleaned.ends_with(&format!("{kept} of mine was kept: stacktune cleanup {kept} removes it\n")));
+    assert!(cleaned.ends_with(&format!("{kept} of mine is retained: stacktune cleanup {kept} removes it\n")));
     assert!(traces(&id).is_empty() && !traces(&kept).is_empty());
     assert_eq!(program(&["cleanup", "--all", "--json"]).expect(0).json()[0]["leftover"]["id"], kept.as_str());
     ground.assert_nothing_left(&kept);

@@ -2,7 +2,7 @@
 
 /// What the soak alone runs. Loop devices prove most of it in the gate: the guard's in `tests/devices/guard.rs`, tools
 /// that fail and Btrfs's own RAID in `stack_build.rs`, file systems on one array in `stack_run.rs`, layers in
-/// `layers.rs`, RocksDB on every file system in `kv.rs`, sweeps in `sweep.rs`, kept stacks in `stack_undo.rs`.
+/// `layers.rs`, RocksDB on every file system in `kv.rs`, retained stacks in `stack_undo.rs`.
 pub const IN_SOAK: &[&str] = &[
     "writes_of_nvme_commands_that_are_taken_back_are_found",
     "writes_over_vfio_that_are_taken_back_are_found",

@@ -146,7 +146,7 @@ without_consent_nothing_is_built() {
 a_retained_stack_is_reported_and_cleaned_up() {
     stacked md5 ext4 "${small[@]}" --keep
     grep -q '^md' /proc/mdstat
-    "$STACKTUNE" status | grep -q kept
+    "$STACKTUNE" status | grep -q "is retained"
     "$STACKTUNE" cleanup --all
     nothing_left
 }

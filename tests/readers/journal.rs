@@ -41,7 +41,7 @@ pub fn journal(input: &[u8]) {
     let stands = to_undo.map(|undo| Remnant { what: undo.describe(), commands: Vec::new() });
     let leftover = Leftover {
         id: record.header.id.0.clone(),
-        state: if record.kept { StackState::Kept } else { StackState::Dead },
+        state: if record.retained { StackState::Retained } else { StackState::Dead },
         profile: record.header.profile.clone(),
         pid: record.header.pid,
         since_unix_s: record.header.started_unix_s,

@@ -16,7 +16,7 @@ pub fn left_over() -> Option<String> {
 /// The first of them whose run died, and how many more there are. Retained stacks, and those whose process
 /// is alive, are not reported.
 fn in_words(found: &[Leftover]) -> Option<String> {
-    let nobodys = |stack: &&Leftover| !matches!(stack.state, StackState::Running | StackState::Kept);
+    let nobodys = |stack: &&Leftover| !matches!(stack.state, StackState::Running | StackState::Retained);
     let (first, count) = (found.iter().find(nobodys)?, found.iter().filter(nobodys).count());
     let (id, profile) = (&first.id, &first.profile);
     let more = match count - 1 {
@@ -35,7 +35,7 @@ fn in_words(found: &[Leftover]) -> Option<String> {
                 "what is left of stack {id} is unknown, as its journal can't be read: {why}{more}; see `stacktune status`"
             )
         }
-        StackState::Dead | StackState::Running | StackState::Kept => format!(
+        StackState::Dead | StackState::Running | StackState::Retained => format!(
             "a run of `{profile}` died: `stacktune cleanup` removes what it left of stack {id}: {what}{more}"
         ),
     })
@@ -62,11 +62,11 @@ mod tests {
     #[test]
     fn only_abandoned_stacks_are_reported() {
         let of = |state| stack("a", state, None);
-        assert_eq!(in_words(&[of(StackState::Running), of(StackState::Kept)]), None);
+        assert_eq!(in_words(&[of(StackState::Running), of(StackState::Retained)]), None);
         let report = |stacks: &[Leftover]| in_words(stacks).unwrap();
         // The way out comes first: what stands may be more than the screen has room for.
         assert!(
-            report(&[of(StackState::Kept), of(StackState::Dead)])
+            report(&[of(StackState::Retained), of(StackState::Dead)])
                 .starts_with("a run of `mine` died: `stacktune cleanup` removes what it left of stack a")
         );
         let ending = report(&[of(StackState::Ending), of(StackState::Dead)]);

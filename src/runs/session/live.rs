@@ -194,7 +194,7 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
         true
     });
     match dismantled {
-        Ok(commands) if keep => drop(events.send(Event::Kept(commands))),
+        Ok(commands) if keep => drop(events.send(Event::Retained(commands))),
         Ok(_) => {}
         // Nothing is built on what could not be removed.
         Err(error) if !matches!(next, Next::Quit { .. }) => {
@@ -295,11 +295,6 @@ fn notice_failed(session: &mut Session, outcome: Result<()>) {
     }
 }
 
-/// Whether a stack lies under the target.
-fn is_built(settings: &Settings) -> bool {
-    settings.stack.is_built() && settings.touches_storage()
-}
-
 /// The operator, while a session is being opened.
 struct Waiting<'a> {
     settings: Settings,
@@ -334,7 +329,7 @@ impl Waiting<'_> {
             circumstances: crate::runs::pitfalls::Circumstances::default(),
             properties: None,
             // What is filled was built before.
-            standing: self.phase == Phase::Filling && is_built(&self.settings),
+            standing: self.phase == Phase::Filling && self.settings.builds_stack(),
         };
         let _ = self.events.send(Event::Status(Arc::new(status)));
     }
@@ -391,7 +386,7 @@ impl Attendant for Waiting<'_> {
     }
 
     fn kept(&mut self, commands: Vec<String>) {
-        let _ = self.events.send(Event::Kept(commands));
+        let _ = self.events.send(Event::Retained(commands));
     }
 
     fn notice(&mut self, text: &str) {

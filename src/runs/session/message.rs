@@ -95,7 +95,7 @@ pub enum Event {
     /// A step of building or tearing down makes progress.
     Step(Advance),
     /// What was built stays: the commands that remove it.
-    Kept(Vec<String>),
+    Retained(Vec<String>),
     /// Building failed; with these settings the run was as it was before.
     Former(Box<Settings>),
     /// A recording began or ended, with its folder.

@@ -39,7 +39,7 @@ use crate::stack::state::StateFolder;
 /// Why it can't be opened.
 pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
     refuse_unsafe_folders(settings, facts)?;
-    if settings.stack.is_built() && settings.touches_storage() {
+    if settings.builds_stack() {
         let budget = WriteBudget::untouched(settings.run.max_writes_bytes);
         let plan = planned(settings, facts, None, &[], &budget)?;
         return Ok(shown(&plan, keyed(settings), 0, Vec::new()));

@@ -94,7 +94,7 @@ impl Session {
             plan.writes_bytes == Some(0) && plan.destroys.is_empty() && plan.takes_down.is_empty()
         };
         let is_plain =
-            |pending: &mut Pending| !is_built(&pending.settings) && !pending.settings.leaves_kernel();
+            |pending: &mut Pending| !pending.settings.builds_stack() && !pending.settings.leaves_kernel();
         if planned.as_ref().is_ok_and(quiet)
             && self.target.steps_back().is_empty()
             && let Some(pending) = self.turns.pending.take_if(is_plain)
@@ -137,7 +137,7 @@ impl Session {
             return Err(problem.to_string());
         }
         let away = !self.target.steps_back().is_empty();
-        let builds = is_built(&settings);
+        let builds = settings.builds_stack();
         if away && (builds || settings.leaves_kernel() && settings.target != self.resolved.settings.target) {
             let why = "the drives have left the kernel, so what is on them can't be examined";
             return Err(format!("{why}: go back to one of the kernel's interfaces with a plan first"));
@@ -266,11 +266,6 @@ impl Session {
         };
         Rebuild { settings, unused_steps, typed, former, agreed, carried }
     }
-}
-
-/// Whether a stack is built under the target.
-fn is_built(settings: &Settings) -> bool {
-    settings.stack.is_built() && settings.touches_storage()
 }
 
 /// What is on the devices of a target.

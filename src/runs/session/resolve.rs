@@ -273,7 +273,7 @@ pub(super) fn fit_files(settings: &mut Settings, notes: &mut Vec<String>) -> Res
 /// # Errors
 /// Input, naming each knob with the reason.
 pub(super) fn refuse_unable(settings: &Settings, facts: &Facts) -> Result<()> {
-    if !settings.stack.is_built() || !settings.touches_storage() {
+    if !settings.builds_stack() {
         return Ok(());
     }
     let target = expected_caps(&StackSpec::of(settings), facts);

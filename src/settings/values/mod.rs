@@ -207,6 +207,11 @@ impl Settings {
         Class::ALL.iter().any(|&class| self.interface_of(class).touches_storage())
     }
 
+    /// Whether a stack is built under the target.
+    pub fn builds_stack(&self) -> bool {
+        self.stack.is_built() && self.touches_storage()
+    }
+
     /// Whether the drives leave the kernel for the run.
     pub fn leaves_kernel(&self) -> bool {
         self.driven_by().is_some()

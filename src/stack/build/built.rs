@@ -56,7 +56,8 @@ impl Built {
     /// The commands that do what [`Built::tear_down`] does, in order.
     pub fn commands_down(&self) -> Vec<String> {
         let record = self.journal.record();
-        let undoer = Undoer::of((&record.header, &record.entries, record.kept), &self.runner, (true, false));
+        let undoer =
+            Undoer::of((&record.header, &record.entries, record.retained), &self.runner, (true, false));
         let undos = record.entries.iter().rev().filter_map(|entry| entry.to_undo());
         undos.flat_map(|undo| undoer.commands(undo)).collect()
     }
@@ -65,13 +66,13 @@ impl Built {
     /// purpose is replaced: md rebuilds the array from then on, by itself.
     ///
     /// # Errors
-    /// Also where the member can't be replaced; the stack is kept then, and `status` names the member.
+    /// Also where the member can't be replaced; the stack is retained then, and `status` names the member.
     pub fn keep(mut self) -> Result<Vec<String>> {
         let whole = self.failing_array().map_or(Ok(()), |mut array| array.make_whole(&mut self.journal));
         let commands = self.commands_down();
         self.journal.keep()?;
         whole.map_err(|error| {
-            let what = format!("the stack is kept, but its array stays degraded: {}", error.what);
+            let what = format!("the stack is retained, but its array stays degraded: {}", error.what);
             Error { what, ..error }
         })?;
         Ok(commands)

@@ -71,7 +71,7 @@ impl Journal {
         new.write_all(&line).and_then(|()| new.as_file().sync_all()).map_err(cannot)?;
         let file = new.persist_noclobber(&path).map_err(|error| cannot(error.error))?;
         folder.sync()?;
-        let record = Record { header, entries: Vec::new(), kept: false, whole_bytes: line.len() as u64 };
+        let record = Record { header, entries: Vec::new(), retained: false, whole_bytes: line.len() as u64 };
         Ok(Self { folder, name, file, record })
     }
 
@@ -156,7 +156,7 @@ impl Journal {
 
     /// Records that the stack is retained, and releases it.
     pub fn keep(mut self) -> Result<()> {
-        self.write(&Line::Kept)
+        self.write(&Line::Retained)
     }
 
     /// Removes the journal once everything is undone.
@@ -311,7 +311,7 @@ mod tests {
         tool.wait().unwrap();
         opened(&path).keep().unwrap();
         let journal = opened(&path);
-        assert!(journal.record().kept);
+        assert!(journal.record().retained);
         journal.end().unwrap();
         assert!(matches!(Journal::open(&path).unwrap(), Opened::Gone));
         assert!(all(dir.path()).unwrap().is_empty());

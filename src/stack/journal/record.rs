@@ -34,10 +34,20 @@ pub struct Header {
 #[serde(rename_all = "snake_case", tag = "line")]
 #[allow(clippy::large_enum_variant)] // only one exists at a time
 pub(super) enum Line {
-    Intend { number: u64, command: String, undo: Option<Undo> },
-    Done { number: u64 },
-    Undone { number: u64 },
-    Kept,
+    Intend {
+        number: u64,
+        command: String,
+        undo: Option<Undo>,
+    },
+    Done {
+        number: u64,
+    },
+    Undone {
+        number: u64,
+    },
+    /// Journals of all versions have this word.
+    #[serde(rename = "kept")]
+    Retained,
 }
 
 /// Something done to the host, or at least begun.
@@ -70,7 +80,7 @@ pub struct Record {
     /// What was done, in order.
     pub entries: Vec<Entry>,
     /// Whether the operator retained the stack.
-    pub kept: bool,
+    pub retained: bool,
     /// Bytes of complete lines; the rest was torn.
     pub(super) whole_bytes: u64,
 }
@@ -83,7 +93,7 @@ pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Record, String> {
     if header.format != FORMAT {
         return Err(format!("its format is {}, and this version of stacktune reads {FORMAT}", header.format));
     }
-    let mut record = Record { header, entries: Vec::new(), kept: false, whole_bytes: first.len() as u64 };
+    let mut record = Record { header, entries: Vec::new(), retained: false, whole_bytes: first.len() as u64 };
     let mut lines = lines.enumerate().peekable();
     while let Some((index, line)) = lines.next() {
         let parsed = json::read::<Line>(line).map_err(|error| error.to_string());
@@ -109,7 +119,7 @@ impl Record {
             }
             Line::Done { number } => self.announced(number)?.done = true,
             Line::Undone { number } => self.announced(number)?.undone = true,
-            Line::Kept => self.kept = true,
+            Line::Retained => self.retained = true,
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ pub(super) fn undo_with(
 ) -> Result<()> {
     let header = journal.record().header.clone();
     let same_boot = header.boot == boot_id()?;
-    let made = (&header, journal.record().entries.as_slice(), journal.record().kept);
+    let made = (&header, journal.record().entries.as_slice(), journal.record().retained);
     let undoer = Undoer::of(made, runner, (same_boot, forget_missing));
     let steps = journal.record().entries.len();
     let mut problems = Vec::new();

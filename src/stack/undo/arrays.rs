@@ -20,7 +20,7 @@ impl Undoer<'_> {
             node::check(&node)?;
             refuse_used(&node)?;
             // On an array that was never used, signatures are old content of its drives.
-            if self.kept {
+            if self.retained {
                 refuse_in_part(&node)?;
                 self.refuse_foreign(&node)?;
             }
@@ -28,7 +28,7 @@ impl Undoer<'_> {
             stopped = true;
         }
         let (nodes, missing) = self.members(uuid, members)?;
-        if self.kept && !stopped && !nodes.is_empty() {
+        if self.retained && !stopped && !nodes.is_empty() {
             let what = format!("the array {uuid} is not running, so what is on it now is unknown");
             let nodes: Vec<&OsStr> = nodes.iter().map(|node| node.as_os_str()).collect();
             let start = "`mdadm --assemble --scan` starts it where that is possible";

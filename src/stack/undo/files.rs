@@ -93,7 +93,7 @@ impl Undoer<'_> {
         match self.probe(file, "TYPE")?.as_deref() {
             None => Ok(()),
             // The array of a run that died was never started by anybody else.
-            Some("linux_raid_member") if !self.kept => Ok(()),
+            Some("linux_raid_member") if !self.retained => Ok(()),
             Some("linux_raid_member") => {
                 let what = format!(
                     "{} belongs to an array that is not running, so what is on it is unknown",
@@ -143,7 +143,7 @@ impl Undoer<'_> {
         if sources.is_empty() {
             return Ok(());
         }
-        refuse_others_files(dir, self.kept)?;
+        refuse_others_files(dir, self.retained)?;
         let arguments = ["--no-canonicalize".as_ref(), dir.as_os_str()];
         persist(|| {
             let answer = self.runner.run(UMOUNT, &arguments)?;
@@ -162,8 +162,8 @@ impl Undoer<'_> {
 
 /// Refuses a file system with files other than the data set's, which would be lost. One that no longer responds has
 /// nothing left to save.
-fn refuse_others_files(dir: &Path, kept: bool) -> Result<()> {
-    let others = match others_left_in(dir, kept) {
+fn refuse_others_files(dir: &Path, retained: bool) -> Result<()> {
+    let others = match others_left_in(dir, retained) {
         Err(error) if !is_lost(&error) => {
             return Err(Error::os("cannot look for others' files in", dir, error));
         }

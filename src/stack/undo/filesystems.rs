@@ -20,7 +20,7 @@ impl Undoer<'_> {
         if self.may_hold_others() && !nodes.is_empty() {
             match self.others_on(&nodes) {
                 // Without its other devices, wiped or lost, nobody reads it any more.
-                Err(_) if !self.kept && nodes.len() < devices.len() => {}
+                Err(_) if !self.retained && nodes.len() < devices.len() => {}
                 others => refuse_others(&on(&nodes[0]), &others?)?,
             }
         }
@@ -42,7 +42,7 @@ impl Undoer<'_> {
         let node = &nodes[0];
         let refused =
             |why: &str| Error::refused(format!("{} can't be checked for files of others: {why}", on(node)));
-        inside::others_on(self.runner, node, self.kept).map_err(|closed| match closed {
+        inside::others_on(self.runner, node, self.retained).map_err(|closed| match closed {
             Closed::Damaged(why) => {
                 let all = nodes.iter().map(|node| quoted(node.as_os_str())).collect::<Vec<_>>().join(" ");
                 refused(&why).hint(format!(

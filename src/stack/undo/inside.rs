@@ -26,12 +26,12 @@ pub(super) enum Closed {
 pub(super) fn others_on(
     runner: &Runner,
     node: &Path,
-    kept: bool,
+    retained: bool,
 ) -> std::result::Result<Vec<String>, Closed> {
     let (runner, node) = (runner.clone(), node.to_owned());
     let look = threads::start("look into a file system", move || {
         own_namespace(&runner).map_err(Closed::Failed)?;
-        look(&runner, &node, kept)
+        look(&runner, &node, retained)
     });
     match look.map_err(Closed::Failed)?.join() {
         Ok(found) => found,
@@ -51,7 +51,7 @@ fn own_namespace(runner: &Runner) -> Result<()> {
     runner.run_well(MOUNT, &["--make-rprivate", "/"].map(OsStr::new)).map(drop)
 }
 
-fn look(runner: &Runner, node: &Path, kept: bool) -> std::result::Result<Vec<String>, Closed> {
+fn look(runner: &Runner, node: &Path, retained: bool) -> std::result::Result<Vec<String>, Closed> {
     let dir = mount_point().map_err(Closed::Failed)?;
     let mount = |options: &str| -> std::result::Result<Answer, Closed> {
         let arguments = ["-o".as_ref(), options.as_ref(), "--".as_ref(), node.as_os_str(), dir.as_os_str()];
@@ -67,7 +67,7 @@ fn look(runner: &Runner, node: &Path, kept: bool) -> std::result::Result<Vec<Str
         return Err(closed(&answer));
     }
     let found =
-        others_left_in(&dir, kept).map_err(|error| Closed::Failed(Error::os("cannot read", &dir, error)));
+        others_left_in(&dir, retained).map_err(|error| Closed::Failed(Error::os("cannot read", &dir, error)));
     // Before the thread ends, or it would be in use for a moment longer.
     let unmounted = persist(|| runner.run_well(UMOUNT, &[dir.as_os_str()]).map(drop)).map_err(Closed::Failed);
     found.and_then(|found| unmounted.map(|()| found))

@@ -22,7 +22,7 @@ impl Undoer<'_> {
         self.own_layer(name, made)?;
         if let Some(node) = layer_node(&made.path)? {
             refuse_used(&node)?;
-            return if self.kept { self.refuse_foreign(&node) } else { Ok(()) };
+            return if self.retained { self.refuse_foreign(&node) } else { Ok(()) };
         }
         if !self.may_hold_others() || self.forget_missing || !self.is_hidden(made)? {
             return Ok(());
@@ -37,7 +37,7 @@ impl Undoer<'_> {
     /// Whether a layer that is down may come up again with its content. One that a dead run has left, without a mark
     /// on what is below, has no content any more.
     fn is_hidden(&self, made: &LayerMade) -> Result<bool> {
-        if self.kept {
+        if self.retained {
             return Ok(true);
         }
         for device in &made.below {

@@ -28,8 +28,9 @@ pub enum StackState {
     Ending,
     /// Its process is dead: `cleanup` removes it.
     Dead,
-    /// The operator retained it.
-    Kept,
+    /// The operator retained it. Programs read the word that it had at first.
+    #[serde(rename = "kept")]
+    Retained,
     /// Its journal can't be read.
     Unreadable,
 }
@@ -79,7 +80,7 @@ pub struct CleanupRequest {
     /// Only these stacks, including retained ones; empty means all dead ones.
     pub ids: Vec<String>,
     /// Retained ones too.
-    pub kept: bool,
+    pub retained: bool,
     /// Give up what is on missing drives.
     pub forget_missing: bool,
 }
@@ -97,8 +98,8 @@ pub struct Cleaned {
 }
 
 /// The stacks that were retained, and that [`cleanup`] leaves alone unless they are named.
-pub fn kept(state_dir: &Path) -> Result<Vec<Leftover>> {
-    Ok(leftovers(state_dir)?.into_iter().filter(|stack| stack.state == StackState::Kept).collect())
+pub fn retained(state_dir: &Path) -> Result<Vec<Leftover>> {
+    Ok(leftovers(state_dir)?.into_iter().filter(|stack| stack.state == StackState::Retained).collect())
 }
 
 /// Undoes what dead processes left, and nothing that stacktune did not make.
@@ -120,7 +121,7 @@ pub fn cleanup(
         match leftover.state {
             StackState::Running if named => return Err(lives(&leftover)),
             StackState::Running => continue,
-            StackState::Kept if !named && !wanted.kept => continue,
+            StackState::Retained if !named && !wanted.retained => continue,
             _ => {}
         }
         let mut folders = Vec::new();
@@ -141,7 +142,7 @@ pub fn cleanup(
 
 /// Folders above the stack's own that were made for it, the innermost first.
 fn folders_above(record: &Record, runner: &Runner) -> Vec<PathBuf> {
-    let undoer = Undoer::of((&record.header, &record.entries, record.kept), runner, (true, false));
+    let undoer = Undoer::of((&record.header, &record.entries, record.retained), runner, (true, false));
     let above = record.entries.iter().rev().filter_map(|entry| match entry.to_undo() {
         Some(Undo::RemoveFolder { dir, .. }) if undoer.is_above(dir) => Some(dir.clone()),
         _ => None,
@@ -194,7 +195,7 @@ fn look(path: &Path, runner: &Runner) -> Result<Option<Leftover>> {
         Ok(Opened::Gone) => None,
         Ok(Opened::Free(journal)) => {
             let record = journal.record();
-            let state = if record.kept { StackState::Kept } else { StackState::Dead };
+            let state = if record.retained { StackState::Retained } else { StackState::Dead };
             Some(summary_of(record, state, runner)?)
         }
         Ok(Opened::Held(record)) => {
@@ -209,7 +210,7 @@ fn look(path: &Path, runner: &Runner) -> Result<Option<Leftover>> {
 fn summary_of(record: &Record, state: StackState, runner: &Runner) -> Result<Leftover> {
     let header = &record.header;
     let same_boot = header.boot == boot_id()?;
-    let undoer = Undoer::of((header, &record.entries, record.kept), runner, (same_boot, false));
+    let undoer = Undoer::of((header, &record.entries, record.retained), runner, (same_boot, false));
     let undos = record.entries.iter().rev().filter_map(|entry| entry.to_undo());
     let standing = undos
         .filter(|undo| !undoer.went_with_the_kernel(undo))

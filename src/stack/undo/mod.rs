@@ -16,6 +16,6 @@ mod tables;
 mod undoer;
 
 pub use all_steps::undo_all;
-pub use leftovers::{Cleaned, CleanupRequest, Leftover, Remnant, StackState, cleanup, kept, leftovers};
+pub use leftovers::{Cleaned, CleanupRequest, Leftover, Remnant, StackState, cleanup, leftovers, retained};
 pub use others::others_in;
 pub(crate) use undoer::Undoer;

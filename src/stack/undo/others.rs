@@ -32,15 +32,15 @@ pub fn others_in(dir: &Path) -> io::Result<Vec<String>> {
     Ok(others)
 }
 
-/// The same of a file system that goes; in one that was kept, what a program made may be somebody's by now.
+/// The same of a file system that goes; in one that was retained, what a program made may be somebody's by now.
 ///
 /// # Errors
 /// If the folder can't be read.
-pub(super) fn others_left_in(dir: &Path, kept: bool) -> io::Result<Vec<String>> {
+pub(super) fn others_left_in(dir: &Path, retained: bool) -> io::Result<Vec<String>> {
     let mut others = others_in(dir)?;
     let made =
         || fs::read_dir(dir.join(marks::PROGRAM_NAME)).is_ok_and(|mut entries| entries.next().is_some());
-    if kept && made() {
+    if retained && made() {
         others.push(marks::PROGRAM_NAME.to_owned());
     }
     Ok(others)

@@ -48,7 +48,7 @@ pub(crate) struct Undoer<'a> {
     /// What was on a missing drive counts as gone with it.
     pub(crate) forget_missing: bool,
     /// Whether it was retained, so that others may have put something on it.
-    pub(super) kept: bool,
+    pub(super) retained: bool,
     /// Whether its file system was mounted: others may have put something on it, too.
     was_mounted: bool,
     /// Whether this undoer has looked into its file system, and unmounted it.
@@ -68,7 +68,7 @@ pub(crate) struct Undoer<'a> {
 impl<'a> Undoer<'a> {
     /// An undoer for the stack of this journal: its first line, its entries, and whether the stack was retained.
     pub(crate) fn of(
-        (header, entries, kept): (&'a Header, &[Entry], bool),
+        (header, entries, retained): (&'a Header, &[Entry], bool),
         runner: &'a Runner,
         (same_boot, forget_missing): (bool, bool),
     ) -> Self {
@@ -91,7 +91,7 @@ impl<'a> Undoer<'a> {
             id: &header.id,
             same_boot,
             forget_missing,
-            kept,
+            retained,
             was_mounted,
             unmounted: AtomicBool::new(false),
             folders: folders.flatten().collect(),
@@ -109,7 +109,7 @@ pub(super) type OwnNodes = (Vec<PathBuf>, Option<Drive>);
 impl Undoer<'_> {
     /// Whether others may have put something on the file system that nobody has looked for yet.
     pub(super) fn may_hold_others(&self) -> bool {
-        self.kept || self.was_mounted && !self.unmounted.load(Ordering::Relaxed)
+        self.retained || self.was_mounted && !self.unmounted.load(Ordering::Relaxed)
     }
 
     /// A path is the stack's if a folder in it is named after the stack's id, which is random.

@@ -46,7 +46,7 @@ fn headline(leftover: &Leftover, now_unix_s: u64) -> String {
             format!("{id} is ending: {of}; its process is dead, one of its tools is still running")
         }
         StackState::Dead => format!("{id} was left behind: {of}; its process is dead"),
-        StackState::Kept => format!("{id} was kept: {of}"),
+        StackState::Retained => format!("{id} is retained: {of}"),
         StackState::Unreadable => format!("{id} has an unreadable journal"),
     }
 }
@@ -54,16 +54,16 @@ fn headline(leftover: &Leftover, now_unix_s: u64) -> String {
 fn way_out(leftover: &Leftover) -> Option<String> {
     match leftover.state {
         StackState::Dead | StackState::Ending => Some("to remove it: stacktune cleanup".to_owned()),
-        StackState::Kept => Some(format!("to remove it: stacktune cleanup {}", line(&leftover.id))),
+        StackState::Retained => Some(format!("to remove it: stacktune cleanup {}", line(&leftover.id))),
         StackState::Running | StackState::Unreadable => None,
     }
 }
 
-/// What was removed, what could not be, and which stacks stay because the operator kept them.
-pub fn cleaned(cleaned: &[Cleaned], kept: &[Leftover]) -> String {
+/// What was removed, what could not be, and which stacks stay because the operator retained them.
+pub fn cleaned(cleaned: &[Cleaned], retained: &[Leftover]) -> String {
     let mut out = String::new();
     if cleaned.is_empty() {
-        out += if kept.is_empty() {
+        out += if retained.is_empty() {
             "nothing is left behind\n"
         } else {
             "nothing is left behind by a dead run\n"
@@ -88,9 +88,9 @@ pub fn cleaned(cleaned: &[Cleaned], kept: &[Leftover]) -> String {
             }
         }
     }
-    for Leftover { id, profile, .. } in kept {
+    for Leftover { id, profile, .. } in retained {
         let (id, of) = (line(id), line(profile));
-        let _ = writeln!(out, "{id} of {of} was kept: stacktune cleanup {id} removes it");
+        let _ = writeln!(out, "{id} of {of} is retained: stacktune cleanup {id} removes it");
     }
     out
 }
@@ -133,7 +133,9 @@ mod tests {
              \x20 to remove it: stacktune cleanup\n"
         );
         assert!(status(&[leftover(StackState::Running)], 1090).contains("is in use: of mine"));
-        assert!(status(&[leftover(StackState::Kept)], 1090).contains("stacktune cleanup 00112233aabbccdd"));
+        assert!(
+            status(&[leftover(StackState::Retained)], 1090).contains("stacktune cleanup 00112233aabbccdd")
+        );
         let old = Leftover { restarted: true, ..leftover(StackState::Dead) };
         assert!(status(&[old], 1090).contains("before this host was restarted"));
         assert!(status(&[], 0).contains("nothing left behind"));
@@ -142,7 +144,7 @@ mod tests {
     #[test]
     fn names_in_a_journal_make_no_lines() {
         let evil = "x\n00112233aabbccdd of mine was removed\x1b[2J";
-        let mut stack = leftover(StackState::Kept);
+        let mut stack = leftover(StackState::Retained);
         (stack.profile, stack.drives, stack.stands[0].what) = (evil.into(), vec![evil.into()], evil.into());
         stack.id = evil.into();
         stack.stands[0].commands = vec![evil.into()];
@@ -157,9 +159,9 @@ mod tests {
     fn retained_stacks_are_named_with_the_command_that_removes_them() {
         assert_eq!(cleaned(&[], &[]), "nothing is left behind\n");
         assert_eq!(
-            cleaned(&[], &[leftover(StackState::Kept)]),
+            cleaned(&[], &[leftover(StackState::Retained)]),
             "nothing is left behind by a dead run\n\
-             00112233aabbccdd of mine was kept: stacktune cleanup 00112233aabbccdd removes it\n"
+             00112233aabbccdd of mine is retained: stacktune cleanup 00112233aabbccdd removes it\n"
         );
     }
 

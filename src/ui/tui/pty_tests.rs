@@ -63,7 +63,7 @@ fn session(
             Command::Quit | Command::QuitKeeping => {
                 std::fs::write(log, "drained").expect("the log");
                 if command == Command::QuitKeeping {
-                    send(Event::Kept(vec!["umount /what/was/built".into()]));
+                    send(Event::Retained(vec!["umount /what/was/built".into()]));
                 }
                 send(Event::Ended(Ok(())));
                 return;

@@ -426,7 +426,7 @@ fn drain(woken: &Receiver<Wake>, standing: bool) -> Vec<String> {
             )
             | Err(_) => return kept,
             Ok(Wake::Msg(Msg::Session(Event::Step(_)))) => until = Instant::now() + TAKE_DOWN_MAX,
-            Ok(Wake::Msg(Msg::Session(Event::Kept(commands)))) => kept = commands,
+            Ok(Wake::Msg(Msg::Session(Event::Retained(commands)))) => kept = commands,
             Ok(_) => {}
         }
     }

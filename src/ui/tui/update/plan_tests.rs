@@ -398,7 +398,7 @@ fn quitting_with_a_stack_in_place_asks_whether_to_keep_it() {
     assert_eq!(letter(&mut state, 'q'), [Effect::Exit]);
     let mut state = standing();
     assert_eq!(letter(&mut state, 'k'), [Effect::Send(Command::QuitKeeping)]);
-    tell(&mut state, Event::Kept(vec!["umount /m".into()]));
+    tell(&mut state, Event::Retained(vec!["umount /m".into()]));
     assert_eq!(update(&mut state, Msg::Session(Event::Ended(Ok(())))), [Effect::Exit]);
     assert_eq!(state.kept, ["umount /m"]);
     let mut state = standing();

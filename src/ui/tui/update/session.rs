@@ -49,7 +49,7 @@ pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
             state.progress = None;
             state.step = Some(advance);
         }
-        Event::Kept(commands) => state.kept = commands,
+        Event::Retained(commands) => state.kept = commands,
         Event::Former(settings) => state.former = Some(settings),
         Event::Recording(folder) => take_recording(state, folder),
         Event::Ended(outcome) => return ended(state, outcome),
