@@ -53,7 +53,7 @@ pub fn line(of: &impl Serialize) -> Result<Vec<u8>> {
 /// A value in several lines, indented, with the last one's end.
 ///
 /// # Errors
-/// As [`line`].
+/// As [`line()`].
 pub fn lines(of: &impl Serialize) -> Result<Vec<u8>> {
     with_end(serde_json::to_vec(of).map(|compact| indented(&compact)))
 }

@@ -48,6 +48,8 @@
 //! | [`usage`] | what uses a block device: mounts, swap, holders, exports, programs | root, mounts, nodes, device, loops, resolver, exports |
 //! | [`devices`] | block devices, from sysfs and udev's links | root, nodes, pcie, queue, temperature, device, usage |
 //! | [`read`] | reads all facts | root, features, cgroup, device, storage, platform, reservation, facts, cpu, devices |
+//!
+//! [`reservation`]: mod@reservation
 
 mod arrays;
 mod btrfs;

@@ -46,7 +46,7 @@ pub trait Use {
 }
 
 /// The launch table: which code runs an interface, one line each. None for simulated devices, whose workers
-/// run on the simulation's clock ([`super::sim`]), and for code that is not in this build.
+/// run on the simulation's clock ([`sim`]), and for code that is not in this build.
 pub fn dispatch<U: Use>(interface: Interface, with: U) -> Option<U::Output> {
     Some(match interface {
         Interface::Sync => with.backend::<SyncIo>(),

@@ -192,7 +192,7 @@ impl DatabaseFolder {
         let text = match regular_file::read(&path, FILE_BYTES_MAX) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if std::fs::symlink_metadata(self.database()).is_ok() {
-                    let what = format!("there is no marker of stacktune beside {}", self.database().shown());
+                    let what = format!("there is no marker of stacktune next to {}", self.database().shown());
                     return Err(foreign(&what));
                 }
                 return Ok(None);

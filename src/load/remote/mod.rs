@@ -14,7 +14,7 @@
 //! |---|---|
 //! | [`protocol`] | the messages: one line of JSON each, over a pair of sockets |
 //! | [`client`] | this side: starts the helper, sends requests, and notices its end |
-//! | [`RemoteWorkers`] | this side: the workers there, as a session sees them |
+//! | [`workers::RemoteWorkers`] | this side: the workers there, as a session sees them |
 //! | [`server`] | the other: starts and stops workers on request |
 //! | [`helper`] | the hidden command: SPDK, and the server on top of it |
 //!

@@ -120,7 +120,7 @@ impl Attached {
         (&self.versions.0, &self.versions.1)
     }
 
-    /// Services what no worker does: to be called now and then, by the thread that called [`Spdk::begin`].
+    /// Services what no worker does: to be called now and then, by the thread that called [`Attached::begin`].
     pub fn attend(&self) {
         // SAFETY: as long as `self` is there, so are the drives.
         unsafe { stacktune_spdk_attend() }

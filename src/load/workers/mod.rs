@@ -13,7 +13,7 @@
 //! | [`ThreadedWorkers`] | move pages, in threads of this process |
 //! | [`SimulatedWorkers`] | move pages of simulated devices, in the calling thread on a virtual clock |
 //! | [`KvWorkers`] | get and put key-value pairs, in threads of this process |
-//! | [`RemoteWorkers`](crate::load::remote::RemoteWorkers) | move pages, in another process |
+//! | `RemoteWorkers` of [`remote`](crate::load::remote) | move pages, in another process |
 
 mod commit;
 pub mod control;

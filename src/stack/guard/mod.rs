@@ -1,6 +1,6 @@
 //! The guard that every write to a block device passes, as writing destroys what is on it.
 //!
-//! [`examine`] refuses a device in use and reports what is on it; [`permit`] weighs that against the
+//! [`examine()`] refuses a device in use and reports what is on it; [`permit()`] weighs that against the
 //! operator's consent; [`Permit::open`] examines the device again, claims it and opens it for writing.
 //!
 //! Enters: a device's name or its facts, and the operator's [`Consent`]. Leaves: a [`Claim`], without which

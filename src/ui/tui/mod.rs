@@ -3,7 +3,7 @@
 //! Enters: keys, the mouse, events of a session. Leaves: cells of the terminal, and commands to the session.
 //!
 //! [`update`](update::update) is pure: state and message in, effects out. [`view`] draws a state into
-//! a buffer and does no I/O. Only [`run`] touches the terminal, the session and the profiles.
+//! a buffer and does no I/O. Only [`run()`] touches the terminal, the session and the profiles.
 
 mod background;
 mod beside;

@@ -182,7 +182,11 @@ impl Running {
         stopped
     }
 
-    /// See [`Session::end_program`].
+    /// Ends what is left in order: what is measured, then the server, then everything in the cgroups. Returns the last
+    /// lines of each phase.
+    ///
+    /// # Errors
+    /// If something does not end; `cleanup` ends it.
     pub(in crate::runs::session) fn end(mut self, target: &mut Target) -> Result<String> {
         let stopped = self.stop_server();
         let ended = match (target.journal(), self.own.take()) {
