@@ -366,7 +366,7 @@ ROWS = {"a": row_a, "b": row_b, "c": row_c, "d": row_d, "e": row_e, "f": row_f, 
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description="stacktune's own cost, beside fio")
+    parser = argparse.ArgumentParser(description="stacktune's own cost, compared with fio")
     listed = ", ".join(f"{name}: {row.__doc__.rstrip('.')}" for name, row in ROWS.items())
     parser.add_argument("--only", default=",".join(ROWS), metavar="a,c", help=f"the rows to measure ({listed})")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -172,7 +172,9 @@ pub(super) fn plan_printed(settings: &Settings, facts: &Facts, allowed: bool, js
         eprint_line(&format!("stacktune: {text}"));
     }
     if !settings.stack.by_commands.is_empty() && !allowed {
-        eprint_line("stacktune: the plan has commands of the profile, which only --allow-commands runs");
+        eprint_line(
+            "stacktune: the plan contains commands from the profile; they run only with --allow-commands",
+        );
     }
     if json { print_json(&report::PlanFile::from(&plan)) } else { print(&report::plan(&plan)) }
 }

@@ -319,14 +319,14 @@ pub fn shown(dir: &Path) -> Result<Reproduction> {
     let mut others = Vec::new();
     // Others may have written the list.
     if let Some(more) = note.beside.len().checked_sub(BESIDE_MAX).filter(|more| *more > 0) {
-        super::output::eprint_line(&format!("stacktune: {more} more are not shown beside it"));
+        super::output::eprint_line(&format!("stacktune: {more} more are not shown next to it"));
     }
     for dir in note.beside.iter().take(BESIDE_MAX) {
         match beside(dir, &experiment) {
             Ok(other) => others.push(other),
             // This host's results are shown all the same.
             Err(error) => {
-                super::output::eprint_line(&format!("stacktune: not shown beside it: {}", error.one_line()));
+                super::output::eprint_line(&format!("stacktune: not shown next to it: {}", error.one_line()));
             }
         }
     }

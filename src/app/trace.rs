@@ -125,5 +125,6 @@ fn drive_of(device: &Path) -> Result<Drive> {
         let hint = format!("trace its drive, and score it with --start {start} --logical {size}");
         return Err(Error::input(what).hint(hint));
     }
-    Drive::new(major, minor).ok_or_else(|| Error::failed(format!("{major}:{minor} is no number of a drive")))
+    Drive::new(major, minor)
+        .ok_or_else(|| Error::failed(format!("{major}:{minor} is not a drive's device number")))
 }

@@ -40,7 +40,7 @@ fn has_empty_polls(figures: &ClassFigures) -> bool {
 pub(super) fn steal(share: f64) -> Option<Flag> {
     (share > SHARE).then(|| {
         let why = format!(
-            "The hypervisor took {} of the CPU time: what was slow may have been the processor.",
+            "The hypervisor took {} of the CPU time: the CPU, not the storage, may have been slow.",
             percent(share)
         );
         FlagKind::Steal.with_share(share, why)
@@ -52,7 +52,7 @@ pub(super) fn steal(share: f64) -> Option<Flag> {
 pub(super) fn of_others(cpu: &CpuFigures) -> impl Iterator<Item = Flag> {
     let full = cpu.full_by_others().then(|| {
         let why = format!(
-            "{} of the CPU time were used, by other programs too: what was slow may have been the wait for a processor.",
+            "{} of the CPU time was in use, partly by other programs: the load may have waited for a processor.",
             percent(cpu.busy)
         );
         FlagKind::ProcessorsFull.flag(why)
@@ -68,7 +68,7 @@ pub(super) fn others(cpu: &CpuFigures) -> Option<Flag> {
         .filter(|cores| *cores > 0.0)
         .map_or_else(String::new, |cores| format!(" (no process here accounts for {cores:.1} of them)"));
     let why = format!(
-        "Other programs used {cores:.1} of the {:.1} busy cores{unattributed}: the whole system's cycles and cores are not the load's, and what was slow may have been the processor.",
+        "Other programs used {cores:.1} of the {:.1} busy cores{unattributed}: the whole system's cycles and cores are not the load's, and the CPU, not the storage, may have been slow.",
         cpu.cores_used()
     );
     Some(FlagKind::Others.with_cores(cores, why))
@@ -86,7 +86,7 @@ pub(super) fn others_io(drives: &[OthersIo], seconds: f64) -> Option<Flag> {
         format!("{} (reads {read}, writes {written}, of {} MB/s in all)", of.drive, rate(of.bytes))
     });
     let why = format!(
-        "Other programs used the drives at least so much: {}. What was slow may have waited for that.",
+        "Other programs used the drives at least this much: {}. The load may have waited for them.",
         each.collect::<Vec<_>>().join(", ")
     );
     drives.first().map(|of| FlagKind::OthersIo.with_rate(&of.drive, &rate(of.moved_bytes()), why))
@@ -325,7 +325,7 @@ pub(super) fn of_window(
     // Smaller delays are usual on a busy processor.
     if context.late_ns > context.window_ns / 2 {
         let why = format!(
-            "The window ended {:.1} s late, for lack of a processor: its figures are right for the time that it took, but what was slow may have been the processor.",
+            "The window ended {:.1} s late, for lack of a processor: its figures are right for the time that it took, but the CPU, not the storage, may have been slow.",
             context.late_ns as f64 / 1e9
         );
         flags.push(FlagKind::Late.flag(why));

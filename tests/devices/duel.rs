@@ -110,7 +110,7 @@ fn both_values_need_the_consent_that_one_build_needs() {
             .unwrap(),
     )
     .expect(2);
-    assert!(little.stderr.contains("the fewest 14 builds of this duel write"), "{}", little.stderr);
+    assert!(little.stderr.contains("the minimum of 14 builds of this duel writes"), "{}", little.stderr);
     assert_eq!(device.hash(), before, "its content is what it was");
     assert!(!home.path("out").exists());
     assert_nothing_left(&home);

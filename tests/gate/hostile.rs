@@ -194,8 +194,8 @@ fn a_reproduction_of_others_names_no_end_of_recordings_beside_it() {
     });
     fs::write(dir.join("reproduce.json"), note.to_string()).unwrap();
     let shown = home.run(["show", dir.to_str().unwrap()]).expect(0);
-    assert_eq!(shown.stderr.matches("not shown beside it: there is no folder").count(), 16, "{shown:?}");
-    assert!(shown.stderr.contains("84 more are not shown beside it"), "{shown:?}");
+    assert_eq!(shown.stderr.matches("not shown next to it: there is no folder").count(), 16, "{shown:?}");
+    assert!(shown.stderr.contains("84 more are not shown next to it"), "{shown:?}");
 }
 
 #[test]

@@ -216,7 +216,7 @@ fn own_cpu(ours: f64, theirs: Option<(&'static str, f64)>, line: &Timeline, perf
     let clock = perf.and_then(|ended| Counted::of(ended, TASK_CLOCK));
     let Some(clock) = clock.filter(|_| outcome.ours.is_some()) else { return outcome };
     let (counted, then) = (clock.count / 1e3 / clock.seconds, line.mean(clock.span, |cpu| cpu.own_cores));
-    outcome.because(format!("perf stat counted {counted:.3} cores within that time, beside {then:.3}"))
+    outcome.because(format!("perf stat counted {counted:.3} cores within that time, stacktune {then:.3}"))
 }
 
 /// User and system time of a process in its `stat`, in what was read: `77 (name) S 1 …`, where the name may contain
@@ -350,7 +350,7 @@ mod tests {
         let outcome = own(1.28, 1.287, Some(&clock));
         assert_eq!((outcome.verdict, outcome.theirs), (Verdict::Pass, Some(1.287)));
         let why = outcome.why.unwrap();
-        assert_eq!(why, "perf stat counted 1.237 cores within that time, beside 1.280");
+        assert_eq!(why, "perf stat counted 1.237 cores within that time, stacktune 1.280");
         assert_eq!(own(1.237, 1.32, Some(&clock)).verdict, Verdict::Fail, "however close to perf's");
         let of_user = perf("2474.50,msec,task-clock:u,2474501020,100.00,,");
         assert!(own(1.28, 1.287, Some(&of_user)).why.is_some());

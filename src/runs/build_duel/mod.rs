@@ -110,7 +110,7 @@ impl BuildDuel {
         {
             let (builds, bytes) = (cost.builds, approx_size(bytes));
             let what = format!(
-                "the fewest {builds} builds of this duel write {bytes}, but run.max_writes is {}",
+                "the minimum of {builds} builds of this duel writes {bytes}, but run.max_writes is {}",
                 format_size(limit)
             );
             return Err(
@@ -206,7 +206,11 @@ impl BuildDuel {
             |(one, other)| {
                 let load = self.cost.load_time / (2 * PAIRS_MIN) as u32;
                 let s = ((one + other) / 2 + load).as_secs_f64() * left as f64;
-                format!("{text}; the fewest builds take about {} more (estimated)", approx_span(s))
+                format!(
+                    "{text}; the minimum of {} builds takes about {} more (estimated)",
+                    2 * PAIRS_MIN,
+                    approx_span(s)
+                )
             },
         )
     }

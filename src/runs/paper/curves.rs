@@ -262,7 +262,7 @@ pub(super) fn figure6() -> Experiment {
     Experiment {
         name: "figure6",
         source: "Figure 6, appendix A.1",
-        about: "the scan beside a WAL that flushes ever more rarely",
+        about: "the scan while a WAL flushes ever more rarely",
         setup: Setup::Consumer,
         shape: Shape::Curves(&[
             Curve {

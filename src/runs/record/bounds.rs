@@ -17,7 +17,7 @@ const FLAGS_MAX: usize = 100;
 
 const COUNTS: &str = "it counts more than any run can";
 const TIMES: &str = "it is of a time that no run reaches";
-const FLAGS: &str = "it has more flags than there are";
+const FLAGS: &str = "it has more flags than exist";
 
 /// Checks windows.
 ///

@@ -59,7 +59,7 @@ impl RetainedStack {
     /// Where what stands was built for others.
     pub(super) fn take_for(&mut self, target: &TargetIdentity) -> Result<Option<Built>> {
         if self.is_other_than(target) {
-            return Err(Error::failed("another stack stands on these drives").hint("take that down first"));
+            return Err(Error::failed("there is another stack on these drives").hint("take that down first"));
         }
         Ok(self.stands.take().map(|(built, _)| built))
     }

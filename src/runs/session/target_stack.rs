@@ -60,7 +60,7 @@ pub(super) fn refuse_unsuited(spec: &BuiltSpec, options: &Options) -> Result<()>
         return Err(Error::input(what).hint("set stack.* to none, or leave --read-only out"));
     }
     if spec.wal.target.is_some() {
-        let what = "wal.target names a place beside the target, and a stack keeps the WAL on itself";
+        let what = "wal.target names a place outside the target, and a stack holds the WAL itself";
         return Err(Error::input(what).hint("leave wal.target out, or build no stack"));
     }
     Ok(())

@@ -49,7 +49,7 @@ pub(super) const MD: &[Spec] = &[
     Spec {
         key: "array",
         help: "State of the stack's md array: healthy, degraded (its last member is failed), or rebuilding (the member is \
-               replaced by itself, blank). What was on the member is lost; healthy again is an array that is rebuilt.",
+               replaced by itself, blank). What was on the member is lost; the array can return to healthy only after a rebuild.",
         kind: Kind::Choice(&names::<ArrayState, 3>()),
         // The next run of a sweep can't have healthy again what one before has degraded.
         of_target: |s| s.stack.raid.is_md_redundant(),
@@ -75,7 +75,7 @@ pub(super) const MD: &[Spec] = &[
     },
     Spec {
         key: "sync_speed_min",
-        help: "KiB a second of each member at which md rebuilds or syncs beside the load; default = the system's.",
+        help: "KiB a second of each member at which md rebuilds or syncs while the load runs; default = the system's.",
         kind: SPEED,
         ..own_number!(sync_speed_min, not_redundant)
     },

@@ -123,7 +123,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
     },
     Spec {
         key: "compaction",
-        help: "How files are merged (compaction_style).",
+        help: "Compaction style (compaction_style).",
         kind: Kind::Choice(&names::<Compaction, 2>()),
         scope: Scope::Rebuild,
         of_target: always,
@@ -131,7 +131,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
     },
     Spec {
         key: "single_level",
-        help: "A single level below L0, of any size, into which each flushed file is merged at once.",
+        help: "A single level below L0, of any size, into which each flushed file is compacted at once.",
         paper: Some(
             "The fastest queries and scans; from 16 threads on, writes as fast as with fan-out 16 (Ransom et al. 2025, 5.3.2).",
         ),
@@ -200,7 +200,7 @@ fn has_levels(s: &Settings) -> bool {
 
 fn single(s: &Settings) -> Option<&'static str> {
     (s.kv.rocksdb.single_level && s.kv.rocksdb.compaction == Compaction::Level)
-        .then_some("a single level is merged at once, whatever its size")
+        .then_some("a single level is compacted at once, whatever its size")
 }
 
 fn universal(s: &Settings) -> Option<&'static str> {

@@ -39,7 +39,7 @@ pub(super) const STACK: &[Spec] = &[
     Spec {
         key: "lba_size",
         help: "Logical blocks of NVMe drives: they are formatted to that size (Format NVM) before anything is built, which \
-               destroys all on them, and formatted back when the stack goes.",
+               destroys everything on them; the old format is restored when the stack is removed.",
         kind: Kind::Choice(&names::<LbaSize, 3>()),
         scope: Scope::Rebuild,
         of_target: always,
@@ -49,8 +49,8 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "iommu",
-        help: "How the IOMMU serves the drives during the run: mappings taken away at once (strict) or together (lazy), or none \
-               (passthrough: a drive reaches all memory); restored when the stack goes.",
+        help: "How the IOMMU serves the drives during the run: mappings invalidated immediately (strict) or in batches (lazy), or none \
+               (passthrough: a drive reaches all memory); restored when the stack is removed.",
         kind: Kind::Choice(&names::<IommuMode, 4>()),
         scope: Scope::Rebuild,
         of_target: always,
@@ -114,7 +114,7 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "bitmap",
-        help: "What a redundant md array notes of writes under way, so that little is synced after a crash: it costs extra writes.",
+        help: "Write-intent bitmap of a redundant md array: a short resync after a crash, at the cost of extra writes.",
         kind: Kind::Choice(&names::<Bitmap, 3>()),
         scope: Scope::Rebuild,
         of_target: always,
@@ -144,7 +144,7 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "mkfs_options",
-        help: "Extra options for mkfs, separated by spaces: those that are known to stay within the stack's file system.",
+        help: "Extra options for mkfs, separated by spaces: only those known to affect nothing but the stack's own file system.",
         kind: Kind::Text("options"),
         scope: Scope::Rebuild,
         of_target: always,
@@ -154,7 +154,7 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "mount_options",
-        help: "Mount options, separated by commas: those that are known to stay within the stack's file system.",
+        help: "Mount options, separated by commas: only those known to affect nothing but the stack's own file system.",
         kind: Kind::Text("options"),
         scope: Scope::Rebuild,
         of_target: always,

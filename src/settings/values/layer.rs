@@ -72,7 +72,7 @@ pub fn parts(word: &str) -> Result<Vec<Part>, String> {
         parts.push(Part::Text(rest.to_owned()));
     }
     if parts.len() > 1 && parts.contains(&Part::Devices) {
-        return Err("has `{devices}` beside other text: it must be a word of its own".to_owned());
+        return Err("has `{devices}` next to other text: it must be a word of its own".to_owned());
     }
     Ok(parts)
 }

@@ -318,8 +318,8 @@ impl Named for LbaSize {
 impl Named for IommuMode {
     const NAMES: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Keep, "keep", "as the host has it"),
-        (Self::Strict, "strict", "a mapping is taken away at once"),
-        (Self::Lazy, "lazy", "mappings are taken away together, later"),
+        (Self::Strict, "strict", "a mapping is invalidated immediately"),
+        (Self::Lazy, "lazy", "mappings are invalidated in batches, later"),
         (Self::Passthrough, "passthrough", "nothing is mapped: a drive reaches all memory"),
     ];
 }

@@ -54,7 +54,7 @@ impl Builder<'_> {
         let foreign = foreign_ground(&node, &own);
         if !foreign.is_empty() {
             let what = format!(
-                "layer `{}`: {} stands on {}, which is not this stack's",
+                "layer `{}`: {} is built on {}, which is not this stack's",
                 layer.name,
                 layer.made.path.shown(),
                 foreign.join(", ")

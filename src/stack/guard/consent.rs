@@ -42,7 +42,7 @@ impl Consent {
         match layers.first() {
             Some(first) if self.commands != layers => {
                 let what = format!(
-                    "layer `{}` of the profile runs commands as root, which nobody has allowed",
+                    "layer `{}` of the profile runs commands as root, which was not allowed",
                     first.name
                 );
                 Err(Error::input(what).hint(

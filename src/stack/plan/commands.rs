@@ -126,7 +126,7 @@ impl Step {
             Self::HoldLayer { layer } => {
                 let below: Vec<String> = layer.made.below.iter().map(BlockDevice::shown).collect();
                 format!(
-                    "make sure that {} stands on nothing but {}; layer `{}` is taken away by {}",
+                    "make sure that {} is built on nothing but {}; layer `{}` is taken away by {}",
                     layer.made.device().shown(),
                     below.join(", "),
                     layer.name,

@@ -178,7 +178,7 @@ fn layers_by_commands_lie_between_the_members_and_the_file_system() {
     let wanted = [
         "vgcreate st0123456789abcdef /dev/nvme0n1 /dev/nvme1n1 /dev/nvme2n1 /dev/nvme3n1\n",
         "lvcreate --stripes=4 --name=data st0123456789abcdef\n",
-        "stands on nothing but /dev/nvme0n1, /dev/nvme1n1, /dev/nvme2n1, /dev/nvme3n1; layer `lvm` is taken away by \
+        "is built on nothing but /dev/nvme0n1, /dev/nvme1n1, /dev/nvme2n1, /dev/nvme3n1; layer `lvm` is taken away by \
          vgremove --yes st0123456789abcdef\n",
         "cryptsetup open /dev/mapper/st0123456789abcdef-data c0123456789abcdef\n",
         "layer `crypt` is taken away by cryptsetup close c0123456789abcdef\nmkfs.ext4 ",

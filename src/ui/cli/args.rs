@@ -97,15 +97,15 @@ pub struct Cli {
 pub enum Cmd {
     /// Run a profile without the screen, and record what was measured
     Record(RecordArgs),
-    /// Run a program of yours as the load, without the screen, and record what was measured
+    /// Run your own program as the load, without the screen, and record what was measured
     ///
     /// On the profile's target: in a folder, or on the stack that is built for it. All that it starts is ended at the end.
     Run(ProgramArgs),
-    /// Reproduce a table or figure of Haas et al. 2020, beside the paper's own results
+    /// Reproduce a table or figure of Haas et al. 2020, next to the paper's own results
     Reproduce(ReproduceArgs),
     /// Check stacktune's figures against other programs' on this host
     ///
-    /// In about five minutes: latency beside fio's, bytes beside the block layer's, CPU time and cycles beside perf's,
+    /// In about five minutes: latency against fio's, bytes against the block layer's, CPU time and cycles against perf's,
     /// the log of latencies read by HdrHistogram's own library, lost writes planted and found, and a duel of equal
     /// settings. Each check passes, fails, or is not checkable here, with the reason. The file has all figures in a
     /// form that can be published.
@@ -274,7 +274,7 @@ pub struct DuelArgs {
     /// Where the values need other storage, it is built anew for each block: `--dry-run` shows what that costs.
     #[arg(long, value_name = "KNOB=A,B", conflicts_with_all = ["duration", "until_steady"])]
     pub duel: Option<String>,
-    /// The figure that a duel is about
+    /// The figure that decides a duel
     #[arg(long, value_name = "FIGURE", requires = "duel", default_value = "total")]
     pub duel_figure: Figure,
     /// The difference that matters, in percent: a duel ends when it is known to be less
@@ -390,7 +390,7 @@ pub struct PictureArgs {
     /// Then fight a duel of two values of a knob, as `D` does on the screen
     #[arg(long, value_name = "KNOB=A,B")]
     pub duel: Option<String>,
-    /// The figure that it is about
+    /// The figure that decides it
     #[arg(long, value_name = "FIGURE", requires = "duel", default_value = "total")]
     pub duel_figure: Figure,
     /// How to run it.

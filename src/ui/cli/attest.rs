@@ -30,7 +30,7 @@ pub struct AttestArgs {
     /// The file to write; it must not exist [default: attest.json]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
-    /// Measure for a quarter of a minute only: figures scatter more
+    /// Measure for 15 seconds only: figures are noisier
     #[arg(long)]
     pub quick: bool,
     /// Print what would be opened, written and destroyed, then exit

@@ -27,7 +27,7 @@ $XDG_DATA_HOME/stacktune/recordings, else ~/.local/share/stacktune/recordings
 $XDG_CACHE_HOME/stacktune, else ~/.cache/stacktune
   the files that the built-in profiles run on
 $XDG_STATE_HOME/stacktune, else /var/lib/stacktune for root and ~/.local/state/stacktune for others
-  journals of the stacks that stand, and where they are mounted";
+  journals of the stacks that exist, and where they are mounted";
 
 /// Writes the completions of a shell.
 pub fn write_completions(shell: Shell, out: &mut dyn Write) -> io::Result<()> {

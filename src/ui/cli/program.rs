@@ -27,7 +27,7 @@ Examples:
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(after_help = format!("{PROGRAM_HELP}{EXIT_STATUS}"))]
 pub struct ProgramArgs {
-    /// The profile with the target, its stack and, in [command], the program: a name, or a path
+    /// The profile with the target, its stack and, in `[command]`, the program: a name, or a path
     #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath, required_unless_present = "list")]
     pub profile: Option<String>,
     /// The folder to write to; a recording is never overwritten
@@ -47,7 +47,7 @@ pub struct ProgramArgs {
     /// The most memory that it may use, page cache included
     #[arg(long, value_name = "SIZE", value_parser = parse_size_above_0)]
     pub mem: Option<u64>,
-    /// End the run within two seconds when the host's tasks wait too much, as in 'psi.io.some > 5%'
+    /// End the run within two seconds when tasks on the host stall too long (PSI), as in 'psi.io.some > 5%'
     #[arg(long, value_name = "CONDITION")]
     pub stop_if: Option<StopIf>,
     /// Keep what was built at the end, and print the commands that remove it

@@ -44,7 +44,8 @@ fn lines(outcome: &Outcome) -> String {
         format!("  {allowed}"),
     ];
     let line = format!("{}\n", line.concat().trim_end());
-    let notes = [outcome.beside.as_deref().map(|beside| format!("beside {beside}")), outcome.why.clone()];
+    let notes =
+        [outcome.beside.as_deref().map(|beside| format!("compared with {beside}")), outcome.why.clone()];
     let notes: Vec<_> = notes.into_iter().flatten().collect();
     let notes = paragraph(&format!("{INDENT}{}", notes.join(": ")), WIDTH, INDENT);
     if notes.trim().is_empty() { line } else { format!("{line}{notes}\n") }
@@ -82,7 +83,7 @@ mod tests {
     fn each_check_is_a_line_with_both_figures_or_the_reason() {
         let pairs = vec![(101_000.0, 100_000.0); 3];
         let pass = lines(&Outcome::of_pairs(Check::LatencyP50, "fio-3.33", pairs));
-        for part in ["pass  read latency p50", "101µs", "100µs", "+1.0%", "beside fio-3.33"] {
+        for part in ["pass  read latency p50", "101µs", "100µs", "+1.0%", "compared with fio-3.33"] {
             assert!(pass.contains(part), "{part}: {pass}");
         }
         let fail = lines(&Outcome::of(Check::LostWrites, "planted", 59.0, 60.0));

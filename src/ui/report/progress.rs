@@ -10,6 +10,7 @@ use crate::meter::totals::Totals;
 use crate::meter::window::Window;
 use crate::printable;
 use crate::runs::session;
+use crate::ui::text::NONE;
 use crate::units::{approx_size, approx_span, three_digits};
 
 const LINE_EACH: Duration = Duration::from_secs(10);
@@ -193,7 +194,7 @@ fn rates(window: &Window) -> String {
     if let Some(program) = &window.program {
         let s = window.duration_ns as f64 / 1e9;
         let rate =
-            |bytes: Option<u64>| bytes.map_or("–".to_owned(), |bytes| three_digits(bytes as f64 / 1e6 / s));
+            |bytes: Option<u64>| bytes.map_or(NONE.to_owned(), |bytes| three_digits(bytes as f64 / 1e6 / s));
         let metric =
             program.metrics.iter().next().map(|(name, of)| format!(" {name} {},", three_digits(of.mean)));
         let (read, written) = (rate(program.top_read_bytes), rate(program.top_written_bytes));

@@ -145,8 +145,9 @@ impl Agreement {
         let mut sentences = vec!["the load goes on: nothing is torn down or filled".to_owned()];
         if let Some(bytes) = self.plan.writes_bytes.filter(|bytes| *bytes > 0) {
             let size = approx_size(bytes);
-            sentences
-                .push(format!("bytes written: {size} ({bytes} bytes) to the member, by md beside the load"));
+            sentences.push(format!(
+                "bytes written: {size} ({bytes} bytes) to the member, by md while the load runs"
+            ));
         }
         sentences
     }

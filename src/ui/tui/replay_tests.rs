@@ -156,7 +156,7 @@ fn the_palette_has_what_a_recording_can_do() {
     let mut state = replaying(160, 50);
     pressed(&mut state, ':');
     let all = shown(&state);
-    assert!(all.contains("a tenth on") && !all.contains("turn up"), "{all}");
+    assert!(all.contains("forward 10%") && !all.contains("turn up"), "{all}");
     "last window".chars().for_each(|c| pressed(&mut state, c));
     press(&mut state, &[KeyCode::Enter]);
     assert_eq!(position(&state), 60);

@@ -235,7 +235,7 @@ fn plane_text<'a>(
     if points.is_empty() {
         return String::new();
     }
-    let title = format!("{}; beside each point its {}", curve.title, curve.x_name);
+    let title = format!("{}; next to each point its {}", curve.title, curve.x_name);
     format!("\n{}", chart::plane(&title, &x.name(), &points, &three_digits))
 }
 

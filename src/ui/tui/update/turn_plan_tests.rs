@@ -28,7 +28,7 @@ fn it_is_turned_once_the_serial_was_typed_and_builds_nothing() {
     let mut state = asked();
     assert!(state.asked.is_empty(), "it is not turned yet");
     let text = shown(&state);
-    for part in ["md.array: healthy", "--fail", "the load goes on", "by md beside the load"] {
+    for part in ["md.array: healthy", "--fail", "the load goes on", "by md while the load runs"] {
         assert!(text.contains(part), "{part} in {text}");
     }
     assert!(!text.contains("total time") && !text.contains("the fill included"), "{text}");

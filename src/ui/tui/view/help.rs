@@ -45,7 +45,7 @@ const FIGURES: &[(&str, &str)] = &[
     ),
     (
         "needs",
-        "The cores that eight drives of 3 GB/s would need at this many cycles per byte (Haas et al. 2020, 4.3).",
+        "The cores that an array of run.drives drives at run.drive_rate would need at this many cycles per byte (Haas et al. 2020, 4.3).",
     ),
     (
         "own",
