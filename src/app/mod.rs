@@ -22,7 +22,7 @@
 //! | [`program`] | `run`: a program as the load | inputs, output, record, signals, watcher |
 //! | [`attest`] | `attest`: figures beside those of other programs | inputs, new_file, output, signals, watcher |
 //! | [`trace`] | `contract` and `trace`: the rules scored from a trace, and traces made | inputs, new_file, output, privileges, signals |
-//! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, watcher, sweep |
+//! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, watcher |
 //! | [`inspect`] | commands that inspect and run nothing | inputs, output, reproduce |
 //! | [`show`] | `show`: a recording as text, or on the screen | inspect, output, ui |
 //! | [`dispatch`] | from the command line to the command, and to an exit status | output, privileges, signals, picture, program, ui, stacks, verify, record, reproduce, inspect, show, attest, trace |

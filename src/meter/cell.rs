@@ -225,6 +225,15 @@ impl WorkerCell {
         Self { slow: (threshold_ns > 0).then(|| SlowCell::new(threshold_ns)), ..self }
     }
 
+    /// An intended start is missed, after it had waited that long: a client would have waited at least so long.
+    #[inline]
+    pub fn miss(&self, waited_ns: u64) {
+        self.missed.add(1);
+        if let Some(response) = &self.response {
+            response.record(waited_ns);
+        }
+    }
+
     /// Copies what the interface has counted so far; only the one writer may call this.
     #[inline]
     pub fn follow(&self, polls: Polls, incidents: Incidents) {

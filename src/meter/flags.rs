@@ -128,8 +128,13 @@ pub(super) fn of_drives(drives: &DriveFigures) -> Vec<Flag> {
     flags
 }
 
-/// An array that has lost members: by itself, or one as it was set to.
-pub(super) fn lost(lost: &Lost, as_set: ArrayState) -> Flag {
+/// Flags arrays that have lost members, and those that do their own I/O.
+pub(super) fn of_arrays(losses: &[Lost], doing: &[Upkeep], as_set: ArrayState) -> Vec<Flag> {
+    losses.iter().map(|of| lost(of, doing, as_set)).chain(upkeep(doing, as_set)).collect()
+}
+
+/// An array that has lost members: by itself, or one as it was set to. Once it is rebuilt, what it loses is a loss.
+fn lost(lost: &Lost, doing: &[Upkeep], as_set: ArrayState) -> Flag {
     let array = &lost.array;
     let members = match (lost.members.as_slice(), lost.missing) {
         ([], 0) => "a member, and the kernel does not report which".to_owned(),
@@ -140,7 +145,12 @@ pub(super) fn lost(lost: &Lost, as_set: ArrayState) -> Flag {
         let why = format!("The {array} has lost {members}, and has failed.");
         return FlagKind::ArrayFailed.flag(why);
     }
-    if as_set != ArrayState::Healthy && lost.missing.max(lost.members.len() as u64) <= 1 {
+    let is_set = match as_set {
+        ArrayState::Healthy => false,
+        ArrayState::Degraded => true,
+        ArrayState::Rebuilding => doing.iter().any(is_rebuilt),
+    };
+    if is_set && lost.missing.max(lost.members.len() as u64) <= 1 {
         let why = format!("The {array} works without {members}, as md.array asks for.");
         return FlagKind::DegradedAsSet.flag(why);
     }
@@ -150,10 +160,13 @@ pub(super) fn lost(lost: &Lost, as_set: ArrayState) -> Flag {
     FlagKind::Degraded.flag(why)
 }
 
+fn is_rebuilt(one: &Upkeep) -> bool {
+    one.action == "recover"
+}
+
 /// Flags arrays that do their own I/O, or are rebuilt as one was set to.
-pub(super) fn upkeep(arrays: &[Upkeep], as_set: ArrayState) -> Option<Flag> {
+fn upkeep(arrays: &[Upkeep], as_set: ArrayState) -> Option<Flag> {
     let list: Vec<_> = arrays.iter().map(|one| format!("{} ({})", one.array, one.action)).collect();
-    let is_rebuilt = |one: &Upkeep| one.action == "recover";
     (!list.is_empty()).then(|| {
         if as_set == ArrayState::Rebuilding && arrays.iter().all(is_rebuilt) {
             let why = format!("An array is rebuilt, as md.array asks for: {}.", list.join(", "));

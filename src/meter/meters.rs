@@ -200,8 +200,9 @@ impl Meters {
                 continue;
             }
             for (begun, intents) in under_way {
-                let missed = intents.map_or(0, |intents| intents.before(end_ns));
-                (delta.intended, delta.missed) = (delta.intended + missed, delta.missed + missed);
+                for intended_ns in intents.iter().flat_map(|intents| intents.before(end_ns)) {
+                    delta.miss(now_ns.saturating_sub(intended_ns));
+                }
                 for io in begun.into_iter().filter(|io| io.start_ns <= end_ns) {
                     let age_ns = now_ns.saturating_sub(io.start_ns);
                     delta.service.add(age_ns);
@@ -236,8 +237,7 @@ impl Meters {
         flags.extend(flags::others_io(&others_io, duration_ns as f64 / 1e9));
         flags.extend(flags::of_drives(&drives));
         self.lost = self.probes.arrays.window();
-        flags.extend(self.lost.iter().map(|lost| flags::lost(lost, context.array)));
-        flags.extend(flags::upkeep(&self.probes.arrays.upkeep(), context.array));
+        flags.extend(flags::of_arrays(&self.lost, &self.probes.arrays.upkeep(), context.array));
         let bytes = classes.iter().map(|class| class.bytes).sum();
         let ios: u64 = classes.iter().map(|class| class.ios).sum();
         let slow = self.counts.each_mut().map(|of| &mut of.delta.slow);

@@ -47,6 +47,14 @@ pub struct Delta {
     pub elsewhere: TaskTimes,
 }
 
+impl Delta {
+    /// An intended start is missed: see [`super::cell::WorkerCell::miss`].
+    pub fn miss(&mut self, waited_ns: u64) {
+        (self.intended, self.missed) = (self.intended + 1, self.missed + 1);
+        self.response.add(waited_ns);
+    }
+}
+
 impl LatencyDelta {
     /// Counts a sample that is at least that long.
     pub fn add(&mut self, ns: u64) {

@@ -23,9 +23,10 @@ pub struct Intents {
 }
 
 impl Intents {
-    /// How many are before that time.
-    pub fn before(&self, ns: u64) -> u64 {
-        ns.saturating_sub(self.next_ns).div_ceil(self.spacing_ns.max(1))
+    /// Those before that time, about.
+    pub fn before(&self, ns: u64) -> impl Iterator<Item = u64> {
+        let Self { next_ns, spacing_ns } = *self;
+        (next_ns..ns).step_by(spacing_ns.max(1) as usize)
     }
 }
 
@@ -126,7 +127,7 @@ mod tests {
         assert_eq!(under_way.intents(), None);
         under_way.intend(100, 10);
         let intents = under_way.intents().unwrap();
-        assert_eq!([99, 100, 101, 110, 111, 200].map(|ns| intents.before(ns)), [0, 0, 1, 1, 2, 10]);
+        assert_eq!([99, 100, 101, 110, 111, 200].map(|ns| intents.before(ns).count()), [0, 0, 1, 1, 2, 10]);
         under_way.intend_nothing();
         assert_eq!(under_way.intents(), None);
     }

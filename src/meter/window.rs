@@ -60,7 +60,8 @@ pub struct Latencies {
     /// completion. For the WAL the commit: from the start of the write to the end of the flush that covers it
     /// (with `dsync` or `none`, of the write); none if that flush failed.
     pub service_ns: Option<Latency>,
-    /// Intended start to completion (or commit); none without a rate or with over 1% missed.
+    /// Intended start to completion (or commit), of missed starts to when they were given up; none without a rate or
+    /// with over 1% missed.
     pub response_ns: Option<Latency>,
     /// The WAL's writes alone.
     pub write_ns: Option<Latency>,

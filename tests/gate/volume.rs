@@ -94,6 +94,26 @@ fn files_are_made_filled_once_and_verified() {
 }
 
 #[test]
+fn files_that_are_no_longer_at_their_paths_are_not_verified() {
+    let dir = folder();
+    let mut volume = open(&dir.path().join("set"), 2, 8).unwrap();
+    fill(&mut volume);
+    assert!(verify(&volume).is_clean());
+    let path = volume.members[1].path.clone();
+    let copy = dir.path().join("copy");
+    fs::copy(&path, &copy).unwrap();
+    let refused = |expected: &str| {
+        let error = volume.verify(&mut |_| {}, &GO_ON).unwrap_err();
+        assert_eq!(error.kind, Kind::Failed, "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    fs::rename(&copy, &path).unwrap();
+    refused("another file is at its path");
+    fs::remove_file(&path).unwrap();
+    refused("removed or replaced while it was in use");
+}
+
+#[test]
 fn random_pages_over_a_filled_target_are_kept_in_its_map() {
     let dir = folder();
     let mut volume = open(&dir.path().join("set"), 2, 8).unwrap();

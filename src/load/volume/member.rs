@@ -4,7 +4,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::header::Header;
+use super::region::Identity;
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 
 /// A member that may be used.
 #[derive(Debug)]
@@ -62,3 +64,23 @@ pub struct Member {
     /// None if stacktune did not make it; it is then only read.
     pub(super) header: Option<Header>,
 }
+
+impl Member {
+    /// Refuses a member that is no longer at its path: what was written goes with the last handle to it.
+    pub(super) fn refuse_gone(&self) -> Result<()> {
+        let (opened, now) = (Identity::of(&self.file), Identity::at(&self.path));
+        match (opened, now) {
+            (Ok(opened), Ok(now)) if opened == now => Ok(()),
+            (Err(error), _) | (_, Err(error)) => {
+                Err(Error::os("cannot verify", &self.path, error).hint(GONE))
+            }
+            _ => Err(Error::failed(format!(
+                "cannot verify {}: another file is at its path",
+                self.path.shown()
+            ))
+            .hint(GONE)),
+        }
+    }
+}
+
+const GONE: &str = "it was removed or replaced while it was in use, and what was written to it is lost";

@@ -4,10 +4,10 @@
 //! Every extent is a multiple of 1 MiB long and all of a region are equally long, so every page size covers
 //! the same bytes.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -23,9 +23,17 @@ pub struct Identity {
 impl Identity {
     /// The identity of an open file or device.
     pub fn of(file: &File) -> io::Result<Self> {
-        let found = file.metadata()?;
+        file.metadata().map(|found| Self::found(&found))
+    }
+
+    /// The identity of what is at a path now.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        path.metadata().map(|found| Self::found(&found))
+    }
+
+    fn found(found: &Metadata) -> Self {
         let device = found.file_type().is_block_device().then(|| found.rdev());
-        Ok(Self { file: device.is_none().then(|| (found.dev(), found.ino())), device })
+        Self { file: device.is_none().then(|| (found.dev(), found.ino())), device }
     }
 }
 

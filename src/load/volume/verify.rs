@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::compared::{Extent, RegionMap};
+use super::member::Member;
 use super::opened::Volume;
 use super::progress::Progress;
 use super::region::Region;
@@ -44,6 +45,7 @@ impl Volume {
             return Err(Error::failed(format!("there is no stacktune set on {}{why}", names.join(", ")))
                 .hint("fill the target first: run a profile on it"));
         }
+        self.members.iter().try_for_each(Member::refuse_gone)?;
         let maps = self.region_maps()?;
         let report = self.read_back(&maps, self.comparison(&maps), progress, stop)?;
         match report.doubt {

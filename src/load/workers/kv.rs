@@ -173,7 +173,9 @@ impl<'a> Worker<'a> {
             };
             if self.orders.job.class.writes() && self.orders.writes.is_spent() {
                 self.orders.control.exhaust(now_ns);
-                self.orders.cell.missed.add(u64::from(intended_ns.is_some()));
+                if let Some(intended_ns) = intended_ns {
+                    self.orders.cell.miss(now_ns.saturating_sub(intended_ns));
+                }
                 self.drop_pending(now_ns);
                 break;
             }
@@ -191,11 +193,10 @@ impl<'a> Worker<'a> {
     #[inline]
     fn due(&mut self, now_ns: u64) -> std::result::Result<Option<u64>, u64> {
         let Some(pacer) = &mut self.pacer else { return Ok(None) };
-        let missed = pacer.drop_late(now_ns);
         let cell = &self.orders.cell;
-        cell.missed.add(missed);
+        pacer.drop_late(now_ns, cell);
         let due = pacer.due(now_ns);
-        cell.intended.add(missed + u64::from(due.is_some()));
+        cell.intended.add(u64::from(due.is_some()));
         if due.is_none() {
             return Err(pacer.wake_ns());
         }
@@ -206,9 +207,7 @@ impl<'a> Worker<'a> {
 
     fn drop_pending(&mut self, stopped_ns: u64) {
         if let Some(pacer) = &mut self.pacer {
-            let missed = pacer.drop_before(stopped_ns);
-            self.orders.cell.intended.add(missed);
-            self.orders.cell.missed.add(missed);
+            pacer.drop_before(stopped_ns, stopped_ns, &self.orders.cell);
             self.orders.cell.under_way.intend_nothing();
         }
     }

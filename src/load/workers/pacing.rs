@@ -3,6 +3,7 @@
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::meter::cell::WorkerCell;
 use crate::settings::Arrival;
 use crate::settings::jobs::Job;
 use crate::units::SECOND_NS;
@@ -89,28 +90,30 @@ impl Pacer {
         self.next += u128::from(by_ns) << FRACTION_BITS;
     }
 
-    /// Drops the intents that are too late and returns their number.
+    /// Drops the intents that are too late: they are missed.
     #[inline]
-    pub fn drop_late(&mut self, now_ns: u64) -> u64 {
-        self.drop_before(now_ns.saturating_sub(LATE_NS_MAX))
+    pub fn drop_late(&mut self, now_ns: u64, cell: &WorkerCell) {
+        self.drop_before(now_ns.saturating_sub(LATE_NS_MAX), now_ns, cell);
     }
 
-    /// Drops the intents before that time and returns their number.
+    /// Drops the intents before `ns`: they are missed, having waited until now.
     #[inline]
-    pub fn drop_before(&mut self, ns: u64) -> u64 {
-        let mut missed = 0;
+    pub fn drop_before(&mut self, ns: u64, now_ns: u64, cell: &WorkerCell) {
         while self.next_ns() < ns {
+            cell.intended.add(1);
+            cell.miss(now_ns.saturating_sub(self.next_ns()));
             self.advance();
-            missed += 1;
         }
-        missed
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::class::Class;
+    use crate::meter::source::{Delta, Source as _, WorkerSource};
     use crate::settings::Settings;
     use crate::settings::jobs::jobs;
 
@@ -189,9 +192,27 @@ mod tests {
     fn only_what_is_over_a_second_late_is_missed() {
         let mut pacer = pacer(Arrival::Constant, 0);
         let spacing_ns = 131_072; // 16 KiB at 125 MB/s
-        assert_eq!(pacer.drop_late(SECOND_NS), 0);
-        let missed = pacer.drop_late(SECOND_NS + 10 * spacing_ns);
-        assert_eq!(missed, 10);
+        let cell = WorkerCell::new(Class::Scan, true, 1);
+        pacer.drop_late(SECOND_NS, &cell);
+        assert_eq!(cell.missed.get(), 0);
+        pacer.drop_late(SECOND_NS + 10 * spacing_ns, &cell);
+        assert_eq!((cell.intended.get(), cell.missed.get()), (10, 10));
         assert!(pacer.next_ns().abs_diff(10 * spacing_ns) <= 10);
+    }
+
+    #[test]
+    fn what_is_missed_counts_in_the_response_latency_with_what_it_waited() {
+        // A drive hangs for five seconds: of the starts in the first four, clients waited for one second to five.
+        let cell = Arc::new(WorkerCell::new(Class::Scan, true, 1));
+        pacer(Arrival::Constant, 0).drop_late(5 * SECOND_NS, &cell);
+        let mut delta = Delta::new(1);
+        WorkerSource::new(cell).collect(&mut delta);
+        let response = &delta.response.histogram;
+        assert_eq!([delta.missed, response.len()], [delta.intended; 2]);
+        let expected = [(0.25, 2), (0.5, 3), (0.75, 4), (1.0, 5)];
+        for (quantile, s) in expected {
+            let at_ns = response.value_at_quantile(quantile);
+            assert!(at_ns.abs_diff(s * SECOND_NS) < SECOND_NS / 100, "{quantile}: {at_ns}");
+        }
     }
 }

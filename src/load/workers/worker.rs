@@ -171,9 +171,7 @@ impl Worker {
     /// came over a second too late, as no I/O reports it. Later calls find nothing more.
     pub fn drop_pending(&mut self, stopped_ns: u64) {
         if let Some(pacer) = &mut self.pacer {
-            let missed = pacer.drop_before(stopped_ns);
-            self.orders.cell.intended.add(missed);
-            self.orders.cell.missed.add(missed);
+            pacer.drop_before(stopped_ns, stopped_ns, &self.orders.cell);
             self.orders.cell.under_way.intend_nothing();
         }
     }
@@ -229,12 +227,10 @@ impl Worker {
 
     /// Open loop: what is due, at most a batch. `None` if nothing more may be written.
     fn issue_due(&mut self, now_ns: u64, queue: &mut impl Queue) -> Option<Wait> {
-        let mut intended = 0;
         if let Some(pacer) = &mut self.pacer {
-            let missed = pacer.drop_late(now_ns);
-            self.orders.cell.missed.add(missed);
-            intended = missed;
+            pacer.drop_late(now_ns, &self.orders.cell);
         }
+        let mut intended = 0;
         for _ in 0..self.batch {
             let room = self.commits.as_ref().map_or(u32::MAX, Commits::room);
             if self.free.is_empty() || room == 0 {
@@ -246,7 +242,7 @@ impl Worker {
             intended += 1;
             if !self.issue(now_ns, Some(intended_ns), queue) {
                 // It was intended, but no I/O reports it.
-                self.orders.cell.missed.add(1);
+                self.orders.cell.miss(now_ns.saturating_sub(intended_ns));
                 self.orders.cell.intended.add(intended);
                 return None;
             }
