@@ -32,7 +32,7 @@ duels    | the same by duels                                                    
 planted  | a depth halved and a tenth of a rate taken: how often ledger and duels find it      | $ env TURNS=0/0/3 cargo test --locked --test devices -- --nocapture turns::
 hlog     | latency.hlog as the tools of HdrHistogram read it, in Java and Python              | $ scripts/hlog.sh
 fuzz     | readers of files, fuzzed for up to ten minutes each                                | $ scripts/fuzz.sh
-demo     | the demo's build from nothing within its CPU time, and that it opens                | $ env FRESH=1 scripts/demo-check.sh
+demo     | a build of the demo from nothing within its CPU time, and that it opens             | $ env FRESH=1 scripts/demo-check.sh
 dist     | the files of a release, and that each starts where it should                       | $ scripts/dist.sh
 '
 
