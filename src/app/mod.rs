@@ -7,6 +7,7 @@
 //! | [`output`] | standard output and standard error | – |
 //! | [`inputs`] | the profile, the options of a run, the host's facts | – |
 //! | [`new_file`] | a file that a command writes under a new name | – |
+//! | [`run_as`] | who a program is run as | – |
 //! | [`privileges`] | giving up the rights that a command does not need | – |
 //! | [`signals`] | signals that end a run cleanly | – |
 //! | [`outlook`] | what a sweep would run, write and destroy | output |
@@ -18,10 +19,10 @@
 //! | [`sweep`] | `record` of a profile with steps | inputs, output, outlook, signals, watcher |
 //! | [`duel`] | `record --duel`: two values of a knob, in one run or on storage built for each block | inputs, output, signals, watcher |
 //! | [`picture`] | `picture`: the screen of a run as SVG, still or moving | duel, inputs |
-//! | [`record`] | `record`: a profile without a terminal | duel, inputs, output, signals, watcher, sweep |
-//! | [`program`] | `run`: a program as the load | inputs, output, record, signals, watcher |
+//! | [`trace`] | `contract` and `trace`: the rules scored from a trace, and traces made | inputs, new_file, output, privileges, run_as, signals |
+//! | [`record`] | `record`: a profile without a terminal | duel, inputs, output, signals, watcher, sweep, trace |
+//! | [`program`] | `run`: a program as the load | inputs, output, record, run_as, signals, watcher |
 //! | [`attest`] | `attest`: figures beside those of other programs | inputs, new_file, output, signals, watcher |
-//! | [`trace`] | `contract` and `trace`: the rules scored from a trace, and traces made | inputs, new_file, output, privileges, signals |
 //! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, watcher |
 //! | [`inspect`] | commands that inspect and run nothing | inputs, output, reproduce |
 //! | [`show`] | `show`: a recording as text, or on the screen | inspect, output, ui |
@@ -40,6 +41,7 @@ mod privileges;
 mod program;
 mod record;
 pub(crate) mod reproduce;
+mod run_as;
 mod show;
 mod signals;
 mod stacks;

@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use rustix::process::{Uid, geteuid};
-
 use super::inputs::{facts_with_versions, options, profile};
 use super::output::{eprint_line, print, print_json};
 use super::record::{ended_well, plan_printed};
+use super::run_as::user;
 use super::signals::Interrupts;
 use super::watcher::{Watcher, report_kept};
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
-use crate::host::User;
 use crate::runs::record::{PROGRAM_LOG, Summary, refuse_folder};
 use crate::runs::session::headless::{Until, record_watched};
 use crate::runs::session::{Attendant, Event, Options, ProgramOptions, Session, for_program, program_noted};
@@ -123,36 +121,6 @@ fn settings(args: &ProgramArgs) -> Result<Settings> {
     let programs = settings.program.iter().flat_map(Program::programs);
     programs.into_iter().try_for_each(|program| find(program).map(drop))?;
     Ok(settings)
-}
-
-/// Who the program is: whom the command line names, else the profile, else who called sudo. Root only by the command
-/// line; none for the user of this process where that is not root.
-fn user(named: Option<&str>, in_profile: Option<&str>) -> Result<Option<User>> {
-    let find = |name: &str| {
-        let shown = crate::printable::line(name);
-        User::find(name).ok_or_else(|| Error::input(format!("there is no user {shown} in /etc/passwd")))
-    };
-    if !geteuid().is_root() {
-        let other = named.or(in_profile).map(find).transpose()?;
-        return match other.filter(|user| Uid::from_raw(user.uid) != geteuid()) {
-            Some(user) => Err(Error::input(format!("only root can run a program as {}", user.name))
-                .hint("use sudo, or leave --user and command.user out")),
-            None => Ok(None),
-        };
-    }
-    let user = match (named, in_profile) {
-        (Some(name), _) => return find(name).map(Some),
-        (None, Some(name)) => find(name)?,
-        (None, None) => User::who_called_sudo().ok_or_else(|| {
-            Error::input("a program does not run as root unless that is asked for")
-                .hint("say as whom: --user NAME, or --user root")
-        })?,
-    };
-    if user.is_root() {
-        return Err(Error::input("the profile asks for a program that runs as root (command.user)")
-            .hint("look at what it runs, with --dry-run, and say so yourself: --user root"));
-    }
-    Ok(Some(user))
 }
 
 /// Ends what is left of the program, keeps its last lines in the recording, and takes the stack down.

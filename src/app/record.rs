@@ -6,6 +6,7 @@ use super::duel;
 use super::inputs::{facts_with_versions, options, profile};
 use super::output::{eprint_line, print, print_json};
 use super::signals::Interrupts;
+use super::trace;
 use super::watcher::{Watcher, report_kept, verify};
 use crate::error::{Error, Result};
 use crate::host::Facts;
@@ -38,6 +39,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     if !args.dry_run {
         refuse_folder(&out)?;
     }
+    trace::look(args.trace && !args.dry_run)?;
     let interrupts = Interrupts::watch()?;
     let facts = facts_with_versions();
     let mut settings = by_identity(&profile.settings, &facts);
@@ -63,8 +65,16 @@ pub fn run(args: &RecordArgs) -> Result<()> {
         watcher.watch(event);
         duel.as_mut().map_or(Ok(true), |duel| duel.watch(session, event))
     };
-    let recorded = headless::record_watched(&mut session, &out, until, &|| interrupts.count(), &mut watch);
+    let tracing = trace::begin(&session, args.trace);
+    let recorded = tracing.and_then(|tracing| {
+        let count = || interrupts.count();
+        Ok((headless::record_watched(&mut session, &out, until, &count, &mut watch)?, tracing))
+    });
     watcher.progress.done();
+    let (recorded, traced) = match recorded {
+        Ok((summary, tracing)) => (Ok(summary), trace::keep(tracing, &out)),
+        Err(error) => (Err(error), Ok(())),
+    };
     let whole = recorded.as_ref().is_ok_and(|summary| summary.failure.is_none());
     let (verified, dismantled) = take_down(session, args, whole, &mut watcher);
     let summary = match (recorded, &dismantled) {
@@ -83,7 +93,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     } else {
         print(&report::table(&summary, &array))?;
     }
-    ended_well(&summary, dismantled.and(verified))
+    ended_well(&summary, dismantled.and(verified).and(traced))
 }
 
 /// Refuses options that exclude each other.
@@ -91,6 +101,10 @@ fn refuse_arguments(args: &RecordArgs, profile: &Profile) -> Result<()> {
     if profile.sweep.is_some() {
         if args.duel.duel.is_some() {
             let what = "--duel needs a single run, but the profile has steps";
+            return Err(Error::input(what).hint("leave the profile's [[step]] and [sweep] out"));
+        }
+        if args.trace {
+            let what = "--trace needs a single run, but the profile has steps";
             return Err(Error::input(what).hint("leave the profile's [[step]] and [sweep] out"));
         }
         if args.until_steady {
@@ -102,6 +116,9 @@ fn refuse_arguments(args: &RecordArgs, profile: &Profile) -> Result<()> {
     } else if args.verify && profile.settings.leaves_kernel() {
         let what = "--verify reads through the kernel, which has these drives back only after the run";
         return Err(Error::input(what).hint("leave it out, and run `stacktune verify` afterwards"));
+    } else if args.trace && profile.settings.leaves_kernel() {
+        let what = "--trace sees what goes through the kernel, which the I/O of `vfio` and `spdk` does not";
+        return Err(Error::input(what).hint("leave it out, or choose another io.interface"));
     }
     Ok(())
 }

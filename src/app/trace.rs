@@ -1,4 +1,8 @@
-//! `stacktune contract`: the rules scored from a trace. `stacktune trace`: a drive's, or one in another form.
+//! `stacktune contract`: the rules scored from a trace. `stacktune trace`: one of drives, also while a command runs, or one in
+//! another form. `record --trace`: one of the target's drives.
+
+mod command;
+mod recorded;
 
 use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -7,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::inputs::facts;
 use super::output::{eprint_line, print, print_json};
+use super::run_as::user;
 use super::signals::Interrupts;
 use super::{new_file, privileges};
 use crate::error::{Error, Result, describe};
@@ -15,12 +20,15 @@ use crate::host::{Trusting, make_own_folder};
 use crate::printable::Shown as _;
 use crate::stack::system_folder::refuse_system_folder;
 use crate::trace::contract::{Spec, score};
-use crate::trace::{self, Drive, Trace, Tracer, WrittenForm};
+use crate::trace::{self, Drive, Trace, Watch, Watched, WrittenForm};
 use crate::ui::cli::{ContractArgs, TraceArgs, TraceForm};
 use crate::ui::report;
 use crate::units::{fine_span, grouped};
+use command::Running;
 
-/// Between two looks at the rings: they hold more than comes meanwhile.
+pub use recorded::{begin, keep, look};
+
+/// Between two looks whether it is over.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Runs `stacktune contract`.
@@ -29,17 +37,15 @@ pub fn contract(args: &ContractArgs) -> Result<()> {
     if folder.is_none() {
         privileges::drop_to_reading();
     }
-    let trace = trace::read(&args.traces)?;
-    let scores = score(
-        &trace,
-        &Spec {
-            drive: args.drive,
-            start_bytes: args.start,
-            space_bytes: args.logical,
-            page_bytes: args.page,
-            file_bytes: args.file_bytes,
-        },
-    )?;
+    let of_folder = match args.traces.as_slice() {
+        [one] => recorded::of_folder(one)?,
+        _ => None,
+    };
+    let (trace, parts) = match of_folder {
+        Some((path, parts)) => (trace::read(&[path])?, parts),
+        None => (trace::read(&args.traces)?, Vec::new()),
+    };
+    let scores = score(&trace, &spec(args, &trace, &parts))?;
     if let Some(folder) = folder {
         for (name, text) in report::contract_files(&scores) {
             let path = folder.path().join(name);
@@ -55,6 +61,22 @@ pub fn contract(args: &ContractArgs) -> Result<()> {
     }
 }
 
+/// What is asked: where the command line doesn't say it, the part of the drive that the recording's target used.
+fn spec(args: &ContractArgs, trace: &Trace, parts: &[Watched]) -> Spec {
+    let only = |drives: Vec<Drive>| if let [drive] = drives[..] { Some(drive) } else { None };
+    // A trace has many I/Os: its drives are not looked for in vain.
+    let drive = args.drive.or_else(|| if parts.is_empty() { None } else { only(trace.drives()) });
+    let part = parts.iter().find(|part| Some(part.drive) == drive);
+    let part = part.filter(|_| args.start.is_none() && args.logical.is_none());
+    Spec {
+        drive: args.drive,
+        start_bytes: args.start.or(part.map(|part| part.start_bytes)).unwrap_or(0),
+        space_bytes: args.logical.or(part.map(|part| part.bytes)),
+        page_bytes: args.page,
+        file_bytes: args.file_bytes,
+    }
+}
+
 /// The folder of the curves, which is made if there is none.
 fn csv_folder(dir: &Path) -> Result<HeldFolder> {
     refuse_system_folder("--csv", dir)?;
@@ -65,10 +87,7 @@ fn csv_folder(dir: &Path) -> Result<HeldFolder> {
 /// Runs `stacktune trace`.
 pub fn run(args: &TraceArgs) -> Result<()> {
     let folder = new_file::folder_of(&args.out)?;
-    let trace = match &args.device {
-        Some(device) => live(device, args.duration)?,
-        None => trace::read(&args.from)?,
-    };
+    let (trace, ended) = if args.from.is_empty() { live(args)? } else { (trace::read(&args.from)?, Ok(())) };
     let form = match args.form {
         TraceForm::Blktrace => WrittenForm::Blktrace,
         TraceForm::Fio if trace.lost > 0 => {
@@ -82,31 +101,46 @@ pub fn run(args: &TraceArgs) -> Result<()> {
     written.map_err(|error| Error::os("cannot write", &args.out, error))?;
     let (ios, lost) = (grouped(trace.ios.len() as u64), grouped(trace.lost));
     eprint_line(&format!("stacktune: {ios} I/Os, {lost} events lost: {}", args.out.shown()));
-    Ok(())
+    ended
 }
 
-/// Traces a drive for a time, or until a signal. What is traced stays in memory until the end: the file may be on that
-/// drive.
-fn live(device: &Path, duration: Option<Duration>) -> Result<Trace> {
-    let drive = drive_of(device)?;
+/// Traces drives for a time, until a signal, or while a command runs; how that ended. What is traced stays in memory until
+/// the end: the file may be on one of the drives.
+fn live(args: &TraceArgs) -> Result<(Trace, Result<()>)> {
+    let drives = args.device.iter().map(|device| whole(device)).collect::<Result<Vec<_>>>()?;
+    let user = if args.words.is_empty() { None } else { user(args.user.as_deref(), None)? };
     let interrupts = Interrupts::watch()?;
-    let mut tracer = Tracer::start(drive, &facts().cpu.online)?;
-    let ends = duration
-        .map_or_else(|| "until Ctrl-C".to_owned(), |time| format!("for {}; Ctrl-C ends it", fine_span(time)));
-    eprint_line(&format!("stacktune: traces {}, drive {drive}, {ends}", device.shown()));
+    let names = drives.iter().map(|of| format!("{} ({})", of.name, of.drive)).collect::<Vec<_>>().join(", ");
+    let watch = Watch::start(drives, &facts().cpu.online, None)?;
+    let ends = match (args.duration, args.words.first()) {
+        (Some(time), _) => format!("for {} at most", fine_span(time)),
+        (None, Some(_)) => "until the command ends".to_owned(),
+        (None, None) => "until Ctrl-C".to_owned(),
+    };
+    eprint_line(&format!("stacktune: traces {names} {ends}; Ctrl-C ends it"));
     let start = Instant::now();
-    while interrupts.count() == 0 && duration.is_none_or(|duration| start.elapsed() < duration) {
-        std::thread::sleep(PAUSE);
-        if !tracer.take() {
-            eprint_line("stacktune: the trace ends here: it is as long as can be read");
-            break;
-        }
+    let mut command = None;
+    if !args.words.is_empty() {
+        command = Some(Running::start(&args.words, user.as_ref())?);
     }
-    tracer.stop(device)
+    let mut goes_on = || command.as_mut().is_none_or(Running::goes_on);
+    let is_due = || args.duration.is_some_and(|time| start.elapsed() >= time);
+    while interrupts.count() == 0 && !is_due() && !watch.is_over() && goes_on() {
+        std::thread::sleep(PAUSE);
+    }
+    let ended = command.map_or(Ok(()), Running::end);
+    match (watch.stop(), ended) {
+        (Ok(traced), ended) => {
+            eprint_line(&format!("stacktune: {}", traced.in_words()));
+            Ok((traced.trace, ended))
+        }
+        // Why nothing was traced.
+        (Err(_), Err(error)) | (Err(error), Ok(())) => Err(error),
+    }
 }
 
-/// The number of a whole drive.
-fn drive_of(device: &Path) -> Result<Drive> {
+/// A whole drive.
+fn whole(device: &Path) -> Result<Watched> {
     let found = device
         .metadata()
         .map_err(|error| Error::input(format!("{}: {}", device.shown(), describe(&error))))?;
@@ -114,17 +148,12 @@ fn drive_of(device: &Path) -> Result<Drive> {
         return Err(Error::input(format!("{} is not a block device", device.shown())));
     }
     let (major, minor) = (rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev()));
-    let folder = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-    let bytes = |name: &str| {
-        let text = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
-        text.trim().parse::<u64>().unwrap_or(0) * 512
-    };
-    if folder.join("partition").exists() {
-        let [start, size] = [bytes("start"), bytes("size")];
+    let watched = Watched::of(&PathBuf::from(format!("/sys/dev/block/{major}:{minor}")))?;
+    if watched.is_part() {
+        let Watched { start_bytes, bytes, .. } = watched;
         let what = format!("{} is a partition, and I/O is issued to whole drives", device.shown());
-        let hint = format!("trace its drive, and score it with --start {start} --logical {size}");
+        let hint = format!("trace its drive, and score it with --start {start_bytes} --logical {bytes}");
         return Err(Error::input(what).hint(hint));
     }
-    Drive::new(major, minor)
-        .ok_or_else(|| Error::failed(format!("{major}:{minor} is not a drive's device number")))
+    Ok(watched)
 }

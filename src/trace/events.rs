@@ -56,6 +56,17 @@ impl Events {
         self.events.len() == EVENTS_MAX
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// The last ones alone.
+    pub fn last(&self, most: usize) -> Self {
+        let events = self.events[self.events.len().saturating_sub(most)..].to_vec();
+        Self { form: self.form, events, ..Self::default() }
+    }
+
     /// Begins another file.
     pub fn begin_file(&mut self) {
         self.last_ns = 0;

@@ -1,7 +1,10 @@
-//! A drive traced as it is used: by perf events on the block layer's tracepoints, a ring for each and each processor.
+//! Drives traced as they are used: by perf events on the block layer's tracepoints, a ring for each and each processor.
 //!
 //! They leave nothing behind, however the process ends, and need neither blktrace's support in the kernel nor debugfs.
-//! The kernel counts the events, and what did not fit into a ring is lost: the count less what was read.
+//! The kernel counts the events. What it counted and did not pass on is lost: for lack of room in a ring, which it says,
+//! or because it keeps them back. The kernel of a virtual machine was seen that counts what happens while process 1, or no
+//! process at all, is on a processor, and passes it on neither by perf events nor to programs of BPF. An idle machine's
+//! completions are such events: they interrupt nobody.
 
 use std::ffi::CString;
 use std::os::fd::AsRawFd as _;
@@ -28,12 +31,17 @@ const POINTS: [(&str, Act); 3] = [
 /// A ring of each on each processor: at most 8 MiB, some 80,000 events, as long as all of a kind take no more than 128 MiB.
 const RING_BYTES_MAX: usize = 8 << 20;
 const RINGS_BYTES_MAX: usize = 128 << 20;
+/// What a filter can hold with room to spare.
+const DRIVES_MAX: usize = 64;
 /// Whatever the number of processors, and where hardly anything comes.
 const RING_BYTES_MIN: usize = 1 << 16;
 /// `PERF_EVENT_IOC_SET_FILTER`.
 const SET_FILTER: libc::c_ulong = 0x4008_2406;
 /// `PERF_RECORD_SAMPLE`.
 const SAMPLE: u32 = 9;
+/// `PERF_RECORD_LOST`, and where it says how many.
+const LOST: u32 = 2;
+const LOST_AT: usize = 8;
 // A sample: process and thread, time, processor, and the size of the tracepoint's own bytes, which follow.
 const TIME_AT: usize = 8;
 const SIZE_AT: usize = 24;
@@ -104,11 +112,12 @@ impl Point {
         })
     }
 
-    /// Notes a sample, if it is of that drive.
-    fn note(&self, sample: &[u8], drive: Drive, start_ns: u64, events: &mut Events) -> Option<()> {
+    /// Notes a sample, if it is of one of these drives.
+    fn note(&self, sample: &[u8], drives: &[Drive], start_ns: u64, events: &mut Events) -> Option<()> {
         let number = |at: usize, bytes: usize| Field { at, bytes }.number(sample);
         let raw = sample.get(RAW_AT..RAW_AT.checked_add(number(SIZE_AT, 4)? as usize)?)?;
-        if self.drive.number(raw)? != u64::from(drive.0) {
+        let drive = Drive(self.drive.number(raw)? as u32);
+        if !drives.contains(&drive) {
             return Some(());
         }
         let (sectors, what) = (self.sectors.number(raw)? as u32, self.what.text(raw)?);
@@ -133,19 +142,25 @@ struct Ring {
 /// A trace under way.
 pub struct Tracer {
     rings: Vec<Ring>,
-    drive: Drive,
+    drives: Vec<Drive>,
     start_ns: u64,
     events: Events,
     /// Events that could not be understood.
     strange: u64,
+    /// Those that did not fit into a ring.
+    overrun: u64,
 }
 
 impl Tracer {
-    /// Traces a drive from now on, on these processors.
+    /// Traces drives from now on, on these processors.
     ///
     /// # Errors
-    /// Of the kind `Input` if this kernel has no such tracepoints or does not allow it.
-    pub fn start(drive: Drive, cpus: &[u32]) -> Result<Self> {
+    /// Of the kind `Input` if this kernel has no such tracepoints or does not allow it, or if they are too many.
+    pub fn start(drives: &[Drive], cpus: &[u32]) -> Result<Self> {
+        if drives.len() > DRIVES_MAX {
+            let what = format!("{} drives are too many for one trace", drives.len());
+            return Err(Error::input(what).hint(format!("trace {DRIVES_MAX} of them")));
+        }
         let root = ROOTS.iter().map(Path::new).find(|root| root.join("events/block").exists());
         let root = root.ok_or_else(no_root)?;
         let mut rings = Vec::new();
@@ -163,47 +178,65 @@ impl Tracer {
         let now = clock_gettime(ClockId::Monotonic);
         let start_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
         for ring in &mut rings {
-            filter(&ring.sampler, drive).map_err(|error| not_allowed(&error))?;
+            filter(&ring.sampler, drives).map_err(|error| not_allowed(&error))?;
             ring.sampler.enable().map_err(|error| not_allowed(&error))?;
         }
         let mut events = Events::default();
         events.form = Some(Form::Blktrace);
-        Ok(Self { rings, drive, start_ns, events, strange: 0 })
+        Ok(Self { rings, drives: drives.to_vec(), start_ns, events, strange: 0, overrun: 0 })
     }
 
     /// Takes what has come since; whether there is room for more.
     pub fn take(&mut self) -> bool {
         for ring in &mut self.rings {
             while let Some(record) = ring.sampler.next_record() {
+                if record.ty() == LOST {
+                    let lost = Field { at: LOST_AT, bytes: 8 }.number(&record.to_contiguous());
+                    self.overrun += lost.unwrap_or(1);
+                }
                 if record.ty() != SAMPLE {
                     continue;
                 }
                 ring.received += 1;
                 let sample = record.to_contiguous();
-                let noted = ring.point.note(&sample, self.drive, self.start_ns, &mut self.events);
+                let noted = ring.point.note(&sample, &self.drives, self.start_ns, &mut self.events);
                 self.strange += u64::from(noted.is_none());
             }
         }
         !self.events.is_full()
     }
 
-    /// Ends it.
+    /// What was taken so far.
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Takes what has come since. Returns how many events are missing so far.
+    ///
+    /// # Errors
+    /// If the kernel's count can't be read.
+    pub fn missing(&mut self) -> std::io::Result<u64> {
+        // Of what was counted by now, nothing is still to come.
+        let counted: Vec<u64> =
+            self.rings.iter_mut().map(|ring| ring.sampler.read()).collect::<std::io::Result<_>>()?;
+        self.take();
+        let missing =
+            self.rings.iter().zip(counted).map(|(ring, counted)| counted.saturating_sub(ring.received));
+        Ok(missing.sum::<u64>() + self.strange)
+    }
+
+    /// Ends it. Returns also how many events were lost for lack of room.
     ///
     /// # Errors
     /// If the kernel's count can't be read. Of the kind `Input` if nothing was issued.
-    pub fn stop(mut self, path: &Path) -> Result<Trace> {
+    pub fn stop(mut self, path: &Path) -> Result<(Trace, u64)> {
         let failed =
             |error: std::io::Error| Error::failed(format!("cannot end the trace: {}", describe(&error)));
         for ring in &mut self.rings {
             ring.sampler.disable().map_err(failed)?;
         }
-        self.take();
-        for ring in &mut self.rings {
-            let counted = ring.sampler.read().map_err(failed)?;
-            self.events.said_lost += counted.saturating_sub(ring.received);
-        }
-        self.events.said_lost += self.strange;
-        self.events.into_trace(path)
+        self.events.said_lost = self.missing().map_err(failed)?;
+        Ok((self.events.into_trace(path)?, self.overrun))
     }
 }
 
@@ -226,10 +259,11 @@ fn sampler(id: u64, cpu: u32, bytes: usize) -> std::io::Result<Sampler> {
     builder.build()?.sampled(bytes)
 }
 
-/// Lets the kernel pass on what is of the drive alone.
+/// Lets the kernel pass on what is of the drives alone.
 #[allow(unsafe_code)]
-fn filter(sampler: &Sampler, drive: Drive) -> std::io::Result<()> {
-    let text = CString::new(format!("dev == {}", drive.0))?;
+fn filter(sampler: &Sampler, drives: &[Drive]) -> std::io::Result<()> {
+    let is_of: Vec<String> = drives.iter().map(|drive| format!("dev == {}", drive.0)).collect();
+    let text = CString::new(is_of.join(" || "))?;
     // SAFETY: the kernel reads a text that ends with a zero, during the call.
     match unsafe { libc::ioctl(sampler.as_raw_fd(), SET_FILTER, text.as_ptr()) } {
         -1 => Err(std::io::Error::last_os_error()),
@@ -293,7 +327,7 @@ mod tests {
         let drive = Drive::new(7, 3).unwrap();
         let point = Point::of(FORMAT, Act::Issue).unwrap();
         let mut events = Events::default();
-        let mut note = |sample: &[u8], of: Drive| point.note(sample, of, 1000, &mut events);
+        let mut note = |sample: &[u8], of: Drive| point.note(sample, &[of], 1000, &mut events);
         assert_eq!(note(&sample(8, 16, "WS"), drive), Some(()));
         assert_eq!(note(&sample(0, 0, "FF"), drive), Some(()));
         assert_eq!(note(&sample(64, 128, "DS"), drive), Some(()));

@@ -1,7 +1,7 @@
 //! Block traces: what reached the drives, and how it keeps to the rules by which they are fast.
 //!
-//! Enters: files of traces, which others may have made. Leaves: I/Os, scores of five rules, and files that other
-//! programs read.
+//! Enters: files of traces, which others may have made; what drives are used for. Leaves: I/Os, scores of five rules, and
+//! files that other programs read.
 //!
 //! | module | is about | may import |
 //! |---|---|---|
@@ -9,16 +9,25 @@
 //! | [`pairing`] | issues and completions to I/Os | io |
 //! | [`events`] | events as they are read or traced, held against what can be | io, pairing |
 //! | [`forms`] | files of traces, read in five forms and written in two | io, pairing, events |
-//! | [`live`] | a drive traced as it is used, by the kernel's tracepoints | io, pairing, events |
+//! | [`live`] | drives traced as they are used, by the kernel's tracepoints | io, pairing, events |
 //! | [`contract`] | the five rules of He et al. 2017, scored from a trace | io |
+//! | [`watched`] | a drive that is traced, and the part of it that is scored | io |
+//! | [`watch`] | drives traced by a thread of their own, and scored meanwhile | io, events, live, contract, watched |
+//! | [`kept`] | a trace in a folder, and what it is of | forms, watch, watched |
 
 pub mod contract;
 mod events;
 mod forms;
 mod io;
+mod kept;
 mod live;
 mod pairing;
+mod watch;
+mod watched;
 
 pub use forms::{WrittenForm, read, read_bytes, write};
 pub use io::{Drive, PLACED, Trace};
+pub use kept::{drives_by, keep};
 pub use live::Tracer;
+pub use watch::{Live, Watch, scored};
+pub use watched::Watched;

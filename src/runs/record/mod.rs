@@ -43,7 +43,7 @@ mod writer;
 
 pub use listed::{Listed, ListedFigures, list};
 pub(crate) use names::PROFILE;
-pub use names::{PROGRAM_LOG, is_of_recording};
+pub use names::{PROGRAM_LOG, TRACE, TRACE_FACTS, is_of_recording};
 pub use recording::Recording;
 pub use summary::{SUMMARY_SCHEMA, Summary};
 pub use writer::{Destination, Header, Outcome, Writer, make_folder, refuse_folder};

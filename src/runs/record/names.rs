@@ -11,8 +11,11 @@ pub const LEDGER: &str = "ledger.jsonl";
 pub const SUMMARY: &str = "summary.json";
 /// The last lines of a program that was the load.
 pub const PROGRAM_LOG: &str = "program.log";
+/// A trace of the target's drives, and what it is of.
+pub const TRACE: &str = "trace.blktrace.0";
+pub const TRACE_FACTS: &str = "trace.json";
 
 /// Whether a recording has a file of that name.
 pub fn is_of_recording(name: &str) -> bool {
-    [PROFILE, HOST, WINDOWS, LATENCY, LEDGER, SUMMARY, PROGRAM_LOG].contains(&name)
+    [PROFILE, HOST, WINDOWS, LATENCY, LEDGER, SUMMARY, PROGRAM_LOG, TRACE, TRACE_FACTS].contains(&name)
 }

@@ -330,6 +330,7 @@ impl Waiting<'_> {
             properties: None,
             // What is filled was built before.
             standing: self.phase == Phase::Filling && self.settings.builds_stack(),
+            drives: Vec::new(),
         };
         let _ = self.events.send(Event::Status(Arc::new(status)));
     }

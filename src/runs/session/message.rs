@@ -203,6 +203,8 @@ pub struct Status {
     pub properties: Option<Properties>,
     /// Whether a stack is in place.
     pub standing: bool,
+    /// The drives below the target, or the parts of them that it uses, by their folders in sysfs.
+    pub drives: Vec<PathBuf>,
 }
 
 /// What a run is doing.

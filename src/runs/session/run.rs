@@ -1,6 +1,6 @@
 //! A session: what runs, on what, and what is due when.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
@@ -161,6 +161,12 @@ impl Session {
         (classes, Around { resolved, target, meters, rests })
     }
 
+    /// The drives below the target, or the parts of them that it uses, by their folders in sysfs.
+    pub fn drives(&self) -> Vec<PathBuf> {
+        let folders = self.target.layout().levels.bottom.iter().filter_map(|device| device.stat.parent());
+        folders.map(Path::to_owned).collect()
+    }
+
     /// The run's clock.
     pub fn now_ns(&self) -> u64 {
         self.classes.now_ns().saturating_sub(self.schedule.epoch_ns)
@@ -278,6 +284,7 @@ impl Session {
             properties: self.properties(),
             standing: self.target.built().is_some(),
             recording: self.recorder.dir().map(Path::to_owned),
+            drives: self.drives(),
         };
         self.report(Event::Status(Arc::new(status)));
     }

@@ -19,8 +19,10 @@ pub struct Unaligned {
     pub valid_bytes: u64,
     /// Those in logical blocks whose valid pages do not all lie in one flash block, each at its own place.
     pub unaligned_bytes: u64,
-    /// What merging copies if each logical block is then mapped as one: where a flash block has the block's first
-    /// pages, in order and nothing else, those that lie elsewhere (a partial merge); else all (a full merge).
+    /// The least that merging copies if each logical block is then mapped as one: where a flash block has the block's
+    /// first pages, in order and nothing else, those that lie elsewhere (a partial merge); else all (a full merge). A
+    /// drive that merges an older flash block of the same log first can no longer merge in part, and copies more: the
+    /// authors' simulator takes them in the order of a hash table.
     pub merged_bytes: u64,
     /// What the application's files hold, if that is known.
     pub file_bytes: Option<u64>,
@@ -31,6 +33,11 @@ impl Unaligned {
     pub fn ratio(&self) -> Option<f64> {
         let whole = self.file_bytes.unwrap_or(self.valid_bytes);
         (whole > 0).then(|| self.unaligned_bytes as f64 / whole as f64)
+    }
+
+    /// Ghost data: what is valid on the drive and no file holds any more; none if the files are not known.
+    pub fn ghost_bytes(&self) -> Option<u64> {
+        self.file_bytes.map(|bytes| self.valid_bytes.saturating_sub(bytes))
     }
 }
 

@@ -5,6 +5,7 @@
 //! looked up once. With this policy a cache of some size holds all that a smaller one does, so that one pass gives the
 //! misses of every size (Mattson's stack distances).
 
+use super::entries;
 use super::space::Space;
 use super::spec::COVERAGE_PERCENT;
 use crate::trace::io::Io;
@@ -20,6 +21,8 @@ pub struct Miss {
     pub lookups: u64,
     /// Those whose translation page was not in the cache.
     pub misses: u64,
+    /// The same of a cache of as many single entries, as the authors' simulator has it; none where that takes too long.
+    pub entry_misses: Option<u64>,
 }
 
 impl Miss {
@@ -35,7 +38,13 @@ pub fn misses(ios: &[Io], space: &Space) -> Vec<Miss> {
     let cached = |percent: u64| (entries(percent) / space.translated).max(1);
     let mut all: Vec<Miss> = COVERAGE_PERCENT
         .iter()
-        .map(|&percent| Miss { coverage_percent: percent, cached: cached(percent), lookups: 0, misses: 0 })
+        .map(|&percent| Miss {
+            coverage_percent: percent,
+            cached: cached(percent),
+            lookups: 0,
+            misses: 0,
+            entry_misses: entries::misses(ios, space, entries(percent)),
+        })
         .collect();
     let mut stack = Stack::new(space.touched_len);
     let mut current = None;

@@ -15,6 +15,7 @@
 
 mod alignment;
 mod boxes;
+mod entries;
 mod grouping;
 mod lifetime;
 mod locality;
@@ -25,6 +26,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
+pub use alignment::Unaligned;
 pub use boxes::Five;
 pub use grouping::Zombies;
 pub use scores::{Light, Scores, Why, score};

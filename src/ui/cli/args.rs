@@ -143,9 +143,9 @@ pub enum Cmd {
     /// The five rules of He et al. 2017: request scale, locality, alignment, grouping by death time, and uniform data
     /// lifetime. A trace comes from blktrace, blkparse, fio, MQSim or WiscSee. Nothing is run, and no drive is opened.
     Contract(ContractArgs),
-    /// Trace the I/O of a drive into a file, or convert a trace into another form
+    /// Trace the I/O of drives into a file, or convert a trace into another form
     ///
-    /// The drive is only watched, by the kernel's tracepoints; this needs root. What did not fit into the kernel's buffers
+    /// The drives are only watched, by the kernel's tracepoints; this needs root. What did not fit into the kernel's buffers
     /// is counted as lost.
     Trace(TraceArgs),
     /// Read a target back and check every page that stacktune wrote
@@ -250,6 +250,9 @@ pub struct RecordArgs {
     /// written
     #[arg(long)]
     pub verify: bool,
+    /// Trace the drives below the target while it is measured, for `stacktune contract DIR`
+    #[arg(long, conflicts_with = "duel")]
+    pub trace: bool,
     /// Print what would be built and destroyed, then exit
     #[arg(long)]
     pub dry_run: bool,

@@ -23,16 +23,16 @@ const PAGE_BYTES: [u64; 2] = [2 << 10, 64 << 10];
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(after_help = format!("{CONTRACT_HELP}{EXIT_STATUS}"))]
 pub struct ContractArgs {
-    /// The trace: a file, or blktrace's files of all processors
+    /// The trace: a file, blktrace's files of all processors, or a recording that has one
     #[arg(value_name = "TRACE", required = true, value_hint = ValueHint::FilePath)]
     pub traces: Vec<PathBuf>,
     /// The drive to score, if the trace has several
     #[arg(long, value_name = "MAJOR:MINOR")]
     pub drive: Option<Drive>,
-    /// Where on the drive the space begins that is scored, such as a partition
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0B")]
-    pub start: u64,
-    /// How large that space is [default: to the furthest I/O]
+    /// Where on the drive the space begins that is scored, such as a partition [default: at its beginning]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub start: Option<u64>,
+    /// How large that space is [default: to the furthest I/O; of a recording: what its target used]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub logical: Option<u64>,
     /// The pages of the drive's flash
@@ -52,6 +52,8 @@ pub struct ContractArgs {
 pub(super) const TRACE_HELP: &str = "\
 Examples:
   stacktune trace --device /dev/sda --for 10s --out sda.blktrace.0
+  sudo stacktune trace --device /dev/sda --device /dev/sdb --out x.blktrace.0 \\
+      -- sqlite3 my.db 'vacuum'
   stacktune trace --from trace.txt --as fio --out trace.iolog
 
 ";
@@ -60,21 +62,31 @@ Examples:
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(after_help = format!("{TRACE_HELP}{EXIT_STATUS}"))]
 pub struct TraceArgs {
-    /// The drive to trace, whole; it is only watched
+    /// A drive to trace, whole; it is only watched (may be repeated)
     #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath, required_unless_present = "from")]
-    pub device: Option<PathBuf>,
-    /// How long to trace [default: until Ctrl-C]
+    pub device: Vec<PathBuf>,
+    /// How long to trace at most [default: until COMMAND ends, or Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_positive, requires = "device")]
     pub duration: Option<Duration>,
     /// A trace to convert instead: a file, or blktrace's files of all processors
     #[arg(long, value_name = "TRACE", num_args = 1.., value_hint = ValueHint::FilePath, conflicts_with = "device")]
     pub from: Vec<PathBuf>,
+    /// The user to run COMMAND as [default: who called sudo]
+    ///
+    /// Root must be named: it is never run as root otherwise.
+    #[arg(long, value_name = "NAME", requires = "words")]
+    pub user: Option<String>,
     /// The form of the file to write
     #[arg(long = "as", value_name = "FORM", default_value = "blktrace")]
     pub form: TraceForm,
     /// The file to write; it must not exist
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: PathBuf,
+    /// A command to trace the drives for, while it runs, and its arguments; no shell reads them
+    ///
+    /// It runs in this folder, without a terminal. All that it starts is ended with it.
+    #[arg(last = true, value_name = "COMMAND", requires = "device")]
+    pub words: Vec<String>,
 }
 
 /// The forms in which a trace is written.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::cells::{NONE, left, paragraph, percent, right};
-use crate::trace::contract::{Five, Light, SEGMENT_BYTES, Scores, TRAFFIC_MIN, Why};
+use crate::trace::contract::{Five, Light, SEGMENT_BYTES, Scores, TRAFFIC_MIN, Unaligned, Why};
 use crate::trace::{PLACED, Trace};
 use crate::units::{approx_size, approx_span, format_size, grouped, three_digits};
 
@@ -29,19 +29,26 @@ pub fn contract(name: &str, trace: &Trace, scores: &Scores) -> String {
         let _ = writeln!(out, "{}", paragraph(&note, WIDTH, INDENT));
     }
     let _ = writeln!(out, "\n{}{}figure", left("rule", RULE), left("is kept", LIGHT));
-    for (((rule, _), light), figure) in RULES.iter().zip(scores.lights()).zip(figures(scores)) {
+    for (((rule, _), light), figure) in RULES.iter().zip(scores.lights()).zip(rule_figures(scores)) {
         let indent = " ".repeat(RULE + LIGHT);
         let figure = paragraph(&format!("{indent}{figure}"), WIDTH, &indent);
         let labels = [left(rule, RULE), left(light.name(), LIGHT)].concat();
         let _ = writeln!(out, "{labels}{}", figure.trim_start());
     }
-    out.push_str(&sizes(scores));
+    out.push_str(&size_table(scores));
     out.push('\n');
     for ((rule, matters), what) in RULES.iter().zip(advice(scores)) {
         let text = format!("{rule} – {what}. It matters with {matters}.");
         let _ = writeln!(out, "{}", paragraph(&text, WIDTH, INDENT));
     }
     out
+}
+
+/// How each rule is kept, in one line.
+pub fn rules_kept(scores: &Scores) -> String {
+    let kept =
+        RULES.iter().zip(scores.lights()).map(|((rule, _), light)| format!("{rule}: {}", light.name()));
+    kept.collect::<Vec<_>>().join("; ")
 }
 
 fn heading(name: &str, trace: &Trace, scores: &Scores) -> String {
@@ -68,6 +75,10 @@ fn notes(trace: &Trace, scores: &Scores) -> Vec<String> {
     ];
     let counted = counted.into_iter().filter(|(count, _)| *count > 0);
     notes.extend(counted.map(|(count, what)| format!("{what}: {}", grouped(count))));
+    if let Some(bytes) = scores.alignment.first().and_then(Unaligned::ghost_bytes).filter(|bytes| *bytes > 0)
+    {
+        notes.push(format!("ghost data, valid on the drive and in no file: {}", approx_size(bytes)));
+    }
     if scores.lost > 0 {
         let lost = grouped(scores.lost);
         notes.push(format!(
@@ -79,7 +90,7 @@ fn notes(trace: &Trace, scores: &Scores) -> Vec<String> {
 }
 
 /// The figure of each rule.
-fn figures(scores: &Scores) -> [String; 5] {
+pub fn rule_figures(scores: &Scores) -> [String; 5] {
     let [one, segmented] = &scores.zombies;
     let shown = |figure: Option<f64>| figure.map_or_else(|| NONE.to_owned(), three_digits);
     let misses: Vec<_> = scores
@@ -135,7 +146,7 @@ fn size(bytes: f64) -> String {
 }
 
 /// The table of sizes and depths.
-fn sizes(scores: &Scores) -> String {
+pub fn size_table(scores: &Scores) -> String {
     let requests = &scores.requests;
     let head = ["I/Os", "bytes", "size p25", "median", "p75", "depth p25", "p50", "p75"];
     let widths = [10, 10, 10, 10, 10, 10, 6, 6];

@@ -22,6 +22,7 @@ pub fn contract_json(name: &str, trace: &Trace, scores: &Scores) -> Value {
                 "cached_translation_pages": miss.cached,
                 "lookups": miss.lookups,
                 "misses": miss.misses,
+                "entry_misses": miss.entry_misses,
                 "ratio": miss.ratio(),
             })
         })
@@ -36,6 +37,7 @@ pub fn contract_json(name: &str, trace: &Trace, scores: &Scores) -> Value {
                 "unaligned_bytes": of.unaligned_bytes,
                 "merged_bytes": of.merged_bytes,
                 "file_bytes": of.file_bytes,
+                "ghost_bytes": of.ghost_bytes(),
                 "ratio": of.ratio(),
             })
         })
@@ -149,9 +151,11 @@ fn boxes(of: &[Option<Five>; 3]) -> String {
 }
 
 fn misses(scores: &Scores) -> String {
-    let mut out = String::from("coverage_percent,cached_translation_pages,lookups,misses\n");
+    let mut out = String::from("coverage_percent,cached_translation_pages,lookups,misses,entry_misses\n");
     for miss in &scores.misses {
-        let _ = writeln!(out, "{},{},{},{}", miss.coverage_percent, miss.cached, miss.lookups, miss.misses);
+        let entries = miss.entry_misses.map_or_else(String::new, |misses| misses.to_string());
+        let (percent, cached) = (miss.coverage_percent, miss.cached);
+        let _ = writeln!(out, "{percent},{cached},{},{},{entries}", miss.lookups, miss.misses);
     }
     out
 }

@@ -37,7 +37,7 @@ mod tests;
 pub use attest::{attest, begins};
 pub use compare::compare;
 #[cfg(feature = "trace")]
-pub use contract::contract;
+pub use contract::{RULES, advice, contract, rule_figures, rules_kept, size_table};
 #[cfg(feature = "trace")]
 pub use contract_data::{contract_files, contract_json};
 pub use cost::CostMap;

@@ -136,6 +136,11 @@ pub enum Dialog {
         /// Lines above the screen.
         top: usize,
     },
+    /// How the contract with drives is kept.
+    Contract {
+        /// Lines above the screen.
+        top: usize,
+    },
 }
 
 impl Dialog {

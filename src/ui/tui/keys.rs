@@ -66,6 +66,7 @@ pub enum Action {
     Former,
     Host,
     Believe,
+    Contract,
     TakeDown,
     Keep,
     Pause,
@@ -75,6 +76,7 @@ pub enum Action {
     Save,
     Open,
     Record,
+    Trace,
     Recordings,
     Mark,
     Compare,
@@ -135,7 +137,7 @@ impl Action {
     pub fn needs_run(self) -> bool {
         use Action::{
             Drop, Duel, Edit, Enter, Former, Freeze, MarkSetting, Mute, MuteClass, Open, Pause, Plan, Record,
-            Restart, Save, ToMark, TurnDown, TurnUp, Undo,
+            Restart, Save, ToMark, Trace, TurnDown, TurnUp, Undo,
         };
         matches!(
             self,
@@ -154,6 +156,7 @@ impl Action {
                 | Restart
                 | Save
                 | ToMark
+                | Trace
                 | TurnDown
                 | TurnUp
                 | Undo
@@ -254,6 +257,7 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Char('s')], "s", Action::Save, "save", "save", "Save the settings as a profile."),
     bind(Main, &[Char('o')], "o", Action::Open, "open", "open", "Open a profile; the target is rebuilt if it differs."),
     bind(Main, &[Char('r')], "r", Action::Record, "record", "record", "Start or stop a recording."),
+    bind(Main, &[Char('T')], "T", Action::Trace, "trace", "", "Trace the I/O of the target's drives, or end the trace and keep it: in the recording, where one is made."),
     bind(Main, &[Char('O')], "O", Action::Recordings, "recordings", "", "List the recordings: read their summaries, and compare two."),
     bind(Main, &[Char('f')], "f", Action::Freeze, "freeze", "freeze", "Freeze or unfreeze the figures on the screen; the load keeps running."),
     bind(Main, &[Char('c')], "c", Action::Cumulative, "totals", "totals", "Switch between the totals of the run and the last window."),
@@ -261,6 +265,7 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Char('p')], "p", Action::Plan, "plan", "", "Show the plan for rebuilding the target with the collected changes; nothing is done before you confirm it."),
     bind(Main, &[Char('H')], "H", Action::Host, "host", "host", "Show the host: processor, kernel, drives and what uses them."),
     bind(Main, &[Char('B')], "B", Action::Believe, "believe", "believe?", "Show how far the figures can be trusted: the seven pitfalls, write and space amplification, steady state."),
+    bind(Main, &[Char('C')], "C", Action::Contract, "contract with drives", "", "Show how the five rules that drives want to be used by are kept, by the trace that T makes."),
     bind(Main, &[Char('1')], "1", Action::MuteClass(0), "mute scan", "", "Switch the scan off or on."),
     bind(Main, &[Char('2')], "2", Action::MuteClass(1), "mute point", "", "Switch the point reads off or on."),
     bind(Main, &[Char('3')], "3", Action::MuteClass(2), "mute wal", "", "Switch the WAL off or on."),

@@ -8,6 +8,8 @@ use crossterm::event::{KeyEvent, MouseEvent};
 
 use super::profiles::ProfileEntry;
 use super::themes::ThemeEntry;
+#[cfg(feature = "trace")]
+use super::tracing::{Said, Wanted};
 use crate::error::Error;
 use crate::host::Facts;
 use crate::runs::record::Listed;
@@ -52,6 +54,9 @@ pub enum Msg {
     Loaded(Result<Box<Profile>, Error>),
     /// Something could not be kept ([`Effect::Keep`], [`Effect::DropFirstSteps`]).
     NotKept(Error),
+    /// What is said of a trace.
+    #[cfg(feature = "trace")]
+    Traced(Said),
     /// The result of [`Effect::Save`], for that name.
     Saved(String, Result<PathBuf, Error>),
 }
@@ -95,6 +100,9 @@ pub enum Effect {
         /// Whether to replace an existing profile.
         replace: bool,
     },
+    /// Begin or end a trace.
+    #[cfg(feature = "trace")]
+    Trace(Wanted),
     /// Find out whether the program can be stopped, as Ctrl-Z does elsewhere.
     Suspend,
     /// Give the terminal back and stop.

@@ -29,6 +29,13 @@ pub mod state;
 mod terminal;
 pub mod theme;
 pub mod themes;
+#[cfg(feature = "trace")]
+mod tracer;
+#[cfg(feature = "trace")]
+mod tracing;
+#[cfg(not(feature = "trace"))]
+#[path = "tracing/absent.rs"]
+mod tracing;
 mod typed;
 pub mod update;
 pub mod view;

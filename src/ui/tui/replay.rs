@@ -250,5 +250,6 @@ fn status(recording: &Recording, settings: Settings) -> Status {
         circumstances: json::read_value(&host["circumstances"]).unwrap_or_default(),
         properties: None,
         standing: false,
+        drives: Vec::new(),
     }
 }

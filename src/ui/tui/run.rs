@@ -153,11 +153,23 @@ fn run_until_end(shown: Shown, options: Options, kept: &mut Vec<String>, ran: &m
         }
     };
 
-    let mut ui = Ui { state, commands, options, exit: false, stop: false, wake, played: None };
+    let mut ui = Ui {
+        state,
+        commands,
+        options,
+        exit: false,
+        stop: false,
+        wake,
+        played: None,
+        #[cfg(feature = "trace")]
+        tracing: super::tracer::Thread::default(),
+    };
     let left = ui.run_loop(&mut screen, &woken);
 
     drop(screen);
     wanted.store(false, Ordering::Relaxed);
+    #[cfg(feature = "trace")]
+    ui.end_trace();
     let outcome = ui.finish(left, &woken);
     (*kept, *ran) = (ui.state.kept, ui.state.ran);
     signals.close();
@@ -197,6 +209,9 @@ struct Ui {
     wake: Sender<Wake>,
     /// Up to when a recording has been played; none while it doesn't play.
     played: Option<Instant>,
+    /// The thread of a trace.
+    #[cfg(feature = "trace")]
+    tracing: super::tracer::Thread,
 }
 
 impl Ui {
@@ -353,6 +368,10 @@ impl Ui {
                 let outcome = self.options.profiles.save(&settings, &name, replace);
                 return Some(Msg::Saved(name, outcome));
             }
+            #[cfg(feature = "trace")]
+            Effect::Trace(wanted) => {
+                return self.tracing.turn(wanted, &self.options.recordings, &self.wake);
+            }
             Effect::Suspend => return Some(Msg::MayStop(!job_control::is_without_shell())),
             Effect::Stop => self.stop = true,
             Effect::Exit => self.exit = true,
@@ -372,6 +391,17 @@ impl Ui {
         let quits = matches!(command, Command::Quit | Command::QuitKeeping);
         let gone = self.commands.as_ref().is_none_or(|commands| commands.send(command).is_err());
         (gone && !quits).then_some(Msg::SessionGone)
+    }
+
+    /// Ends and keeps a trace that is under way.
+    #[cfg(feature = "trace")]
+    fn end_trace(&mut self) {
+        let (status, recording) = (self.state.status.as_ref(), self.state.recording.clone());
+        let name = status.map_or("", |status| &status.settings.name);
+        if let Some(said) = self.tracing.leave(recording, &self.options.recordings, name) {
+            // Whose terminal is gone can't read it.
+            let _ = writeln!(std::io::stderr(), "stacktune: {said}");
+        }
     }
 
     /// Waits for the drain if one is due, and returns how the run ended.

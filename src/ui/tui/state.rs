@@ -15,6 +15,7 @@ use super::layout::View;
 use super::mark::Mark;
 use super::replay::Replay;
 use super::theme::Theme;
+use super::tracing::Tracing;
 use super::typed::Typed;
 use crate::error::Error;
 use crate::runs::session::message::{Advance, DuelShown, Phase, Progress, Status};
@@ -158,6 +159,8 @@ pub struct State {
     pub ran: Ran,
     /// The folder of the current recording.
     pub recording: Option<PathBuf>,
+    /// The trace of the target's drives.
+    pub tracing: Tracing,
     /// Whether the operator has asked to quit.
     pub quitting: bool,
     /// How the run ended.
@@ -208,6 +211,7 @@ impl State {
             first_steps: false,
             ran: Ran::default(),
             recording: None,
+            tracing: Tracing::default(),
             quitting: false,
             ended: None,
         };
@@ -343,6 +347,7 @@ impl State {
                     Dialog::Help { .. }
                     | Dialog::Host { .. }
                     | Dialog::Believe { .. }
+                    | Dialog::Contract { .. }
                     | Dialog::Report { .. },
                 ),
                 _,

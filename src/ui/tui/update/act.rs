@@ -1,7 +1,7 @@
 //! What an action of the operator does.
 
 use super::choice::{choose_layer, step};
-use super::{drives, duel, input, mark, pick, plan, replay, search, shelf, turn};
+use super::{drives, duel, input, mark, pick, plan, replay, search, shelf, tracing, turn};
 use crate::class::Class;
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
@@ -41,6 +41,7 @@ fn act_on_run(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Former => return plan::former(state),
         Action::Host => state.dialog = Some(Dialog::Host { top: 0 }),
         Action::Believe => state.dialog = Some(Dialog::Believe { top: 0 }),
+        Action::Contract => state.dialog = Some(Dialog::Contract { top: 0 }),
         Action::Pause => return pause(state),
         Action::Mute => return mute(state),
         Action::MuteClass(index) => return turn::mute(state, Class::ALL[index]),
@@ -52,6 +53,7 @@ fn act_on_run(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Save => save(state),
         Action::Open => return open(state),
         Action::Record => return record(state),
+        Action::Trace => return tracing::turn(state),
         Action::Recordings => return shelf::open(state),
         Action::LayerUp => choose_layer(state, state.layer.below(-1), false),
         Action::LayerDown => choose_layer(state, state.layer.below(1), false),

@@ -77,6 +77,7 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
         Dialog::Help { top } => page(state, |top| Dialog::Help { top }, top, action),
         Dialog::Host { top } => page(state, |top| Dialog::Host { top }, top, action),
         Dialog::Believe { top } => page(state, |top| Dialog::Believe { top }, top, action),
+        Dialog::Contract { top } => page(state, |top| Dialog::Contract { top }, top, action),
     }
     Vec::new()
 }

@@ -6,6 +6,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
 
 use super::act::{act, quit};
+#[cfg(feature = "trace")]
+use super::tracing;
 use super::{dialogs, drives, mouse, profile, replay, session, shelf, suspend, themes};
 use crate::error::{Error, Kind};
 use crate::printable::Shown as _;
@@ -68,6 +70,11 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
         }
         Msg::NotKept(error) => {
             state.notice(format!("it is not kept for the next time: {}", error.one_line()));
+            Vec::new()
+        }
+        #[cfg(feature = "trace")]
+        Msg::Traced(said) => {
+            tracing::said(state, said);
             Vec::new()
         }
         Msg::Saved(name, outcome) => {

@@ -33,6 +33,13 @@ mod suspend;
 #[cfg(test)]
 mod tests;
 mod themes;
+#[cfg(feature = "trace")]
+mod tracing;
+#[cfg(not(feature = "trace"))]
+#[path = "tracing/absent.rs"]
+mod tracing;
+#[cfg(all(test, feature = "trace"))]
+mod tracing_tests;
 mod turn;
 #[cfg(test)]
 mod turn_plan_tests;

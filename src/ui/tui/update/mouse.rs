@@ -59,6 +59,7 @@ fn dialog(state: &mut State, wheel: Option<bool>) -> Vec<Effect> {
             Dialog::Help { .. }
                 | Dialog::Host { .. }
                 | Dialog::Believe { .. }
+                | Dialog::Contract { .. }
                 | Dialog::Failed { .. }
                 | Dialog::Open { .. }
                 | Dialog::Shelf(_)

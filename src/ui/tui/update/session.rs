@@ -13,7 +13,7 @@ use crate::ui::tui::layout;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Focus, Passing, State};
 use crate::ui::tui::update::choice::choose_first;
-use crate::ui::tui::update::{duel, plan, suspend};
+use crate::ui::tui::update::{duel, plan, suspend, tracing};
 
 /// Handles an event.
 pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
@@ -90,14 +90,15 @@ fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
     }
     state.recording.clone_from(&status.recording);
     state.ran.now().profile.clone_from(&status.settings.name);
-    state.status = Some(status);
+    let before = state.status.replace(status);
+    let ended = before.map_or_else(Vec::new, |before| tracing::settle(state, &before.drives));
     plan::settle(state);
     // Whether the value shown is available may have changed with the target.
     if let Some(passing) = state.passing.take() {
         let reason = state.unavailable(state.knob(), &passing.value);
         state.passing = reason.map(|reason| Passing { reason, ..passing });
     }
-    suspend::reported(state)
+    ended.into_iter().chain(suspend::reported(state)).collect()
 }
 
 fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) -> Vec<Effect> {

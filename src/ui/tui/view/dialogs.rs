@@ -64,7 +64,8 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
         | Dialog::Failed { .. }
         | Dialog::Help { .. }
         | Dialog::Host { .. }
-        | Dialog::Believe { .. } => {}
+        | Dialog::Believe { .. }
+        | Dialog::Contract { .. } => {}
     }
 }
 

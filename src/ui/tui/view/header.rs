@@ -117,6 +117,9 @@ fn doing(state: &State) -> Vec<Part> {
     if state.recording.is_some() {
         parts.push(part("● REC", theme.bad));
     }
+    if state.tracing.is_on() {
+        parts.push(part("TRACE", theme.accent));
+    }
     parts
 }
 

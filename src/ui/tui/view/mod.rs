@@ -4,6 +4,11 @@ pub mod ascii;
 mod believe;
 mod charts;
 mod classes;
+#[cfg(feature = "trace")]
+mod contract;
+#[cfg(not(feature = "trace"))]
+#[path = "contract/absent.rs"]
+mod contract;
 mod cpu;
 pub mod dialogs;
 mod drives;

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::Line;
 
 use super::frame::{centred, put, span, window};
-use super::{believe, help};
+use super::{believe, contract, help};
 use crate::settings::Named;
 use crate::ui::text::{width, wrap, wrap_exact};
 use crate::ui::tui::dialog::Dialog;
@@ -57,6 +57,7 @@ fn page(state: &State, cells: usize) -> Option<(&'static str, Text)> {
         Dialog::Help { .. } => ("help · Esc closes", help::text(state, cells)),
         Dialog::Host { .. } => ("host · Esc closes", host(state, cells)),
         Dialog::Believe { .. } => ("can I believe it? · Esc closes", believe::text(state, cells)),
+        Dialog::Contract { .. } => ("the contract with drives · Esc closes", contract::text(state, cells)),
         Dialog::Failed { .. } => ("the run has failed", failed(state, cells)),
         _ => return None,
     })

@@ -47,7 +47,11 @@ pub fn draw(state: &State, buf: &mut Buffer) {
         // A search is drawn in the list of knobs.
         None | Some(Dialog::Search { .. }) => {}
         Some(
-            Dialog::Help { top } | Dialog::Host { top } | Dialog::Believe { top } | Dialog::Failed { top },
+            Dialog::Help { top }
+            | Dialog::Host { top }
+            | Dialog::Believe { top }
+            | Dialog::Contract { top }
+            | Dialog::Failed { top },
         ) => {
             pages::render(state, *top, buf, screen);
         }

@@ -1,0 +1,70 @@
+//! A trace in a folder, and beside it what it is of.
+
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use serde_json::{Value, json};
+
+use super::forms::{WrittenForm, write};
+use super::watch::Traced;
+use super::watched::Watched;
+use crate::error::{Error, Result};
+use crate::held_folder::HeldFolder;
+use crate::json;
+use crate::regular_file;
+use crate::units::grouped;
+
+/// A few drives with their names.
+const FACTS_BYTES_MAX: u64 = 1 << 16;
+
+/// Keeps a trace as two new files of these names: its events, and facts about it.
+///
+/// # Errors
+/// If they can't be written.
+pub fn keep(
+    traced: &Traced,
+    drives: &[Watched],
+    folder: &HeldFolder,
+    [events, facts]: [&str; 2],
+) -> Result<()> {
+    let mut file = BufWriter::new(folder.create(events, OFlags::empty())?);
+    let written = write(&traced.trace, WrittenForm::Blktrace, &mut file).and_then(|()| file.flush());
+    written.map_err(|error| Error::os("cannot write", &folder.path().join(events), error))?;
+    let drives: Vec<Value> = drives.iter().map(Watched::to_json).collect();
+    let about = json!({
+        "drives": drives,
+        "ios": traced.trace.ios.len(),
+        "lost": traced.trace.lost,
+        "lost_for_lack_of_room": traced.overrun,
+        "unpaired": traced.trace.unpaired,
+        "requeued": traced.trace.requeued,
+        "is_cut": traced.is_cut,
+        "cpu_ns_per_io": traced.cpu_ns_per_io(),
+    });
+    folder.replace(facts, &json::lines(&about)?)
+}
+
+/// The drives that a trace is of, by the facts about it; none where these are gone, or are no such thing.
+pub fn drives_by(facts: &Path) -> Vec<Watched> {
+    let bytes = regular_file::read(facts, FACTS_BYTES_MAX).unwrap_or_default();
+    let facts: Value = json::read_of_others(&bytes).unwrap_or_default();
+    facts["drives"].as_array().into_iter().flatten().filter_map(Watched::from_json).collect()
+}
+
+impl Traced {
+    /// What was traced, and what that took.
+    pub fn in_words(&self) -> String {
+        let (ios, lost) = (grouped(self.trace.ios.len() as u64), grouped(self.trace.lost));
+        let cost = format!("{:.2} µs of a processor for each", self.cpu_ns_per_io() / 1e3);
+        let kept_back = match self.trace.lost.saturating_sub(self.overrun) {
+            0 => String::new(),
+            events => format!(
+                " ({} of them kept back by the kernel: `stacktune help contract` says what helps)",
+                grouped(events)
+            ),
+        };
+        let cut = if self.is_cut { "; it is as long as can be read, and ended by itself" } else { "" };
+        format!("traced {ios} I/Os, {lost} events lost{kept_back}, {cost}{cut}")
+    }
+}

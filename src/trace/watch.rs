@@ -1,0 +1,173 @@
+//! Drives traced by a thread of their own, while the rest of the program works. If that is wanted, it is reported
+//! meanwhile how the rules are kept by the last I/Os.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::contract::{Scores, Spec, score};
+use super::events::Events;
+use super::io::Trace;
+use super::live::Tracer;
+use super::watched::Watched;
+use crate::error::{Error, Result, describe};
+use crate::threads;
+
+/// Between two looks at the rings: they hold more than comes meanwhile.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Rules are scored no more often than this.
+const SCORED_EVERY: Duration = Duration::from_secs(1);
+/// And by so many issues and completions, the last ones: a tenth of a second of a processor.
+const SCORED_MAX: usize = 200_000;
+/// After it was scored for some time, nothing is scored for that many times as long: a quarter of one processor.
+const RESTS: u32 = 3;
+
+/// How the rules are kept by the last I/Os.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Live {
+    /// Issues and completions that were traced so far.
+    pub events: usize,
+    /// How many of them are scored at most: the last ones.
+    pub scored_max: usize,
+    /// Events that are missing so far.
+    pub lost: u64,
+    /// The scores of each drive, or why there are none.
+    pub scores: Vec<std::result::Result<Scores, String>>,
+}
+
+/// Who is told how the rules are kept.
+pub type Report = Box<dyn FnMut(Live) + Send>;
+
+/// A trace, and what it took.
+#[derive(Debug)]
+pub struct Traced {
+    /// The trace.
+    pub trace: Trace,
+    /// Of the events that it lacks: those that there was no room for.
+    pub overrun: u64,
+    /// Time of a processor that the thread took. What the kernel took for each event is not in it.
+    pub cpu: Duration,
+    /// Whether it ended by itself, as long as can be read.
+    pub is_cut: bool,
+}
+
+impl Traced {
+    /// Time of a processor for each I/O, in nanoseconds.
+    pub fn cpu_ns_per_io(&self) -> f64 {
+        self.cpu.as_secs_f64() * 1e9 / self.trace.ios.len().max(1) as f64
+    }
+}
+
+/// A trace under way, which ends once this is gone.
+#[derive(Debug)]
+pub struct Watch {
+    ends: Ends,
+    thread: JoinHandle<Result<Traced>>,
+}
+
+#[derive(Debug)]
+struct Ends(Arc<AtomicBool>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Watch {
+    /// Traces drives from now on, on these processors.
+    ///
+    /// # Errors
+    /// As for [`Tracer::start`]; if there can be no more threads.
+    pub fn start(drives: Vec<Watched>, cpus: &[u32], report: Option<Report>) -> Result<Self> {
+        let mut numbers: Vec<_> = drives.iter().map(|of| of.drive).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let tracer = Tracer::start(&numbers, cpus)?;
+        let scorer = report.map(|report| scorer(drives, report)).transpose()?;
+        let ends = Arc::new(AtomicBool::new(false));
+        let theirs = Arc::clone(&ends);
+        let thread = threads::start("trace drives", move || follow(tracer, &theirs, scorer.as_ref()))?;
+        Ok(Self { ends: Ends(ends), thread })
+    }
+
+    /// Whether it has ended by itself.
+    pub fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// As for [`Tracer::stop`].
+    pub fn stop(self) -> Result<Traced> {
+        drop(self.ends);
+        self.thread.join().map_err(|_| Error::failed("the thread of the trace ended unexpectedly"))?
+    }
+}
+
+fn follow(mut tracer: Tracer, ends: &AtomicBool, scorer: Option<&SyncSender<Taken>>) -> Result<Traced> {
+    let mut due = Instant::now() + SCORED_EVERY;
+    let mut goes_on = true;
+    while goes_on && !ends.load(Ordering::Relaxed) {
+        std::thread::sleep(PAUSE);
+        goes_on = tracer.take();
+        let Some(scorer) = scorer.filter(|_| Instant::now() >= due) else { continue };
+        due = Instant::now() + SCORED_EVERY;
+        let lost = tracer.missing().map_err(|error| Error::failed(describe(&error)))?;
+        let (events, last) = (tracer.events().len(), tracer.events().last(SCORED_MAX));
+        // Whoever still scores, or rests, has this one left out.
+        let _ = scorer.try_send(Taken { events, lost, last });
+    }
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    let cpu = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
+    let (trace, overrun) = tracer.stop(Path::new("the trace"))?;
+    Ok(Traced { trace, overrun, cpu, is_cut: !goes_on })
+}
+
+/// What is to be scored.
+struct Taken {
+    events: usize,
+    lost: u64,
+    last: Events,
+}
+
+/// A thread that scores what it is sent, until nobody sends any more.
+fn scorer(drives: Vec<Watched>, mut report: Report) -> Result<SyncSender<Taken>> {
+    let (send, taken) = sync_channel(0);
+    threads::start("score a trace", move || score_all(&taken, &drives, &mut report))?;
+    Ok(send)
+}
+
+fn score_all(taken: &Receiver<Taken>, drives: &[Watched], report: &mut Report) {
+    while let Ok(Taken { events, lost, last }) = taken.recv() {
+        let begin = Instant::now();
+        let trace = last.into_trace(Path::new("the trace"));
+        let of = |watched: &Watched| match &trace {
+            Ok(trace) => scored(trace, watched).map(|scores| Scores { lost, ..scores }),
+            Err(error) => Err(error.one_line()),
+        };
+        let scores = drives.iter().map(of).collect();
+        report(Live { events, scored_max: SCORED_MAX, lost, scores });
+        std::thread::sleep(begin.elapsed() * RESTS);
+    }
+}
+
+/// The scores of a drive's part in a trace, or why there are none.
+pub fn scored(trace: &Trace, of: &Watched) -> std::result::Result<Scores, String> {
+    if !trace.ios.iter().any(|io| io.drive == of.drive) {
+        return Err("nothing was issued to it".into());
+    }
+    let spec = Spec {
+        drive: Some(of.drive),
+        start_bytes: of.start_bytes,
+        space_bytes: Some(of.bytes),
+        ..Spec::default()
+    };
+    score(trace, &spec).map_err(|error| error.one_line())
+}

@@ -1,0 +1,105 @@
+//! A drive that is traced, and the part of it that is scored: what is told of it in sysfs, and kept beside a trace.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::io::{Drive, SECTOR_BYTES};
+use crate::error::{Error, Result};
+use crate::printable;
+
+/// A drive, and a part of it: a partition, or all of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watched {
+    /// The kernel's name of the part (`nvme0n1p1`).
+    pub name: String,
+    /// The whole drive, to which I/O is issued.
+    pub drive: Drive,
+    /// Where the part begins.
+    pub start_bytes: u64,
+    /// How large it is.
+    pub bytes: u64,
+}
+
+impl Watched {
+    /// A block device by its folder in sysfs.
+    ///
+    /// # Errors
+    /// If it is not described there as expected.
+    pub fn of(folder: &Path) -> Result<Self> {
+        let unknown = || Error::failed(format!("{} does not describe a drive", printable::path(folder)));
+        // A partition's folder lies in that of its drive, by its real path alone.
+        let folder = folder.canonicalize().map_err(|_| unknown())?;
+        let text = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+        let sectors = |name: &str| text(folder.join(name)).trim().parse::<u64>().ok();
+        let is_part = folder.join("partition").exists();
+        let whole = if is_part { folder.parent().ok_or_else(unknown)? } else { folder.as_path() };
+        let drive = Drive::parse(text(whole.join("dev")).trim()).ok_or_else(unknown)?;
+        let start = if is_part { sectors("start").ok_or_else(unknown)? } else { 0 };
+        Ok(Self {
+            name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            drive,
+            start_bytes: start.saturating_mul(SECTOR_BYTES),
+            bytes: sectors("size").ok_or_else(unknown)?.saturating_mul(SECTOR_BYTES),
+        })
+    }
+
+    /// Whether it is only a part of its drive.
+    pub fn is_part(&self) -> bool {
+        self.start_bytes > 0
+    }
+
+    /// As it is kept.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "drive": self.drive.to_string(),
+            "start_bytes": self.start_bytes,
+            "bytes": self.bytes,
+        })
+    }
+
+    /// What was kept; none of what is no such thing.
+    pub fn from_json(of: &Value) -> Option<Self> {
+        Some(Self {
+            name: printable::line(of["name"].as_str()?).into_owned(),
+            drive: Drive::parse(of["drive"].as_str()?)?,
+            start_bytes: of["start_bytes"].as_u64()?,
+            bytes: of["bytes"].as_u64()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{create_dir_all, write};
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_partition_is_a_part_of_its_drive() {
+        let dir = tempfile::tempdir().unwrap();
+        let drive = dir.path().join("devices/sda");
+        create_dir_all(drive.join("sda1")).unwrap();
+        for (name, text) in [
+            ("dev", "8:0\n"),
+            ("size", "4096\n"),
+            ("sda1/dev", "8:1\n"),
+            ("sda1/partition", "1\n"),
+            ("sda1/start", "2048\n"),
+            ("sda1/size", "1024\n"),
+        ] {
+            write(drive.join(name), text).unwrap();
+        }
+        symlink(drive.join("sda1"), dir.path().join("8:1")).unwrap();
+        let whole = Watched::of(&drive).unwrap();
+        assert_eq!((whole.drive, whole.start_bytes, whole.bytes), (Drive(8 << 20), 0, 2 << 20));
+        let part = Watched::of(&dir.path().join("8:1")).unwrap();
+        assert_eq!((part.drive, part.start_bytes, part.bytes), (Drive(8 << 20), 1 << 20, 512 << 10));
+        assert!(part.is_part() && !whole.is_part() && part.name == "sda1");
+        assert_eq!(Watched::from_json(&part.to_json()), Some(part));
+        assert!(Watched::of(dir.path()).is_err());
+        assert_eq!(Watched::from_json(&json!({ "name": "x", "drive": "8", "start_bytes": 0 })), None);
+    }
+}

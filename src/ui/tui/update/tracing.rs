@@ -1,0 +1,64 @@
+//! A trace of the target's drives, begun and ended by a key.
+
+use std::path::PathBuf;
+
+use super::input::blocked;
+use crate::ui::tui::message::Effect;
+use crate::ui::tui::state::State;
+use crate::ui::tui::tracing::{Said, Tracing, Wanted};
+
+/// Begins a trace, or ends the one that is under way.
+pub fn turn(state: &mut State) -> Vec<Effect> {
+    if state.tracing.is_on {
+        return vec![end(state)];
+    }
+    if blocked(state) {
+        return Vec::new();
+    }
+    let Some(status) = &state.status else { return Vec::new() };
+    if status.settings.leaves_kernel() {
+        state.say("no trace: this interface's I/O does not go through the kernel, which traces");
+        return Vec::new();
+    }
+    if status.drives.is_empty() {
+        state.say("no trace: no drive is below the target");
+        return Vec::new();
+    }
+    vec![Effect::Trace(Wanted::Begin(status.drives.clone(), status.facts.cpu.online.clone()))]
+}
+
+fn end(state: &State) -> Effect {
+    let name = state.status.as_ref().map_or_else(String::new, |status| status.settings.name.clone());
+    Effect::Trace(Wanted::End(state.recording.clone(), name))
+}
+
+/// Ends a trace whose drives are the target's no longer.
+pub fn settle(state: &State, before: &[PathBuf]) -> Vec<Effect> {
+    let moved = state.status.as_ref().is_some_and(|status| status.drives != before);
+    if moved && state.tracing.is_on { vec![end(state)] } else { Vec::new() }
+}
+
+/// Takes what is said of a trace.
+pub fn said(state: &mut State, said: Said) {
+    match said {
+        Said::Began(drives) => {
+            let text = format!("traces {}: C shows the contract's rules, T ends it", drives.join(", "));
+            state.say(text);
+            state.tracing = Tracing { is_on: true, drives, live: None };
+        }
+        Said::Live(live) => state.tracing.live = Some(live),
+        Said::Ended(outcome) => {
+            state.tracing.is_on = false;
+            match outcome {
+                Ok(text) => {
+                    state.say(text.clone());
+                    state.notice(text);
+                }
+                Err(error) => {
+                    state.complain(error.one_line());
+                    state.notice(error.one_line());
+                }
+            }
+        }
+    }
+}

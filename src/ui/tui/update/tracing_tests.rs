@@ -1,0 +1,119 @@
+//! Traces: begun and ended by a key, and the page that shows how the rules are kept.
+
+use std::sync::Arc;
+
+use crossterm::event::KeyCode;
+
+use super::tests::{letter, said};
+use crate::error::Error;
+use crate::runs::session::Event;
+use crate::runs::session::message::Phase;
+use crate::settings::Interface;
+use crate::trace::contract::{Spec, score};
+use crate::trace::{Live, read_bytes};
+use crate::ui::tui::fixture::{self, running, tell};
+use crate::ui::tui::message::{Effect, Msg};
+use crate::ui::tui::state::State;
+use crate::ui::tui::tests::{press, shown};
+use crate::ui::tui::tracing::{Said, Wanted};
+use crate::ui::tui::update::update;
+
+fn hear(state: &mut State, said: Said) {
+    assert_eq!(update(state, Msg::Traced(said)), []);
+}
+
+/// 60 times the same 4 MiB, in pieces of 128 KiB, and a second drive that nothing was issued to.
+fn live(lost: u64) -> Live {
+    let line = |at: u64| {
+        let (offset, from, to) = (at % 32 * (128 << 10), 20 * at, 20 * at + 10);
+        format!("7 D write {offset} 131072 0.{from:09} 0 True\n0 C write {offset} 131072 0.{to:09} 0 True\n")
+    };
+    let text: String = (0..32 * 60).map(line).collect();
+    let mut trace = read_bytes(text.as_bytes(), "x").unwrap();
+    trace.lost = lost;
+    let scores = score(&trace, &Spec::default()).unwrap();
+    let other = Err("nothing was issued to it".to_owned());
+    Live { events: 1_234_567, scored_max: 200_000, lost, scores: vec![Ok(scores), other] }
+}
+
+fn begun() -> State {
+    let mut state = running(120, 40);
+    let drives = vec!["/sys/class/block/nvme0n1".into()];
+    let cpus = fixture::facts().cpu.online;
+    assert_eq!(letter(&mut state, 'T'), [Effect::Trace(Wanted::Begin(drives, cpus))]);
+    assert!(!shown(&state).contains("TRACE"));
+    hear(&mut state, Said::Began(vec!["nvme0n1".into(), "nvme1n1".into()]));
+    assert!(said(&state).starts_with("traces nvme0n1, nvme1n1: C shows"), "{}", said(&state));
+    state
+}
+
+#[test]
+fn a_trace_is_begun_and_ended_and_says_where_it_is() {
+    let mut state = begun();
+    assert!(shown(&state).contains("TRACE"));
+    let name = fixture::settings().name;
+    assert_eq!(letter(&mut state, 'T'), [Effect::Trace(Wanted::End(None, name.clone()))]);
+    hear(&mut state, Said::Ended(Ok("traced 5 I/Os, 0 events lost: /x".into())));
+    assert!(said(&state).contains("0 events lost: /x") && !shown(&state).contains("TRACE"));
+
+    // Into the recording, where one is made; what goes wrong is said.
+    let mut state = begun();
+    state.recording = Some("/rec".into());
+    assert_eq!(letter(&mut state, 'T'), [Effect::Trace(Wanted::End(Some("/rec".into()), name.clone()))]);
+    hear(&mut state, Said::Ended(Err(Error::failed("no space"))));
+    assert!(said(&state).contains("no space") && !state.tracing.is_on);
+
+    // A target on other drives ends it.
+    let mut state = begun();
+    let other = |drives: &[&str]| {
+        let drives = drives.iter().map(Into::into).collect();
+        let status = crate::runs::session::message::Status { drives, ..fixture::status(Phase::Running) };
+        Msg::Session(Event::Status(Arc::new(status)))
+    };
+    assert_eq!(update(&mut state, other(&["/sys/class/block/nvme0n1"])), []);
+    assert_eq!(
+        update(&mut state, other(&["/sys/class/block/sda"])),
+        [Effect::Trace(Wanted::End(None, name))]
+    );
+}
+
+#[test]
+fn what_cannot_be_traced_says_why() {
+    let mut state = running(120, 40);
+    let mut status = fixture::status(Phase::Running);
+    status.drives.clear();
+    tell(&mut state, Event::Status(Arc::new(status)));
+    assert_eq!(letter(&mut state, 'T'), []);
+    assert!(said(&state).contains("no drive is below the target"), "{}", said(&state));
+    let mut status = fixture::status(Phase::Running);
+    status.settings.io.interface = Interface::Vfio;
+    tell(&mut state, Event::Status(Arc::new(status)));
+    assert_eq!(letter(&mut state, 'T'), []);
+    assert!(said(&state).contains("does not go through the kernel"), "{}", said(&state));
+    let mut state = running(120, 40);
+    tell(&mut state, Event::Status(Arc::new(fixture::status(Phase::Filling))));
+    assert_eq!(letter(&mut state, 'T'), []);
+    assert!(said(&state).contains("not yet"), "{}", said(&state));
+}
+
+#[test]
+fn the_page_shows_the_rules_as_they_are_kept() {
+    let mut state = running(120, 40);
+    letter(&mut state, 'C');
+    assert!(shown(&state).contains("Nothing has been traced yet"), "{}", shown(&state));
+    press(&mut state, &[KeyCode::Esc]);
+    for (columns, lines) in [(80, 24), (160, 50)] {
+        let mut state = begun();
+        state.screen = ratatui::layout::Rect::new(0, 0, columns, lines);
+        letter(&mut state, 'C');
+        assert!(shown(&state).contains("a second of I/O is waited for"), "{}", shown(&state));
+        hear(&mut state, Said::Live(Arc::new(live(0))));
+        insta::assert_snapshot!(format!("contract_{columns}x{lines}"), shown(&state));
+        hear(&mut state, Said::Live(Arc::new(live(7))));
+        let screen = shown(&state);
+        assert!(
+            screen.contains("7 events are missing") && screen.matches("events lost").count() == 5,
+            "{screen}"
+        );
+    }
+}
