@@ -40,6 +40,9 @@ grep -q 'this build has no RocksDB.*make build' <<<"${said//$'\n'/ }" ||
 said=$("$program" contract trace --json 2>&1) || true
 grep -q 'no block traces.*make build' <<<"${said//$'\n'/ }" || stop "it doesn't say how to get traces: $said"
 
+said=$("$program" run demo --out "$work/run" -- true 2>&1) || true
+grep -q 'no programs.*make build' <<<"${said//$'\n'/ }" || stop "it doesn't say how to get programs: $said"
+
 # The screen in a pseudo-terminal: it draws the table of classes, and q leaves it.
 export TERM=xterm-256color
 timeout 60 script --quiet --return --log-out "$work/screen" --command \

@@ -28,6 +28,10 @@ pub const DATABASE_NAME: &str = "rocksdb";
 
 /// The folder of a program that is the load.
 pub const PROGRAM_NAME: &str = "stacktune-program";
+/// The file beside it that says by which words it was set up.
+pub const SETUP_NAME: &str = "stacktune-setup";
+/// What that begins with.
+pub const SETUP_BEGINS: &str = "# The program's folder beside this file was set up by stacktune:\n";
 
 /// The name of the data file of that index.
 pub fn data_name(index: u64) -> String {

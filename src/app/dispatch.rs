@@ -10,6 +10,7 @@ use super::{
     verify,
 };
 use crate::error::{Error, Result};
+use crate::host::raise_file_limit;
 use crate::printable;
 use crate::ui::cli::{self, Cli, Cmd};
 use crate::ui::help::{self, TextOutput};
@@ -119,12 +120,4 @@ fn require_stack() -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// Files are opened for each class and member: the soft limit of 1,024 is soon reached.
-fn raise_file_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    // If it can't be raised, opening a file reports what is missing.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }

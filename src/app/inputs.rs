@@ -57,6 +57,7 @@ pub fn options(run: &RunArgs, settings: &Settings, demo: bool) -> Options {
         uncached: false,
         unused_steps: 0,
         program: false,
+        operated: None,
     }
 }
 

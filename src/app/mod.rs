@@ -16,12 +16,12 @@
 //! | [`stacks`] | `status` and `cleanup` | output, signals |
 //! | [`verify`] | `verify`: reads back every page | inputs, output, signals |
 //! | [`watcher`] | the attendant at the command line | output, signals |
-//! | [`sweep`] | `record` of a profile with steps | inputs, output, outlook, signals, watcher |
+//! | [`sweep`] | a profile with steps, for `record` and `run` | inputs, output, outlook, signals, watcher |
 //! | [`duel`] | `record --duel`: two values of a knob, in one run or on storage built for each block | inputs, output, signals, watcher |
 //! | [`picture`] | `picture`: the screen of a run as SVG, still or moving | duel, inputs |
 //! | [`trace`] | `contract` and `trace`: the rules scored from a trace, and traces made | inputs, new_file, output, privileges, run_as, signals |
 //! | [`record`] | `record`: a profile without a terminal | duel, inputs, output, signals, watcher, sweep, trace |
-//! | [`program`] | `run`: a program as the load | inputs, output, record, run_as, signals, watcher |
+//! | [`program`] | `run`: a program as the load | inputs, output, record, run_as, signals, watcher, sweep, ui |
 //! | [`attest`] | `attest`: figures beside those of other programs | inputs, new_file, output, signals, watcher |
 //! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, watcher |
 //! | [`inspect`] | commands that inspect and run nothing | inputs, output, reproduce |
@@ -38,6 +38,10 @@ mod outlook;
 mod output;
 mod picture;
 mod privileges;
+#[cfg(feature = "programs")]
+mod program;
+#[cfg(not(feature = "programs"))]
+#[path = "program/absent.rs"]
 mod program;
 mod record;
 pub(crate) mod reproduce;

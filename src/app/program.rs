@@ -1,7 +1,12 @@
 //! `stacktune run`: a program as the load.
 
+mod recipes;
+mod steps;
+mod turns;
+
 use std::time::Duration;
 
+use self::turns::Turns;
 use super::inputs::{facts_with_versions, options, profile};
 use super::output::{eprint_line, print, print_json};
 use super::record::{ended_well, plan_printed};
@@ -13,24 +18,34 @@ use crate::held_folder::HeldFolder;
 use crate::runs::record::{PROGRAM_LOG, Summary, refuse_folder};
 use crate::runs::session::headless::{Until, record_watched};
 use crate::runs::session::{Attendant, Event, Options, ProgramOptions, Session, for_program, program_noted};
-use crate::settings::profile::builtin::BUILTIN;
-use crate::settings::profile::{builtin, by_identity};
+use crate::settings::profile::by_identity;
 use crate::settings::values::program::wrong_command;
-use crate::settings::{Program, Settings};
-use crate::stack::program::{find, package_of};
+use crate::settings::{Profile, Program};
+use crate::stack::program::find;
 use crate::ui::cli::ProgramArgs;
 use crate::ui::report;
 
 /// A program runs for this long unless the command line says otherwise.
 const MEASURED: Duration = Duration::from_secs(30);
 
+/// The same on the screen; then what is measured begins again.
+const ON_SCREEN: Duration = Duration::from_hours(1);
+
 /// Runs the command.
 pub fn run(args: &ProgramArgs) -> Result<()> {
     if args.list {
-        return print(&recipes());
+        return print(&recipes::list());
     }
-    let settings = settings(args)?;
-    let user = user(args.user.as_deref(), settings.program.as_ref().and_then(|of| of.user.as_deref()))?;
+    let profile = given(args)?;
+    let in_profile = profile.settings.program.as_ref().and_then(|of| of.user.as_deref());
+    let user = user(args.user.as_deref(), in_profile)?;
+    if args.out.is_none() && !args.dry_run {
+        return on_screen(args, profile, user);
+    }
+    if profile.sweep.is_some() {
+        return steps::run(args, &profile, user);
+    }
+    let settings = profile.settings;
     let facts = facts_with_versions();
     let settings = by_identity(&settings, &facts);
     if args.dry_run {
@@ -44,6 +59,7 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     refuse_folder(&out)?;
     let interrupts = Interrupts::watch()?;
     let warmup = args.warmup.unwrap_or_default();
+    let mut turns = Turns::of(&args.turns, &settings)?;
     let options = Options { warmup, program: true, ..options(&args.run, &settings, false) };
     let array = settings.run.clone();
     let time = warmup + args.duration.unwrap_or(MEASURED);
@@ -53,8 +69,11 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     let began =
         session.begin_program(of_program, &mut |text| watcher.notice(text), &mut || interrupts.count() == 0);
     let recorded = began.and_then(|()| {
-        let mut watch = |_: &mut Session, event: &Event| {
+        let mut watch = |session: &mut Session, event: &Event| {
             watcher.watch(event);
+            if let Event::Window(..) = event {
+                turns.look(session).iter().for_each(|text| watcher.notice(text));
+            }
             Ok(true)
         };
         let until = Until { time, steady: false };
@@ -76,37 +95,34 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     ended_well(&summary, ended)
 }
 
-/// The built-in profiles of programs, each with what it lacks here.
-fn recipes() -> String {
-    let profiles = BUILTIN.iter().filter_map(|(name, _)| builtin(name));
-    let rows = profiles.filter_map(|profile| {
-        let program = profile.settings.program?;
-        let lacks: Vec<&str> =
-            program.programs().into_iter().filter(|program| find(program).is_err()).collect();
-        let install =
-            |program: &&str| format!("{program} (Debian: {})", package_of(program).unwrap_or(program));
-        let here = match lacks.as_slice() {
-            [] => "here".to_owned(),
-            lacks => format!("lacks {}", lacks.iter().map(install).collect::<Vec<_>>().join(", ")),
-        };
-        Some(format!("{:<12}  {}; {here}\n", profile.settings.name, profile.settings.about))
-    });
-    rows.collect()
+/// Opens the screen on the program, which runs until the operator quits.
+fn on_screen(args: &ProgramArgs, profile: Profile, user: Option<User>) -> Result<()> {
+    let recorded = [
+        (args.warmup.is_some(), "--warmup"),
+        (args.stop_if.is_some(), "--stop-if"),
+        (!args.turns.is_empty(), "--turn"),
+        (args.keep, "--keep"),
+        (args.output.json, "--json"),
+    ];
+    if let Some((_, option)) = recorded.iter().find(|(given, _)| *given) {
+        return Err(Error::input(format!("{option} needs a recording")).hint("say where: --out DIR"));
+    }
+    let time = args.duration.unwrap_or(ON_SCREEN);
+    super::ui::run_program(profile, &args.run, ProgramOptions { user, time, stop_if: None })
 }
 
-/// The profile's settings with the command line's program.
-fn settings(args: &ProgramArgs) -> Result<Settings> {
-    let (profile, _) = profile(args.profile.as_deref(), &args.run.sets.set)?;
-    if profile.sweep.is_some() {
-        return Err(Error::input("a program runs once, but the profile has steps")
-            .hint("leave the profile's [[step]] and [sweep] out"));
-    }
+/// The profile with the command line's program.
+fn given(args: &ProgramArgs) -> Result<Profile> {
+    let (mut profile, _) = profile(args.profile.as_deref(), &args.run.sets.set)?;
     if args.run.read_only {
         return Err(Error::input("a program writes what it likes, and --read-only writes nothing"));
     }
-    let mut settings = profile.settings;
+    let settings = &mut profile.settings;
     if !args.words.is_empty() {
-        if let Some(why) = wrong_command(&args.words) {
+        let own: Vec<String> =
+            settings.program.iter().flat_map(|of| &of.knobs).map(|knob| knob.name.clone()).collect();
+        let own: Vec<&str> = own.iter().map(String::as_str).collect();
+        if let Some(why) = wrong_command(&args.words, &own) {
             return Err(Error::input(format!("the command after `--` {why}")));
         }
         settings.program.get_or_insert_default().run.clone_from(&args.words);
@@ -117,10 +133,10 @@ fn settings(args: &ProgramArgs) -> Result<Settings> {
     if settings.run.max_writes_bytes.is_some() {
         eprint_line("stacktune: run.max_writes is not kept: a program writes what it likes");
     }
-    let settings = for_program(settings)?;
+    *settings = for_program(settings.clone())?;
     let programs = settings.program.iter().flat_map(Program::programs);
     programs.into_iter().try_for_each(|program| find(program).map(drop))?;
-    Ok(settings)
+    Ok(profile)
 }
 
 /// Ends what is left of the program, keeps its last lines in the recording, and takes the stack down.
@@ -131,7 +147,7 @@ fn take_down(mut session: Session, args: &ProgramArgs, watcher: &mut Watcher, re
         std::mem::forget(session);
         return Ok(());
     }
-    let ended = session.end_program();
+    let ended = session.end_program(&mut || watcher.interrupts.count() < 2);
     let kept = match (&ended, &args.out) {
         (Ok(log), Some(out)) if recorded => {
             HeldFolder::open_own(out).and_then(|folder| folder.replace(PROGRAM_LOG, log.as_bytes()))

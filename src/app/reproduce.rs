@@ -10,7 +10,8 @@ use super::inputs::facts_with_versions;
 use super::outlook;
 use super::output::{print, print_json};
 use super::signals::Interrupts;
-use super::watcher::Watcher;
+use super::sweep::{Verified, Watcher};
+use super::watcher::Watcher as Screen;
 use crate::error::{Error, Result};
 use crate::host::{Facts, Trusting, make_own_folder};
 use crate::json;
@@ -188,6 +189,7 @@ fn profile(
     let sweep = Sweep {
         steps,
         product: Vec::new(),
+        program: Vec::new(),
         time: args.duration.unwrap_or(experiment.time),
         warmup: args.warmup.unwrap_or(experiment.warmup),
         repeat: args.repeat.unwrap_or(experiment.repeat),
@@ -253,7 +255,8 @@ fn sweep_through(
         make_own_folder(folder, Trusting::Root)?;
     }
     let interrupts = Interrupts::watch()?;
-    let mut watcher = Watcher::new(None, &interrupts);
+    let mut around = Verified(false);
+    let mut watcher = Watcher { screen: Screen::new(None, &interrupts), around: &mut around };
     // What uses a drive changes with each stack; the rest does not.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(**facts).clone() });
     let folder = sweep::prepare(dir, profile, options, &look, &mut watcher)?;

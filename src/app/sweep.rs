@@ -1,34 +1,73 @@
-//! `stacktune record` of a profile with steps.
+//! A profile with steps, for `stacktune record` and `stacktune run`.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::inputs::{facts_with_versions, options};
 use super::outlook;
 use super::output::{print, print_json};
 use super::signals::Interrupts;
-use super::watcher::{Watcher, progress_of, report_kept, verify};
+use super::watcher::{Watcher as Screen, progress_of, report_kept, verify};
 use crate::error::{Error, Result};
 use crate::host::Facts;
-use crate::runs::session::{Attendant as _, Session};
+use crate::runs::session::{Advance, Attendant, Options, PlanShown, Progress as Filling, Session, Wanted};
 use crate::runs::sweep::{self, SweepEvent};
 use crate::settings::Profile;
 use crate::settings::profile::Sweep;
-use crate::ui::cli::RecordArgs;
+use crate::ui::cli::{RecordArgs, RunArgs};
 use crate::ui::report::{self, SweepShown};
 
-/// The profile with its times replaced by the command line's.
-fn timed(profile: &Profile, args: &RecordArgs) -> Profile {
-    let mut profile = profile.clone();
-    let Some(sweep) = &mut profile.sweep else { return profile };
-    if let Some(time) = args.duration {
-        sweep.time = time;
-        sweep.steps.iter_mut().for_each(|step| step.time = None);
+/// How a profile's steps are run.
+pub(super) struct Steps<'a> {
+    /// What the command line says of every run.
+    pub run: &'a RunArgs,
+    /// The folder.
+    pub out: &'a Path,
+    /// The times that replace the profile's.
+    pub duration: Option<Duration>,
+    pub warmup: Option<Duration>,
+    /// Whether the last stack stays.
+    pub keep: bool,
+    pub dry_run: bool,
+    pub json: bool,
+}
+
+/// What is done around the recording of each run.
+pub(super) trait Around {
+    /// Before it.
+    fn opened(&mut self, session: &mut Session, time: Duration, screen: &mut Screen) -> Result<()>;
+    /// After it.
+    fn recorded(&mut self, session: &mut Session, dir: &Path, screen: &mut Screen) -> Result<()>;
+}
+
+/// Reads back what classes wrote, if that is asked for.
+pub(super) struct Verified(pub bool);
+
+impl Around for Verified {
+    fn opened(&mut self, _: &mut Session, _: Duration, _: &mut Screen) -> Result<()> {
+        Ok(())
     }
-    if let Some(warmup) = args.warmup {
-        sweep.warmup = warmup;
-        sweep.steps.iter_mut().for_each(|step| step.warmup = None);
+
+    fn recorded(&mut self, session: &mut Session, _: &Path, screen: &mut Screen) -> Result<()> {
+        if self.0 { verify(session, screen) } else { Ok(()) }
     }
-    profile
+}
+
+impl Steps<'_> {
+    /// The profile with its times replaced by the command line's.
+    fn timed(&self, mut profile: Profile) -> Profile {
+        let Some(sweep) = &mut profile.sweep else { return profile };
+        if let Some(time) = self.duration {
+            sweep.time = time;
+            sweep.steps.iter_mut().for_each(|step| step.time = None);
+        }
+        if let Some(warmup) = self.warmup {
+            sweep.warmup = warmup;
+            sweep.steps.iter_mut().for_each(|step| step.warmup = None);
+        }
+        profile
+    }
 }
 
 /// Refuses a knob on the command line that the steps turn.
@@ -36,7 +75,11 @@ fn refuse_turned(sweep: &Sweep, sets: &[String]) -> Result<()> {
     for set in sets {
         let path = set.split_once('=').map_or(set.as_str(), |(path, _)| path).trim();
         let by_steps = sweep.steps.iter().any(|step| step.turns.iter().any(|(knob, _)| *knob == path));
-        if by_steps || sweep.product.iter().any(|axis| axis.knob == path) {
+        let of_program = path.strip_prefix("command.").is_some_and(|name| {
+            let mut steps = sweep.steps.iter().flat_map(|step| &step.program);
+            steps.any(|(knob, _)| knob == name) || sweep.program.iter().any(|(knob, _)| knob == name)
+        });
+        if by_steps || of_program || sweep.product.iter().any(|axis| axis.knob == path) {
             return Err(Error::input(format!("--set {set}: the profile's steps already turn `{path}`"))
                 .hint("change the steps in the profile instead"));
         }
@@ -46,25 +89,47 @@ fn refuse_turned(sweep: &Sweep, sets: &[String]) -> Result<()> {
 
 /// Runs the command.
 pub fn run(args: &RecordArgs, profile: &Profile) -> Result<()> {
+    let out = args.out.clone().unwrap_or_default();
+    let steps = Steps {
+        run: &args.run,
+        out: &out,
+        duration: args.duration,
+        warmup: args.warmup,
+        keep: args.keep,
+        dry_run: args.dry_run,
+        json: args.output.json,
+    };
+    run_steps(&steps, profile, false, &mut Verified(args.verify))
+}
+
+/// Runs a profile's steps; `program` says whether a program is the load.
+pub(super) fn run_steps(
+    steps: &Steps,
+    profile: &Profile,
+    program: bool,
+    around: &mut dyn Around,
+) -> Result<()> {
     if let Some(sweep) = &profile.sweep {
-        refuse_turned(sweep, &args.run.sets.set)?;
+        refuse_turned(sweep, &steps.run.sets.set)?;
     }
     let interrupts = Interrupts::watch()?;
     let facts = facts_with_versions();
-    let profile = timed(profile, args).by_identity(&facts);
-    let options = options(&args.run, &profile.settings, false);
-    if args.dry_run {
-        return outlook::dry_run((&profile, &[]), &options, &facts, args.output.json);
+    let profile = steps.timed(profile.clone()).by_identity(&facts);
+    let options = Options { program, ..options(steps.run, &profile.settings, false) };
+    if steps.dry_run {
+        return outlook::dry_run((&profile, &[]), &options, &facts, steps.json);
     }
-    let out = args.out.clone().unwrap_or_default();
-    let mut watcher = Watcher { verifies: args.verify, ..Watcher::new(None, &interrupts) };
+    let mut watcher = Watcher {
+        screen: Screen::new(None, &interrupts),
+        around,
+    };
     // What uses a drive changes with each stack; the rest does not.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(*facts).clone() });
-    let folder = sweep::prepare(&out, &profile, &options, &look, &mut watcher)?;
-    let ran = sweep::run(&folder, &options, &look, args.keep, &|| interrupts.count(), &mut watcher);
-    watcher.progress.done();
+    let folder = sweep::prepare(steps.out, &profile, &options, &look, &mut watcher)?;
+    let ran = sweep::run(&folder, &options, &look, steps.keep, &|| interrupts.count(), &mut watcher);
+    watcher.screen.progress.done();
     let shown = SweepShown::of(&folder);
-    if args.output.json {
+    if steps.json {
         print_json(&shown)?;
     } else {
         print(&report::sweep(&shown))?;
@@ -79,26 +144,58 @@ pub fn run(args: &RecordArgs, profile: &Profile) -> Result<()> {
     shown.failure().map_or(Ok(()), Err)
 }
 
+/// Shows the progress on standard error.
+pub(super) struct Watcher<'a> {
+    pub screen: Screen<'a>,
+    pub around: &'a mut dyn Around,
+}
+
 impl sweep::Watcher for Watcher<'_> {
     fn on_event(&mut self, event: SweepEvent) {
         match event {
             SweepEvent::Begins { run, label, number, of, time } => {
                 let repeat = run.repeat;
-                self.notice(&format!("run {number} of {of}: {label} (repeat {repeat})"));
-                self.progress = progress_of(Some(time));
+                self.screen.notice(&format!("run {number} of {of}: {label} (repeat {repeat})"));
+                self.screen.progress = progress_of(Some(time));
             }
-            SweepEvent::Done => self.progress.done(),
-            SweepEvent::NotRun(not_run) => self.notice(&format!("not run: {}", not_run.why)),
-            SweepEvent::Event(event) => self.watch(&event),
+            SweepEvent::Done => self.screen.progress.done(),
+            SweepEvent::NotRun(not_run) => self.screen.notice(&format!("not run: {}", not_run.why)),
+            SweepEvent::Event(event) => self.screen.watch(&event),
         }
     }
 
     fn waits(&mut self, what: &str) -> bool {
-        self.progress.waits(what);
-        self.interrupts.count() == 0
+        self.screen.progress.waits(what);
+        self.screen.interrupts.count() == 0
     }
 
-    fn recorded(&mut self, session: &Session) -> Result<()> {
-        if self.verifies { verify(session, self) } else { Ok(()) }
+    fn opened(&mut self, session: &mut Session, time: Duration) -> Result<()> {
+        self.around.opened(session, time, &mut self.screen)
+    }
+
+    fn recorded(&mut self, session: &mut Session, dir: &Path) -> Result<()> {
+        self.around.recorded(session, dir, &mut self.screen)
+    }
+}
+
+impl Attendant for Watcher<'_> {
+    fn progress(&mut self, progress: Filling) -> bool {
+        self.screen.progress(progress)
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.screen.notice(text);
+    }
+
+    fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>> {
+        self.screen.consent(wanted)
+    }
+
+    fn plan(&mut self, plan: PlanShown) -> Option<Vec<String>> {
+        self.screen.plan(plan)
+    }
+
+    fn step(&mut self, advance: &Advance) -> bool {
+        self.screen.step(advance)
     }
 }

@@ -15,6 +15,8 @@ use super::user_memory::UserMemory;
 use crate::error::{Error, Result};
 use crate::load::kv;
 use crate::printable::Shown as _;
+#[cfg(feature = "programs")]
+use crate::runs::session::ProgramOptions;
 use crate::runs::session::{Options, live};
 use crate::settings::Profile;
 use crate::settings::Settings;
@@ -34,6 +36,24 @@ pub fn run(profile: Option<&str>, theme: Option<&str>, args: &RunArgs) -> Result
     kv::built::require(&profile.settings)?;
     require_terminal("without one, use `stacktune record PROFILE --out DIR`")?;
     let options = Options { unused_steps: profile.steps(), ..options(args, &profile.settings, demo) };
+    operate(profile, options, theme)
+}
+
+/// Opens the UI with a profile whose load is a program.
+#[cfg(feature = "programs")]
+pub fn run_program(profile: Profile, args: &RunArgs, operated: ProgramOptions) -> Result<()> {
+    refuse_consent_in_advance(args)?;
+    require_terminal("without one, record it: `stacktune run PROFILE --out DIR`")?;
+    let options = Options {
+        unused_steps: profile.steps(),
+        program: true,
+        operated: Some(operated),
+        ..options(args, &profile.settings, false)
+    };
+    operate(profile, options, None)
+}
+
+fn operate(profile: Profile, options: Options, theme: Option<Theme>) -> Result<()> {
     let profiles = Profiles { store: Store::of_user(), steps: RefCell::default() };
     profiles.remember_steps(&profile);
     let settings = profile.settings;

@@ -6,6 +6,7 @@
 //! | module | is about | may import |
 //! |---|---|---|
 //! | [`feature`] | something that the host has, or the reason why not | – |
+//! | [`file_limit`] | how many files this process may have open | – |
 //! | [`nvme`] | NVMe queries: the kernel's passthrough to a controller or a namespace | – |
 //! | [`programs`] | other programs on this host: their names, and how much of the processor they use | – |
 //! | [`root`] | files of sysfs and procfs under a root folder | – |
@@ -63,6 +64,7 @@ mod exports;
 mod facts;
 mod feature;
 mod features;
+mod file_limit;
 mod find;
 mod flash;
 mod health;
@@ -102,6 +104,9 @@ pub use emulated::emulated_drive;
 pub use facts::{Cpu, Facts, Node, TargetFacts};
 pub use feature::Feature;
 pub use features::kernel_version;
+#[cfg(feature = "programs")]
+pub use file_limit::file_limit_before;
+pub use file_limit::raise_file_limit;
 pub use flash::{FlashSource, FlashWrites};
 #[cfg(test)]
 pub(crate) use health::tests as health_tests;

@@ -26,11 +26,13 @@
 //! | [`arrays`] | arrays in use, watched for lost members | member |
 //! | [`cell`] | what a worker counts while it runs | counters, slow, under_way |
 //! | [`drives`] | the drives below the members: temperature, throttling, presence | block, member |
-//! | [`program`] | what a program that is the load used and reports | block |
+//! | [`program`] | what a program that is the load used and reports, as data | – |
 //! | [`layers`] | bytes and space on each level below the load | block, member |
 //! | [`tasks`] | what this process's own threads cost and read | sqpoll |
 //! | [`settling`] | settled after the last turn, and without a trend | spread |
 //! | [`others_io_probe`] | finds what others read and write on the drives | block, member, others_io |
+//! | [`program_io`] | what a program's processes read and wrote, by their names | others_io_probe, program |
+//! | [`program_probe`] | reads what a program that is the load uses | block, program, program_io |
 //! | [`others`] | what other programs use of the processor, and write | others_io_probe, processor |
 //! | [`window`] | each figure, defined once | block, counters, engine, flag, ledger_figure, others_io, processor, program, slow, written |
 //! | [`bins`] | a run of any length in at most 600 bins | written, window |
@@ -84,6 +86,10 @@ pub mod price;
 pub mod probes;
 pub mod processor;
 pub mod program;
+#[cfg(feature = "programs")]
+pub mod program_io;
+#[cfg(feature = "programs")]
+pub mod program_probe;
 mod rates;
 pub mod samples;
 pub mod settling;

@@ -48,6 +48,8 @@ pub struct OthersProbe(Option<Others>);
 struct Others {
     proc: PathBuf,
     own: i32,
+    /// The cgroups of a program that is the load: what is in them is ours, whoever its parent is.
+    groups: Vec<PathBuf>,
     ticks_per_s: f64,
     processes: HashMap<i32, Process>,
     sums: [Sum; 3],
@@ -128,6 +130,7 @@ impl OthersProbe {
         let mut others = Others {
             proc: proc.to_owned(),
             own,
+            groups: Vec::new(),
             ticks_per_s,
             processes: HashMap::new(),
             sums: [Sum::default(); 3],
@@ -142,6 +145,13 @@ impl OthersProbe {
         others.written = None;
         others.ran().into_iter().for_each(|ran| others.ticks.push_back((now_ns, ran, 0)));
         Self(Some(others))
+    }
+
+    /// What is in these cgroups counts as ours.
+    pub fn add_groups(&mut self, groups: &[PathBuf]) {
+        if let Some(others) = &mut self.0 {
+            others.groups = groups.to_vec();
+        }
     }
 
     /// For no system, as simulated runs must repeat exactly.
@@ -250,7 +260,9 @@ impl Others {
         let first = self.processes.is_empty();
         let mut now = self.read();
         let mut ended = Vec::new();
-        let whose: Vec<_> = now.keys().map(|id| (*id, self.whose(*id, &now))).collect();
+        let inside = self.inside();
+        let whose = |id: &i32| if inside.contains(id) { Whose::Ours } else { self.whose(*id, &now) };
+        let whose: Vec<_> = now.keys().map(|id| (*id, whose(id))).collect();
         for (id, whose) in whose {
             now.entry(id).and_modify(|process| process.whose = whose);
         }
@@ -291,6 +303,13 @@ impl Others {
             Some((id, Process { written: io.map(|io| io.written()), ..process }))
         })
         .collect()
+    }
+
+    /// The processes in the program's cgroups.
+    fn inside(&self) -> Vec<i32> {
+        let text = |dir: &PathBuf| std::fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+        let ids = |text: String| text.lines().filter_map(|id| id.parse().ok()).collect::<Vec<i32>>();
+        self.groups.iter().flat_map(|dir| ids(text(dir))).collect()
     }
 
     fn whose(&self, id: i32, processes: &HashMap<i32, Process>) -> Whose {

@@ -295,6 +295,12 @@ impl IoCounts {
         })
     }
 
+    /// Bytes read from drives.
+    #[cfg(feature = "programs")]
+    pub fn read_bytes(&self) -> u64 {
+        self.read_bytes
+    }
+
     /// Bytes written or made dirty, without those dropped before they were written.
     pub fn written(&self) -> i128 {
         i128::from(self.write_bytes) - i128::from(self.cancelled_write_bytes)

@@ -19,6 +19,8 @@ pub enum Outcome {
     Worse,
     /// Both.
     TradeOff,
+    /// What a program reports changed: whether for the better only its user knows.
+    Changed,
 }
 
 impl Outcome {
@@ -31,6 +33,7 @@ impl Outcome {
             Self::Better => "BETTER",
             Self::Worse => "WORSE",
             Self::TradeOff => "TRADE-OFF",
+            Self::Changed => "CHANGED",
         }
     }
 }
@@ -51,7 +54,8 @@ impl LedgerLine {
             return Outcome::Gathering;
         }
         let changes = self.changes();
-        if changes.iter().all(|(_, change)| change.verdict == Verdict::None) {
+        let all = changes.iter().map(|(_, change)| *change).chain(self.metrics.values());
+        if all.into_iter().all(|change| change.verdict == Verdict::None) {
             return Outcome::NotJudged;
         }
         let any =
@@ -60,6 +64,9 @@ impl LedgerLine {
             (true, false) => Outcome::Better,
             (false, true) => Outcome::Worse,
             (true, true) => Outcome::TradeOff,
+            (false, false) if self.metrics.values().any(|change| change.verdict.is_clear()) => {
+                Outcome::Changed
+            }
             (false, false) => Outcome::NoClearChange,
         }
     }
@@ -103,6 +110,17 @@ mod tests {
         assert_eq!(with(None, None, true), Outcome::NotJudged);
         let open = LedgerLine { open: true, ..LedgerLine::default() };
         assert_eq!(open.outcome(), Outcome::Gathering);
+    }
+
+    #[test]
+    fn what_a_program_reports_changes_for_whom_it_does() {
+        let of = |verdict| {
+            let metrics = [("tps".to_owned(), Change { verdict, ..Change::default() })].into();
+            LedgerLine { metrics, ..LedgerLine::default() }.outcome()
+        };
+        assert_eq!(of(Verdict::Higher), Outcome::Changed);
+        assert_eq!(of(Verdict::NoClearChange), Outcome::NoClearChange);
+        assert_eq!(of(Verdict::None), Outcome::NotJudged);
     }
 
     #[test]

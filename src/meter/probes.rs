@@ -1,6 +1,6 @@
 //! What the meters read besides the sources: each probe counts since its last reading.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::arrays::ArrayProbe;
 use super::block::BlockProbe;
@@ -55,6 +55,13 @@ impl Probes {
     #[must_use]
     pub fn without_others_io(self) -> Self {
         Self { others_io: OthersIoProbe::default(), ..self }
+    }
+
+    /// The same, where what is in these cgroups is the load.
+    #[must_use]
+    pub fn with_program(mut self, groups: &[PathBuf]) -> Self {
+        self.others.add_groups(groups);
+        self
     }
 
     /// None, as simulated runs must repeat exactly.

@@ -4,6 +4,7 @@
 //! much a percentile varies is judged by stretches: single windows where each has enough I/Os, else as many
 //! neighbouring ones together as have.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::estimate::{self, Side, TURN_CHANGE_MIN, Together, WINDOWS_MIN};
@@ -52,6 +53,8 @@ const FIGURES: [Figure; 9] = [
 pub(super) struct Measured {
     rates: [Option<f64>; 5],
     latencies: [Option<Arc<Samples>>; 2],
+    /// What a program reports.
+    metrics: BTreeMap<String, f64>,
 }
 
 impl Measured {
@@ -71,11 +74,17 @@ impl Measured {
             rates: [
                 running(Class::Scan).map(|scan| scan.mb_per_s),
                 running(Class::Wal).map(|wal| wal.mb_per_s),
-                Some(window.total.mb_per_s),
+                window.program.is_none().then_some(window.total.mb_per_s),
                 window.total.cycles_per_byte.filter(|_| !window.cpu.coarse),
                 (intended > 0).then(|| missed as f64 / intended as f64),
             ],
             latencies,
+            metrics: window
+                .program
+                .iter()
+                .flat_map(|program| &program.metrics)
+                .map(|(name, metric)| (name.clone(), metric.mean))
+                .collect(),
         }
     }
 }
@@ -119,11 +128,31 @@ pub(super) fn compare(
             )
         }
     });
-    let figures = found.iter().filter(|(before, after)| before.value.and(after.value).is_some()).count();
+    let metrics = of_program(before, after);
+    let all = found.iter().chain(metrics.iter().map(|(_, sides)| sides));
+    let figures = all.filter(|(before, after)| before.value.and(after.value).is_some()).count();
     let together = Together { figures, gap: GAP_WINDOWS, change_min: TURN_CHANGE_MIN };
     for ((change, (before, after)), figure) in line.changes_mut().into_iter().zip(&found).zip(FIGURES) {
         *change = changed(before, after, together, judged && (cycles_judged || figure != CYCLES));
     }
+    line.metrics = metrics
+        .into_iter()
+        .map(|(name, (before, after))| (name, changed(&before, &after, together, judged)))
+        .collect();
+}
+
+/// What a program reports on both sides, by name.
+fn of_program(before: &[&Measured], after: &[&Measured]) -> Vec<(String, (Values, Values))> {
+    let mut names: Vec<&String> = after.iter().flat_map(|of| of.metrics.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let sides = |name: &String| {
+        let values = |windows: &[&Measured]| {
+            windows.iter().filter_map(|of| of.metrics.get(name).copied()).collect::<Vec<_>>()
+        };
+        (Values::before(values(before), values(counted(before)).len()), Values::all(values(after)))
+    };
+    names.into_iter().map(|name| (name.clone(), sides(name))).collect()
 }
 
 /// A figure on one side.

@@ -18,7 +18,7 @@ use super::flag::used_by_others;
 pub use super::ledger_figure::{FigureUnit, LedgerFigure};
 pub use super::others_io::OthersIo;
 pub use super::processor::{CpuFigures, CyclesSource};
-pub use super::program::ProgramFigures;
+pub use super::program::{ProcessIo, ProgramFigures};
 use super::slow::SlowIo;
 use super::written::Written;
 use crate::class::Class;
@@ -482,6 +482,9 @@ pub struct LedgerLine {
     /// The share of all classes' intended starts that were missed, 0 to 1.
     #[serde(default)]
     pub missed_share: Change,
+    /// What a program that is the load reports of itself, by name; absent where the classes are.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, Change>,
     /// Numbers of windows compared: before, after.
     pub windows: (u64, u64),
     /// Whether it is still collecting windows.

@@ -6,7 +6,7 @@
 use crate::class::Class;
 use crate::settings::jobs::jobs;
 use crate::settings::knobs::{self, Knob, Scope, Value};
-use crate::settings::values::{Layer, Settings};
+use crate::settings::values::{Layer, Program, Settings};
 
 /// What a change of settings requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub fn between(old: &Settings, new: &Settings) -> Change {
 pub struct TargetIdentity {
     knobs: Vec<Trait>,
     layers: Vec<Layer>,
+    /// What makes the data of a program.
+    setup: Option<String>,
 }
 
 /// A knob's value, and whether it is one of the target.
@@ -48,14 +50,17 @@ impl TargetIdentity {
     pub fn of(settings: &Settings) -> Self {
         let of = |knob: &Knob| Trait { of_target: knob.is_of_target(settings), value: knob.get(settings) };
         let layers = settings.stack.by_commands.clone();
-        Self { knobs: knobs::all().iter().map(of).collect(), layers }
+        let setup = settings.program.as_ref().map(Program::setup_words);
+        Self { knobs: knobs::all().iter().map(of).collect(), layers, setup }
     }
 
     /// Whether both are of one target.
     pub fn is_same(&self, other: &Self) -> bool {
         let parts =
             |(one, other): (&Trait, &Trait)| (one.of_target || other.of_target) && one.value != other.value;
-        self.layers == other.layers && !self.knobs.iter().zip(&other.knobs).any(parts)
+        self.layers == other.layers
+            && self.setup == other.setup
+            && !self.knobs.iter().zip(&other.knobs).any(parts)
     }
 }
 

@@ -30,7 +30,7 @@ pub use named::Named;
 pub use profile::Profile;
 pub use values::{
     ArrayState, Arrival, Bitmap, Buffering, Compaction, Completion, Compression, Cpus, DriveState,
-    Filesystem, Io, Kv, Layer, LoadEngine, MdSettings, Metric, Offsets, Order, Pairs, Placement, Prio,
-    Program, QueueSettings, Raid, RingSetup, Rocksdb, Run, Settings, Sim, SimDevice, Stack, Submission, Sync,
-    Target, Wal,
+    Filesystem, Io, Kv, Layer, LoadEngine, MdSettings, Metric, Offsets, Order, Pairs, Placement, Prio, Probe,
+    ProbeKind, Program, ProgramKnob, QueueSettings, Raid, RingSetup, Rocksdb, Run, Settings, Sim, SimDevice,
+    Stack, Submission, Sync, Target, Wal,
 };

@@ -9,6 +9,10 @@ mod contract;
 mod contract;
 mod explain;
 mod man;
+#[cfg(feature = "programs")]
+mod program;
+#[cfg(not(feature = "programs"))]
+#[path = "cli/program/absent.rs"]
 mod program;
 mod sets;
 mod shared;
@@ -25,6 +29,8 @@ pub use contract::{ContractArgs, TraceArgs};
 pub use explain::{explain, mistyped, nearest_command};
 pub use man::{write_completions, write_man};
 pub use program::ProgramArgs;
+#[cfg(feature = "programs")]
+pub use program::ProgramTurn;
 pub use sets::{apply_sets, parse_set};
 pub use shared::RunArgs;
 pub use show::ShowArgs;

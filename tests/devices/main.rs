@@ -19,6 +19,8 @@ mod layers;
 mod lost_writes;
 mod others_io;
 mod program;
+mod program_figures;
+mod program_knobs;
 mod real_io;
 mod safety;
 mod stack_build;

@@ -14,10 +14,10 @@ use crate::common::program::{Home, Outcome, Running, json_lines, wait_for};
 use crate::stack_run::{ON_EXT4, assert_nothing_left, program};
 
 /// Nobody: neither root nor who called anything.
-const USER: &str = "65534";
+pub const USER: &str = "65534";
 
 /// `run` of a script for so long in a folder of files.
-fn on_files(home: &Home, time: &str, more: &[&str], script: &str) -> Command {
+pub fn on_files(home: &Home, time: &str, more: &[&str], script: &str) -> Command {
     let mut command = home.command(["run", "demo", "--for", time, "--json", "--out"]);
     command.arg(home.path("out")).env("XDG_STATE_HOME", home.path("state")).args(home.sets(&[])).args(more);
     command.args(["--", "sh", "-c", script]);
@@ -25,14 +25,14 @@ fn on_files(home: &Home, time: &str, more: &[&str], script: &str) -> Command {
 }
 
 /// The same on ext4 over a loop device over a file.
-fn on_ext4(home: &Home, time: &str, more: &[&str], script: &str) -> Command {
+pub fn on_ext4(home: &Home, time: &str, more: &[&str], script: &str) -> Command {
     let sets = ON_EXT4.map(|set| format!("--set={set}"));
     let more: Vec<&str> = more.iter().copied().chain(sets.iter().map(String::as_str)).collect();
     on_files(home, time, &more, script)
 }
 
 /// `run` of a profile's own program.
-fn of_profile(home: &Home, time: &str, command: &str, more: &[&str]) -> Command {
+pub fn of_profile(home: &Home, time: &str, command: &str, more: &[&str]) -> Command {
     let path = home.path("p.toml");
     let target = home.target().display().to_string();
     fs::write(&path, format!("[target]\nfiles = {{ dir = \"{target}\" }}\n{command}\n")).unwrap();
@@ -41,28 +41,28 @@ fn of_profile(home: &Home, time: &str, command: &str, more: &[&str]) -> Command 
     run
 }
 
-fn outcome(mut command: Command) -> Outcome {
+pub fn outcome(mut command: Command) -> Outcome {
     Outcome::of(&command.output().unwrap())
 }
 
-fn log(home: &Home) -> String {
+pub fn log(home: &Home) -> String {
     fs::read_to_string(home.path("out/program.log")).unwrap()
 }
 
-fn figure(summary: &Value, name: &str) -> u64 {
+pub fn figure(summary: &Value, name: &str) -> u64 {
     summary["program"][name].as_u64().unwrap_or_else(|| panic!("no {name}: {}", summary["program"]))
 }
 
 /// No journal and no cgroup is left; of files the program's folder stays.
 #[track_caller]
-fn nothing_runs(home: &Home) {
+pub fn nothing_runs(home: &Home) {
     assert_eq!(program(home, &["status"]).expect(0).stdout, "no stacks, and nothing left behind\n");
     let journal = home.path("state/stacktune/journal");
     assert_eq!(fs::read_dir(journal).map_or(0, Iterator::count), 0);
 }
 
 /// A process with these words among its arguments, but the tests' own.
-fn process_with(words: &str) -> Option<u32> {
+pub fn process_with(words: &str) -> Option<u32> {
     let pids =
         fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
     let has = |pid: &u32| {
@@ -477,11 +477,11 @@ fn the_built_in_profiles_of_programs_run_and_are_measured() {
     };
     let home = Home::new();
     let list = program(&home, &["run", "--list"]).expect(0).stdout;
-    assert_eq!(list.lines().count(), 3, "{list}");
+    assert_eq!(list.lines().count(), 7, "{list}");
     for line in list.lines().filter(|line| line.ends_with("; here")) {
         let name = line.split(' ').next().unwrap();
         let out = home.path(name);
-        let mut run = home.command(["run", name, "--user", USER, "--for", "4s", "--json", "--out"]);
+        let mut run = home.command(["run", name, "--user", USER, "--for", "6s", "--json", "--out"]);
         run.arg(&out).env("XDG_STATE_HOME", home.path("state"));
         let summary = outcome(run).expect(0).json();
         let metrics = summary["program"]["metrics"].as_object().unwrap();

@@ -129,7 +129,9 @@ pub fn steps(experiment: &Experiment, bed: &Bed, base: &Settings, sets: &[&str])
     let of = |row: &ExperimentRow| {
         let mut turns = turns(row, bed)?;
         turns.retain(|(path, _)| !sets.contains(path));
-        let mut step = Step { label: row.label.clone(), turns, time: None, warmup: None, repeat: None };
+        let program = Vec::new();
+        let mut step =
+            Step { label: row.label.clone(), turns, program, time: None, warmup: None, repeat: None };
         let settings = step.settings(base);
         let limited = bed.no_cache_limit.is_none() && !settings.is_simulated();
         if limited && !sets.contains(&CACHE_LIMIT) {

@@ -43,11 +43,11 @@
 //!     cache_{hits,misses}, filter_hits           in the counted windows
 //!     times_us           [{name,count,p50,p99,max}], RocksDB's own histograms since it was opened
 //!     files_bytes, pending_compaction_bytes, stopped   at the end
-//! program                of a program that is the load, absent elsewhere; each is null where the kernel does not count it
-//!     cpu_ns, refaults, oom_kills   of its cgroup; memory_bytes, cache_bytes at most
-//!     {top,drives}_{read,written}_bytes          by the block layer, whoever's
-//!     {cpu_some,io_some,io_full,memory_some}_ns  pressure of the whole host
-//!     metrics            {count,mean,min,max,unit} by name, from its output
+//! program                of a program that is the load, absent elsewhere: the fields of meter::program; null: not counted
+//!     {,server_,run_}cpu_ns, refaults, major_faults, oom_kills   of its cgroup; memory_bytes, cache_bytes at most
+//!     {top,drives}_{read_bytes,written_bytes,ios,ms} of the block layer; {cpu_some,io_some,io_full,memory_some}_ns of the host
+//!     by_name: {read_bytes,written_bytes} of its processes; application_{,drives_}bytes by a probe, and the drives' meanwhile
+//!     metrics            {count,mean,min,max,unit} by name, from its output and its probes
 //! wa_a                   bytes that the drives took over bytes that the application wrote, since the
 //!                        measurement began; for what is a drive see `crate::meter::written`
 //! wa_a_parts             {engine,file_system,raid}: their product is wa_a

@@ -1,5 +1,6 @@
 //! A session under an operator's commands, in a thread of its own.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -111,13 +112,34 @@ fn run_one(
     };
     waiting.status();
     match Session::open_after(settings, options, facts, &mut waiting, begin.carried) {
-        Ok(session) => operate(session, commands, events),
+        Ok(session) => match begin_program(session, &mut waiting) {
+            Ok(session) => operate(session, commands, events),
+            Err(error) if waiting.next.is_none() => {
+                (after_failure(&error, begin.former, commands, events), Err(error))
+            }
+            Err(_) => (waiting.next.unwrap_or(Next::Quit { keep: false }), Ok(())),
+        },
         Err(error) => {
             if let Some(next) = waiting.next {
                 return (next, Ok(()));
             }
             (after_failure(&error, begin.former, commands, events), Err(error))
         }
+    }
+}
+
+/// Begins the program of a session that has one; else the session is taken down.
+fn begin_program(mut session: Session, waiting: &mut Waiting) -> Result<Session> {
+    let waiting = RefCell::new(waiting);
+    let begun = session.begin_operated(&mut |text| waiting.borrow_mut().notice(text), &mut || {
+        waiting.borrow_mut().may_go_on()
+    });
+    match begun {
+        Ok(()) => Ok(session),
+        Err(error) => match session.dismantle(false, &mut |_| true) {
+            Ok(_) => Err(error),
+            Err(left) => Err(Error { what: format!("{}; and then {}", error.what, left.what), ..error }),
+        },
     }
 }
 
@@ -173,6 +195,7 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
         if session.is_simulated() {
             session.advance(began.elapsed().as_nanos() as u64);
         }
+        session.run_again();
         if let Err(error) = session.tick() {
             let _ = events.send(Event::Notice(format!("the recording ended: {}", error.one_line())));
         }
@@ -187,8 +210,12 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
         next = Some(Next::Rebuild(Box::new(session.carry(pending, typed))));
     }
     // An operator who quits while the load drains wants nothing built any more.
+    let hurried = quit.is_some();
     let next = quit.or(next).unwrap_or(Next::Quit { keep: false });
     let keep = matches!(next, Next::Quit { keep: true });
+    if hurried {
+        session.kill_program();
+    }
     let dismantled = session.dismantle(keep, &mut |advance| {
         let _ = events.send(Event::Step(advance.clone()));
         true

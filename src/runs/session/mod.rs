@@ -54,7 +54,9 @@ pub use duel::{Duel, Sides};
 pub use message::{Advance, Command, DuelAsked, Event, Phase, PlanShown, Progress, Wanted};
 pub use options::Options;
 pub use preflight::{Preflight, layers_noted, plan_shown, preflight, refuse_unallowed};
-pub use program::{ProgramOptions, StopIf, for_program, program_noted};
+#[cfg(feature = "programs")]
+pub use program::StopIf;
+pub use program::{ProgramOptions, for_program, program_noted};
 pub use retained_stack::RetainedStack;
 pub use run::Session;
 pub use survival::survives_less;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use super::program::ProgramOptions;
 use crate::error::{Error, Result};
 use crate::settings::{Layer, Settings};
 use crate::stack::guard::Consent;
@@ -37,6 +38,8 @@ pub struct Options {
     pub uncached: bool,
     /// The load is the settings' program; without this, settings with one are refused.
     pub program: bool,
+    /// How that is run in a session under an operator's commands.
+    pub operated: Option<ProgramOptions>,
 }
 
 impl Options {

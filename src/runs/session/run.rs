@@ -118,7 +118,7 @@ impl Session {
         }
         let classes = Classes::new(workers);
         Self {
-            meters: meters_of(&classes, &mut target, now_ns),
+            meters: meters_of(&classes, &mut target, &[], now_ns),
             schedule: Schedule::new(epoch_ns, started, now_ns, resolved.pace),
             losses: Losses::default(),
             resolved,
@@ -151,7 +151,8 @@ impl Session {
     pub(super) fn begin_anew(&mut self) {
         let epoch_ns = self.classes.now_ns();
         self.schedule = Schedule::new(epoch_ns, SystemTime::now(), 0, self.resolved.pace);
-        self.meters = meters_of(&self.classes, &mut self.target, 0);
+        let groups = self.program.as_ref().map(Running::groups).unwrap_or_default();
+        self.meters = meters_of(&self.classes, &mut self.target, &groups, 0);
     }
 
     /// The classes, with what they run under and on.
@@ -402,7 +403,7 @@ impl Session {
     /// What could not be put back of the host's settings.
     pub fn close_onto(self, retained: &mut RetainedStack) -> Result<()> {
         let Self { resolved, program, classes, mut target, mut host, .. } = self;
-        let ended = program.map_or(Ok(String::new()), |running| running.end(&mut target));
+        let ended = program.map_or(Ok(String::new()), |running| running.end(&mut target, &mut || true));
         if let Some(pairs) = target.key_value_mut() {
             pairs.end();
         }
@@ -419,7 +420,7 @@ impl Session {
 }
 
 /// What measures a target, from here on.
-fn meters_of(classes: &Classes, target: &mut Target, now_ns: u64) -> Meters {
+fn meters_of(classes: &Classes, target: &mut Target, groups: &[PathBuf], now_ns: u64) -> Meters {
     let (layout, is_built) = (target.layout(), target.built().is_some());
     let mut probes = if classes.is_simulated() {
         Probes::none()
@@ -430,7 +431,7 @@ fn meters_of(classes: &Classes, target: &mut Target, now_ns: u64) -> Meters {
         // What a program does is not this process's: nobody can tell it from others'.
         probes = probes.without_others_io();
     }
-    let mut meters = Meters::new(now_ns, layout.members.clone(), probes);
+    let mut meters = Meters::new(now_ns, layout.members.clone(), probes.with_program(groups));
     let pairs = target.key_value_mut();
     meters.engine_begins(pairs.and_then(|pairs| {
         pairs.begin();

@@ -3,14 +3,21 @@
 use std::sync::Arc;
 
 use super::message::Event;
+use super::program::for_program;
 use super::resolve::Resolved;
 use super::run::Session;
 use super::survival::survival;
 use super::turns::Turned;
 use crate::class::Class;
 use crate::meter::ledger::Turn;
+use crate::settings::Settings;
 use crate::settings::change;
 use crate::settings::knobs::{self, Scope, Value};
+
+/// Whether only what concerns a program is set.
+fn keeps_program(settings: &Settings) -> bool {
+    for_program(settings.clone()).is_ok_and(|of_program| of_program == *settings)
+}
 
 impl Session {
     /// Turns a knob: acknowledged at once, in force when the old I/O has drained.
@@ -113,6 +120,9 @@ impl Session {
             return Ok(());
         }
         let turned = self.resolved.turned(knob, value, self.target.facts())?;
+        if turned.settings.program.is_some() && !keeps_program(&turned.settings) {
+            return Err(format!("`{path}` has no effect where a program is the load"));
+        }
         let (was, now) = (&self.resolved, &turned);
         if let Some(pairs) =
             self.target.key_value().filter(|_| now.settings.kv.rocksdb != was.settings.kv.rocksdb)

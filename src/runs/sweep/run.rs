@@ -55,11 +55,19 @@ pub trait Watcher: Attendant {
     fn on_event(&mut self, event: SweepEvent);
     /// Something is waited for. Returns whether to continue.
     fn waits(&mut self, what: &str) -> bool;
-    /// A run was recorded, and its target is still open.
+    /// A run's target is open, and its recording begins with the return; its load will run for that time.
+    ///
+    /// # Errors
+    /// Why it can't be recorded; the run then counts as failed.
+    fn opened(&mut self, session: &mut Session, time: Duration) -> Result<()> {
+        let _ = (session, time);
+        Ok(())
+    }
+    /// A run was recorded in that folder, and its target is still open.
     ///
     /// # Errors
     /// What is wrong with what was written; the run then counts as failed.
-    fn recorded(&mut self, session: &Session) -> Result<()>;
+    fn recorded(&mut self, session: &mut Session, dir: &Path) -> Result<()>;
 }
 
 /// How a sweep ended.
@@ -271,19 +279,20 @@ impl Sweeper<'_> {
         let mut session = Session::open_on(settings.clone(), options, facts, &mut waiting, &mut self.kept)
             .map_err(Failure::Of)?;
         let time = step.time.unwrap_or_default() + warmup;
+        let opened = self.watcher.opened(&mut session, time);
         let mut on_event = |event| self.watcher.on_event(SweepEvent::Event(event));
         // Made only now: in a folder of others, what is put there during a rest is not followed.
-        let recorded = self
-            .folder
-            .make_run_dir(run)
+        let recorded = opened
+            .and_then(|()| self.folder.make_run_dir(run))
             .and_then(|folder| headless::record(&mut session, folder, time, self.interrupts, &mut on_event));
         if (self.interrupts)() > 1 {
+            session.kill_program();
             std::mem::forget(session);
             return Err(Failure::Of(Error::interrupted("interrupted twice")));
         }
         let checked = recorded.and_then(|summary| {
             if !summary.interrupted {
-                self.watcher.recorded(&session)?;
+                self.watcher.recorded(&mut session, &self.folder.run_dir(run))?;
             }
             Ok(summary)
         });

@@ -137,7 +137,7 @@ impl StepShown {
         let seconds = |time: Option<std::time::Duration>| time.map_or(0.0, |time| time.as_secs_f64());
         Self {
             label: step.label.clone(),
-            turns: step.turns.iter().map(|(knob, value)| ((*knob).to_owned(), value.to_string())).collect(),
+            turns: step.turned(),
             for_s: seconds(step.time),
             warmup_s: seconds(step.warmup),
             repeat: step.repeat.unwrap_or(1),

@@ -41,7 +41,7 @@ impl Watcher for Notes {
         true
     }
 
-    fn recorded(&mut self, _: &Session) -> Result<()> {
+    fn recorded(&mut self, _: &mut Session, _: &Path) -> Result<()> {
         if self.fails {
             Err(crate::error::Error::failed("the pages are not what was written"))
         } else {

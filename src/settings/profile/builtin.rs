@@ -5,7 +5,7 @@ use super::parse::parse;
 use crate::settings::values::Settings;
 
 /// Name and text of each, in the order of lists.
-pub const BUILTIN: [(&str, &str); 24] = [
+pub const BUILTIN: [(&str, &str); 28] = [
     ("demo", include_str!("../../../profiles/demo.toml")),
     ("kv-figure4", include_str!("../../../profiles/kv-figure4.toml")),
     ("kv-mix", include_str!("../../../profiles/kv-mix.toml")),
@@ -16,8 +16,12 @@ pub const BUILTIN: [(&str, &str); 24] = [
     ("mqssd-table3-scans", include_str!("../../../profiles/mqssd-table3-scans.toml")),
     ("mqssd-table4", include_str!("../../../profiles/mqssd-table4.toml")),
     ("rocksdb", include_str!("../../../profiles/rocksdb.toml")),
+    ("run-db_bench", include_str!("../../../profiles/run-db_bench.toml")),
+    ("run-duckdb", include_str!("../../../profiles/run-duckdb.toml")),
     ("run-fio", include_str!("../../../profiles/run-fio.toml")),
+    ("run-mariadb", include_str!("../../../profiles/run-mariadb.toml")),
     ("run-pgbench", include_str!("../../../profiles/run-pgbench.toml")),
+    ("run-redis", include_str!("../../../profiles/run-redis.toml")),
     ("run-sqlite", include_str!("../../../profiles/run-sqlite.toml")),
     ("section4-7-sleep", include_str!("../../../profiles/section4-7-sleep.toml")),
     ("table2-1-baseline", include_str!("../../../profiles/table2-1-baseline.toml")),

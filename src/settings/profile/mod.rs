@@ -9,6 +9,7 @@ pub mod identity;
 pub mod parse;
 mod parse_layers;
 mod parse_program;
+mod parse_program_own;
 mod parse_sweep;
 pub mod store;
 pub mod sweep;

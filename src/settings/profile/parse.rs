@@ -34,7 +34,7 @@ pub fn parse(text: &str, file: &str) -> Result<Profile> {
     let mut settings = walk.settings(file);
     settings.stack.by_commands = walk.layers(root.get_ref());
     settings.program = walk.program(root.get_ref());
-    let sweep = walk.sweep(root.get_ref());
+    let sweep = walk.sweep(root.get_ref(), settings.program.as_ref());
     match walk.wrong.into_iter().min_by_key(|(at, _)| *at) {
         Some((at, what)) => Err(refusal(text, file, at, &what.text())),
         None => Ok(Profile { settings, sweep }),
@@ -89,7 +89,7 @@ impl GivenIn {
     fn own_keys(self) -> &'static [&'static str] {
         match self {
             Self::Profile => &["name", "about", "sweep", "step", "stack.layer", "command"],
-            Self::Step => &["label", "for", "warmup", "repeat"],
+            Self::Step => &["label", "for", "warmup", "repeat", "command"],
         }
     }
 }

@@ -10,15 +10,28 @@ use super::parse_layers::value_at;
 use crate::printable;
 use crate::settings::knobs::nearest_of;
 use crate::settings::values::program::{
-    METRICS_MAX, Metric, Program, VARIABLES_MAX, WORD_BYTES_MAX, pattern, wrong_command, wrong_word,
+    METRICS_MAX, Metric, Program, VARIABLES_MAX, WORD_BYTES_MAX, wrong_command, wrong_pattern, wrong_word,
 };
 use crate::units::parse_size;
 
 /// The keys of a program.
-const KEYS: [&str; 10] =
-    ["run", "setup", "start", "ready", "stop", "needs", "user", "memory_max", "environment", "metrics"];
+pub(super) const KEYS: [&str; 13] = [
+    "run",
+    "setup",
+    "start",
+    "ready",
+    "stop",
+    "stop_within",
+    "needs",
+    "user",
+    "memory_max",
+    "environment",
+    "metrics",
+    "knob",
+    "probes",
+];
 /// Characters of a figure's name and unit.
-const NAME_CHARS_MAX: usize = 40;
+pub(super) const NAME_CHARS_MAX: usize = 40;
 
 impl Walk<'_> {
     /// The program in the document; none where the classes are the load.
@@ -29,19 +42,25 @@ impl Walk<'_> {
             self.refuse(value.span().start, what);
             return None;
         };
+        // First, as the other keys name them.
+        let knobs = value_at(table, "knob").map(|knobs| self.program_knobs(knobs)).unwrap_or_default();
+        let own: Vec<&str> = knobs.iter().map(|knob| knob.name.as_str()).collect();
         let mut program = Program::default();
         for (key, value) in table {
             match &**key.get_ref() {
-                "run" => program.run = self.words("run", value),
-                "setup" => program.setup = self.words("setup", value),
-                "start" => program.start = self.words("start", value),
-                "ready" => program.ready = self.words("ready", value),
-                "stop" => program.stop = self.words("stop", value),
-                "needs" => program.needs = self.words("needs", value),
+                "run" => program.run = self.words("run", value, &own),
+                "setup" => program.setup = self.words("setup", value, &own),
+                "start" => program.start = self.words("start", value, &own),
+                "ready" => program.ready = self.words("ready", value, &own),
+                "stop" => program.stop = self.words("stop", value, &own),
+                "needs" => program.needs = self.words("needs", value, &[]),
                 "user" => program.user = self.line("command.user", value),
+                "stop_within" => program.stop_within = self.command_time("command.stop_within", value),
                 "memory_max" => program.memory_max_bytes = self.memory_max(value),
-                "environment" => program.environment = self.environment(value),
+                "environment" => program.environment = self.environment(value, &own),
                 "metrics" => program.metrics = self.metrics(value),
+                "probes" => program.probes = self.probes(value, &own),
+                "knob" => {}
                 other => {
                     let meant = nearest_of(other, KEYS.into_iter());
                     let meant = meant.map_or_else(
@@ -58,11 +77,19 @@ impl Walk<'_> {
         {
             self.refuse(value.span().start, "`command.ready` and `command.stop` need `command.start`");
         }
+        program.knobs = knobs;
+        self.check_probes(&program, value.span().start);
+        if let (true, Some(unused)) = (self.is_right() && !program.run.is_empty(), program.unused_knob()) {
+            let what = format!(
+                "nothing uses the knob `{unused}`: write {{{unused}}} into a command, or give the knob a `turn`"
+            );
+            self.refuse(value.span().start, what);
+        }
         Some(program)
     }
 
     /// A command as a list of words.
-    fn words(&mut self, key: &str, value: &Spanned<DeValue>) -> Vec<String> {
+    pub(super) fn words(&mut self, key: &str, value: &Spanned<DeValue>, own: &[&str]) -> Vec<String> {
         let items = value.get_ref().as_array();
         let words: Option<Vec<String>> = items
             .and_then(|items| items.iter().map(|item| Some(item.get_ref().as_str()?.to_owned())).collect());
@@ -76,7 +103,7 @@ impl Walk<'_> {
         // Line breaks are a script's; what a terminal would obey is nobody's.
         let odd = words.iter().any(|word| !word.lines().all(printable::is_line));
         let odd = odd.then(|| "has a character that can't be shown".to_owned());
-        if let Some(why) = odd.or_else(|| wrong_command(&words)) {
+        if let Some(why) = odd.or_else(|| wrong_command(&words, own)) {
             self.refuse(value.span().start, format!("`command.{key}` {why}"));
         }
         words
@@ -96,7 +123,7 @@ impl Walk<'_> {
         bytes
     }
 
-    fn environment(&mut self, value: &Spanned<DeValue>) -> BTreeMap<String, String> {
+    fn environment(&mut self, value: &Spanned<DeValue>, own: &[&str]) -> BTreeMap<String, String> {
         let mut variables = BTreeMap::new();
         let table = value.get_ref().as_table().filter(|table| table.len() <= VARIABLES_MAX);
         let Some(table) = table else {
@@ -115,7 +142,7 @@ impl Walk<'_> {
                 self.refuse(key.span().start, "a variable has a name of letters, digits and `_`");
             } else if text.len() > WORD_BYTES_MAX {
                 self.refuse(value.span().start, format!("a variable has {WORD_BYTES_MAX} bytes at most"));
-            } else if let Some(why) = wrong_word(&text) {
+            } else if let Some(why) = wrong_word(&text, own) {
                 self.refuse(value.span().start, format!("`command.environment.{name}` {why}"));
             }
             variables.insert(name, text);
@@ -138,12 +165,7 @@ impl Walk<'_> {
         key: &Spanned<std::borrow::Cow<'_, str>>,
         value: &Spanned<DeValue>,
     ) -> Option<Metric> {
-        let name = key.get_ref().to_string();
-        let is_name = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
-        if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_name) {
-            self.refuse(key.span().start, "a figure has a name of letters, digits, `-` and `_`");
-            return None;
-        }
+        let name = self.figure_name(key)?;
         let table = value.get_ref().as_table();
         let line = table.and_then(|table| value_at(table, "line"));
         let known = table
@@ -154,18 +176,43 @@ impl Walk<'_> {
             self.refuse(value.span().start, what);
             return None;
         };
+        let line = self.line("line", line)?;
+        let path = format!("command.metrics.{name}");
+        self.metric_of((&path, name), line, table, value.span().start)
+    }
+}
+
+impl Walk<'_> {
+    /// What a figure is called.
+    pub(super) fn figure_name(&mut self, key: &Spanned<std::borrow::Cow<'_, str>>) -> Option<String> {
+        let name = key.get_ref().to_string();
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_name) {
+            self.refuse(key.span().start, "a figure has a name of letters, digits, `-` and `_`");
+            return None;
+        }
+        Some(name)
+    }
+
+    /// A figure with its pattern and the unit in its table.
+    pub(super) fn metric_of(
+        &mut self,
+        (path, name): (&str, String),
+        line: String,
+        table: &DeTable,
+        at: usize,
+    ) -> Option<Metric> {
         let unit = match value_at(table, "unit") {
             Some(unit) => self.line("unit", unit)?,
             None => String::new(),
         };
-        let text = self.line("line", line)?;
-        let long = unit.chars().count() > NAME_CHARS_MAX || text.len() > WORD_BYTES_MAX;
+        let long = unit.chars().count() > NAME_CHARS_MAX || line.len() > WORD_BYTES_MAX;
         let long = long.then(|| "has a pattern or a unit that is too long".to_owned());
-        if let Some(why) = long.or_else(|| pattern(&text).err()) {
-            self.refuse(line.span().start, format!("`command.metrics.{name}` {why}"));
+        if let Some(why) = long.or_else(|| wrong_pattern(&line)) {
+            self.refuse(at, format!("`{path}` {why}"));
             return None;
         }
-        Some(Metric { name, line: text, unit })
+        Some(Metric { name, line, unit })
     }
 }
 

@@ -8,7 +8,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::parse::{GivenIn, Mistake, Walk, keys_of, list, value_of, whole_number};
+use super::parse_layers::value_at;
 use super::sweep::{Axis, LABEL_CHARS_MAX, Order, REPEAT_MAX, STEPS_MAX, Step, Sweep, label_of};
+use crate::settings::Program;
 use crate::settings::knobs::{self, Knob, Value};
 use crate::units::parse_duration;
 
@@ -22,7 +24,7 @@ type AxisAt = (usize, Axis);
 
 impl Walk<'_> {
     /// The steps in the document, if it has any.
-    pub fn sweep(&mut self, root: &DeTable) -> Option<Sweep> {
+    pub fn sweep(&mut self, root: &DeTable, program: Option<&Program>) -> Option<Sweep> {
         let of = |wanted: &str| root.iter().find(|(key, _)| key.get_ref() == wanted);
         let (table, steps) = (of("sweep"), of("step"));
         let at = [table, steps].into_iter().flatten().map(|(key, _)| key.span().start).min()?;
@@ -30,13 +32,13 @@ impl Walk<'_> {
         let mut axes = Vec::new();
         if let Some((_, value)) = table {
             if let DeValue::Table(table) = value.get_ref() {
-                self.sweep_table(table, &mut sweep, &mut axes);
+                self.sweep_table(table, &mut sweep, &mut axes, program);
             } else {
                 self.wants("sweep", &format!("a table of {}", list(&KEYS)), value);
             }
         }
         if let Some((_, value)) = steps {
-            self.steps(value, &mut sweep, &axes);
+            self.steps(value, &mut sweep, &axes, program);
         }
         sweep.product = axes.into_iter().map(|(_, axis)| axis).collect();
         match sweep.count() {
@@ -51,7 +53,13 @@ impl Walk<'_> {
         Some(sweep)
     }
 
-    fn sweep_table(&mut self, table: &DeTable, sweep: &mut Sweep, axes: &mut Vec<AxisAt>) {
+    fn sweep_table(
+        &mut self,
+        table: &DeTable,
+        sweep: &mut Sweep,
+        axes: &mut Vec<AxisAt>,
+        program: Option<&Program>,
+    ) {
         for (key, value) in table {
             let path = format!("sweep.{}", key.get_ref());
             let between = &mut sweep.between;
@@ -68,7 +76,10 @@ impl Walk<'_> {
                     DeValue::Boolean(on) => between.rebuild = *on,
                     _ => self.wants(&path, "true or false", value),
                 },
-                "product" => self.product(value, axes),
+                "product" => {
+                    self.product(value, axes);
+                    self.product_of_program(value, &mut sweep.program, program);
+                }
                 other => {
                     let meant = knobs::nearest_of(other, KEYS.into_iter());
                     let meant = meant.map_or_else(
@@ -145,6 +156,9 @@ impl Walk<'_> {
     fn axes(&mut self, table: &DeTable, prefix: &str, axes: &mut Vec<AxisAt>) {
         for (key, value) in table {
             let (at, path) = (key.span().start, format!("{prefix}{}", key.get_ref()));
+            if path == "command" || path.starts_with("command.") {
+                continue;
+            }
             match (knobs::find(&path), value.get_ref()) {
                 (Some(knob), _) if axes.iter().any(|(_, axis)| axis.knob == knob.path) => {
                     self.refuse(at, format!("`{path}` is already in the product"));
@@ -166,6 +180,60 @@ impl Walk<'_> {
                 }
             }
         }
+    }
+
+    /// The knobs of the program in the product.
+    fn product_of_program(
+        &mut self,
+        product: &Spanned<DeValue>,
+        axes: &mut Vec<(String, Vec<String>)>,
+        program: Option<&Program>,
+    ) {
+        let DeValue::Table(table) = product.get_ref() else { return };
+        let quoted = table.iter().filter_map(|(key, value)| {
+            Some((key.span().start, key.get_ref().strip_prefix("command.")?.to_owned(), value))
+        });
+        let below = value_at(table, "command").and_then(|below| below.get_ref().as_table());
+        let below = below.into_iter().flatten();
+        let below = below.map(|(key, value)| (key.span().start, key.get_ref().to_string(), value));
+        let mut all: Vec<_> = quoted.chain(below).collect();
+        all.sort_by_key(|(at, ..)| *at);
+        for (at, name, value) in all {
+            if axes.iter().any(|(known, _)| *known == name) {
+                self.refuse(at, format!("`command.{name}` is already in the product"));
+            }
+            let Some(items) = value.get_ref().as_array().filter(|items| !items.is_empty()) else {
+                self.wants(
+                    &format!("sweep.product.command.{}", name.escape_debug()),
+                    "a list of values",
+                    value,
+                );
+                continue;
+            };
+            let mut values = Vec::new();
+            for item in items {
+                values.extend(self.turn_of_program(&name, item, program));
+            }
+            axes.push((name, values));
+        }
+    }
+
+    /// A value that a knob of the program can have.
+    fn turn_of_program(
+        &mut self,
+        name: &str,
+        value: &Spanned<DeValue>,
+        program: Option<&Program>,
+    ) -> Option<String> {
+        let text = self.knob_value(value)?;
+        let wrong = match program {
+            None => Some("there is no `[command]` whose knobs could be turned".to_owned()),
+            Some(program) => program.clone().turn(name, &text).err(),
+        };
+        if let Some(wrong) = wrong {
+            self.refuse(value.span().start, wrong);
+        }
+        Some(text)
     }
 
     /// The values of a knob, without duplicates.
@@ -191,7 +259,13 @@ impl Walk<'_> {
         Some(values)
     }
 
-    fn steps(&mut self, value: &Spanned<DeValue>, sweep: &mut Sweep, axes: &[AxisAt]) {
+    fn steps(
+        &mut self,
+        value: &Spanned<DeValue>,
+        sweep: &mut Sweep,
+        axes: &[AxisAt],
+        program: Option<&Program>,
+    ) {
         let Some(items) = value.get_ref().as_array() else {
             return self.wants("step", "one or more tables: write [[step]]", value);
         };
@@ -201,7 +275,8 @@ impl Walk<'_> {
                 self.wants("step", "one or more tables: write [[step]]", item);
                 continue;
             };
-            let (at, step) = self.step(table, item.span().start, axes);
+            let of_program = self.step_of_program(table, &sweep.program, program);
+            let (at, step) = self.step(table, item.span().start, axes, of_program);
             if !labels.insert(step.label.clone()) {
                 let what =
                     format!("there is already a step `{}`: give each step a different `label`", step.label);
@@ -211,8 +286,38 @@ impl Walk<'_> {
         }
     }
 
+    /// The knobs of the program that a step turns.
+    fn step_of_program(
+        &mut self,
+        table: &DeTable,
+        axes: &[(String, Vec<String>)],
+        program: Option<&Program>,
+    ) -> Vec<(String, String)> {
+        let Some(command) = value_at(table, "command") else { return Vec::new() };
+        let Some(knobs) = command.get_ref().as_table() else {
+            self.wants("step.command", "a table of the program's knobs", command);
+            return Vec::new();
+        };
+        let mut turns = Vec::new();
+        for (key, value) in knobs {
+            let name = key.get_ref().to_string();
+            if axes.iter().any(|(known, _)| *known == name) {
+                self.refuse(key.span().start, format!("`command.{name}` is already turned by the product"));
+            }
+            let value = self.turn_of_program(&name, value, program);
+            turns.extend(value.map(|value| (name, value)));
+        }
+        turns
+    }
+
     /// A step, and where it is named.
-    fn step(&mut self, table: &DeTable, at: usize, axes: &[AxisAt]) -> (usize, Step) {
+    fn step(
+        &mut self,
+        table: &DeTable,
+        at: usize,
+        axes: &[AxisAt],
+        program: Vec<(String, String)>,
+    ) -> (usize, Step) {
         let before = std::mem::take(&mut self.found);
         self.table(table, "", GivenIn::Step);
         let mut found = std::mem::replace(&mut self.found, before);
@@ -225,7 +330,8 @@ impl Walk<'_> {
         }
         let turn = |found: super::parse::Found| (knobs::all()[found.index].path.as_str(), found.value);
         let turns: Vec<_> = found.into_iter().map(turn).collect();
-        let mut step = Step { label: label_of(&turns), turns, time: None, warmup: None, repeat: None };
+        let label = label_of(&turns, &program);
+        let mut step = Step { label, turns, program, time: None, warmup: None, repeat: None };
         let mut named_at = at;
         for (key, value) in table {
             let path = format!("step.{}", key.get_ref());

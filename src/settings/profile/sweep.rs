@@ -19,6 +19,8 @@ pub struct Sweep {
     pub steps: Vec<Step>,
     /// Knobs whose values are combined with each other and with every step.
     pub product: Vec<Axis>,
+    /// Knobs of the program likewise, with their values; they vary fastest.
+    pub program: Vec<(String, Vec<String>)>,
     /// How long each run is measured, after its warm-up.
     pub time: Duration,
     /// The warm-up of each run.
@@ -49,6 +51,8 @@ pub struct Step {
     pub label: String,
     /// The knobs that it turns, by path, in the order of [`knobs::all`].
     pub turns: Vec<(&'static str, Value)>,
+    /// The knobs of the program that it turns.
+    pub program: Vec<(String, String)>,
     /// Its own measuring time.
     pub time: Option<Duration>,
     /// Its own warm-up.
@@ -96,6 +100,7 @@ impl Default for Sweep {
         Self {
             steps: Vec::new(),
             product: Vec::new(),
+            program: Vec::new(),
             time: Duration::from_secs(30),
             warmup: Duration::ZERO,
             repeat: 1,
@@ -114,19 +119,35 @@ impl Default for Sweep {
 impl Sweep {
     /// The number of steps, with the product expanded; `usize::MAX` on overflow.
     pub fn count(&self) -> usize {
-        let of_axes = self.product.iter().fold(1_usize, |n, axis| n.saturating_mul(axis.values.len()));
-        let of_steps = if self.product.is_empty() { self.steps.len() } else { self.steps.len().max(1) };
+        let axes = self.product.iter().map(|axis| axis.values.len());
+        let axes = axes.chain(self.program.iter().map(|(_, values)| values.len()));
+        let of_axes = axes.fold(1_usize, usize::saturating_mul);
+        let multiplied = !(self.product.is_empty() && self.program.is_empty());
+        let of_steps = if multiplied { self.steps.len().max(1) } else { self.steps.len() };
         of_steps.saturating_mul(of_axes)
     }
 
     /// Every step to run, in the order of tables: each written one with every combination of the product's
     /// values, the last axis varying fastest. Times and repeats that a step does not set are the sweep's.
     pub fn all_steps(&self) -> Vec<Step> {
-        let base = Step { label: String::new(), turns: Vec::new(), time: None, warmup: None, repeat: None };
+        let base = Step {
+            label: String::new(),
+            turns: Vec::new(),
+            program: Vec::new(),
+            time: None,
+            warmup: None,
+            repeat: None,
+        };
         let mut steps = if self.steps.is_empty() { vec![base] } else { self.steps.clone() };
         for axis in &self.product {
             steps =
                 steps.iter().flat_map(|step| axis.values.iter().map(|v| step.and(axis.knob, v))).collect();
+        }
+        for (name, values) in &self.program {
+            steps = steps
+                .iter()
+                .flat_map(|step| values.iter().map(|value| step.and_of_program(name, value)))
+                .collect();
         }
         for step in &mut steps {
             step.turns.sort_by_key(|(path, _)| place(path));
@@ -153,22 +174,48 @@ impl Step {
                 knob.set(&mut settings, value.clone());
             }
         }
+        for (name, value) in &self.program {
+            // They were held against its knobs when they were read.
+            let _ = settings.program.as_mut().map(|program| program.turn(name, value));
+        }
         settings
+    }
+
+    /// The knobs that it turns, by path, with their values as profiles write them.
+    pub fn turned(&self) -> Vec<(String, String)> {
+        let of_program = self.program.iter().map(|(name, value)| (format!("command.{name}"), value.clone()));
+        self.turns
+            .iter()
+            .map(|(knob, value)| ((*knob).to_owned(), value.to_string()))
+            .chain(of_program)
+            .collect()
+    }
+
+    /// The step with one more knob of the program turned.
+    fn and_of_program(&self, name: &str, value: &str) -> Self {
+        let mut step = self.clone();
+        step.label = joined(&self.label, &format!("{name}={value}"));
+        step.program.push((name.to_owned(), value.to_owned()));
+        step
     }
 
     /// The step with one more knob turned.
     fn and(&self, knob: &'static str, value: &Value) -> Self {
         let mut step = self.clone();
-        let turn = turn_label(knob, value);
-        step.label = if step.label.is_empty() { turn } else { format!("{} {turn}", step.label) };
+        step.label = joined(&self.label, &turn_label(knob, value));
         step.turns.push((knob, value.clone()));
         step
     }
 }
 
+fn joined(label: &str, turn: &str) -> String {
+    if label.is_empty() { turn.to_owned() } else { format!("{label} {turn}") }
+}
+
 /// The name of a step without a label.
-pub fn label_of(turns: &[(&'static str, Value)]) -> String {
-    let parts: Vec<_> = turns.iter().map(|(knob, value)| turn_label(knob, value)).collect();
+pub fn label_of(turns: &[(&'static str, Value)], program: &[(String, String)]) -> String {
+    let of_program = program.iter().map(|(name, value)| format!("{name}={value}"));
+    let parts: Vec<_> = turns.iter().map(|(knob, value)| turn_label(knob, value)).chain(of_program).collect();
     let label = if parts.is_empty() { "base".to_owned() } else { parts.join(" ") };
     if label.chars().count() <= LABEL_CHARS_MAX {
         return label;
@@ -190,7 +237,14 @@ mod tests {
     use crate::settings::Interface;
 
     fn step(label: &str, turns: &[(&'static str, Value)]) -> Step {
-        Step { label: label.into(), turns: turns.to_vec(), time: None, warmup: None, repeat: None }
+        Step {
+            label: label.into(),
+            turns: turns.to_vec(),
+            program: Vec::new(),
+            time: None,
+            warmup: None,
+            repeat: None,
+        }
     }
 
     fn axis(knob: &'static str, values: &[u64]) -> Axis {
@@ -242,9 +296,9 @@ mod tests {
 
     #[test]
     fn a_label_made_of_turns_is_one_line_and_not_too_long() {
-        assert_eq!(label_of(&[]), "base");
+        assert_eq!(label_of(&[], &[]), "base");
         let turns = [("stack.mkfs_options", Value::Text(format!("a\nb{}", "x".repeat(80))))];
-        let label = label_of(&turns);
+        let label = label_of(&turns, &[]);
         assert!(label.starts_with("mkfs_options=a b") && label.ends_with('…'), "{label}");
         assert_eq!(label.chars().count(), LABEL_CHARS_MAX);
     }

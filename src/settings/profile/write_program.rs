@@ -3,10 +3,19 @@
 use std::fmt::Write;
 
 use crate::settings::values::Program;
+use crate::units::format_duration;
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+fn list(words: &[String]) -> String {
+    let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+    format!("[{}]", words.join(", "))
+}
 
 /// The table of the program; parsed again it gives the same.
 pub(super) fn push(text: &mut String, program: &Program) {
-    let quoted = |text: &str| toml::Value::from(text).to_string();
     text.push_str("\n[command]\n");
     if let Some(user) = &program.user {
         let _ = writeln!(text, "user = {}", quoted(user));
@@ -16,8 +25,10 @@ pub(super) fn push(text: &mut String, program: &Program) {
     }
     let needs = [("needs", &program.needs)].into_iter();
     for (key, words) in needs.chain(program.phases()).filter(|(_, words)| !words.is_empty()) {
-        let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
-        let _ = writeln!(text, "{key} = [{}]", words.join(", "));
+        let _ = writeln!(text, "{key} = {}", list(words));
+    }
+    if let Some(time) = program.stop_within {
+        let _ = writeln!(text, "stop_within = \"{}\"", format_duration(time));
     }
     if !program.environment.is_empty() {
         text.push_str("\n[command.environment]\n");
@@ -28,8 +39,38 @@ pub(super) fn push(text: &mut String, program: &Program) {
     if !program.metrics.is_empty() {
         text.push_str("\n[command.metrics]\n");
     }
+    push_metrics(text, program);
+    push_own(text, program);
+}
+
+fn push_metrics(text: &mut String, program: &Program) {
     for metric in &program.metrics {
         let (name, line, unit) = (&metric.name, quoted(&metric.line), quoted(&metric.unit));
         let _ = writeln!(text, "{name} = {{ line = {line}, unit = {unit} }}");
+    }
+}
+
+/// Its own knobs, and its probes.
+fn push_own(text: &mut String, program: &Program) {
+    for knob in &program.knobs {
+        let (name, values, value) = (quoted(&knob.name), list(&knob.values), quoted(&knob.value));
+        let _ = writeln!(text, "\n[[command.knob]]\nname = {name}\nvalues = {values}\nvalue = {value}");
+        if !knob.turn.is_empty() {
+            let _ = writeln!(text, "turn = {}", list(&knob.turn));
+        }
+    }
+    for probe in &program.probes {
+        let metric = &probe.metric;
+        let _ = writeln!(
+            text,
+            "\n[command.probes.{}]\nrun = {}\nline = {}\nunit = {}\nevery = \"{}\"\ntimeout = \"{}\"\nkind = \"{}\"",
+            metric.name,
+            list(&probe.run),
+            quoted(&metric.line),
+            quoted(&metric.unit),
+            format_duration(probe.every),
+            format_duration(probe.timeout),
+            probe.kind.name()
+        );
     }
 }

@@ -29,8 +29,13 @@ pub(super) fn push(text: &mut String, sweep: &Sweep) {
     if between.rebuild {
         text.push_str("rebuild = true\n");
     }
-    if !sweep.product.is_empty() {
+    if !(sweep.product.is_empty() && sweep.program.is_empty()) {
         text.push_str("\n[sweep.product]\n");
+        for (name, values) in &sweep.program {
+            let values: Vec<_> =
+                values.iter().map(|value| toml::Value::from(value.as_str()).to_string()).collect();
+            let _ = writeln!(text, "\"command.{name}\" = [{}]", values.join(", "));
+        }
         for axis in &sweep.product {
             let values: Vec<_> = axis.values.iter().map(|value| to_value(value).to_string()).collect();
             let _ = writeln!(text, "\"{}\" = [{}]", axis.knob, values.join(", "));
@@ -48,6 +53,9 @@ fn push_step(text: &mut String, step: &Step) {
     }
     for (path, value) in &step.turns {
         let _ = writeln!(text, "{path} = {}", to_value(value));
+    }
+    for (name, value) in &step.program {
+        let _ = writeln!(text, "command.{name} = {}", toml::Value::from(value.as_str()));
     }
 }
 

@@ -1,8 +1,13 @@
 //! A program as the load: what `[command]` of a profile says.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+#[cfg(feature = "programs")]
 use regex_lite::{Regex, RegexBuilder};
+
+use crate::printable;
+use crate::units::parse_size;
 
 /// Words of a command.
 pub const WORDS_MAX: usize = 256;
@@ -11,11 +16,21 @@ pub const WORD_BYTES_MAX: usize = 4096;
 /// Figures that are read from a program's output.
 pub const METRICS_MAX: usize = 16;
 /// Bytes that a compiled pattern may take.
+#[cfg(feature = "programs")]
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// Variables of a program's environment.
 pub const VARIABLES_MAX: usize = 64;
 
-/// The placeholders, and what stands for each.
+/// Knobs of a program, and probes.
+pub const KNOBS_MAX: usize = 32;
+/// Values of a knob.
+pub const VALUES_MAX: usize = 64;
+/// What a knob's value is called in the command that turns it.
+pub const VALUE: &str = "value";
+/// The limit of memory, which `--set` and steps turn as they do a knob.
+pub const MEMORY_MAX: &str = "memory_max";
+
+/// The placeholders, and what stands for each. A knob's name is one, too.
 pub const PLACEHOLDERS: [(&str, &str); 4] = [
     ("dir", "the program's folder on the target"),
     ("seconds", "how long it runs, warm-up included"),
@@ -42,10 +57,66 @@ pub struct Program {
     pub user: Option<String>,
     /// Bytes of memory that all of it may use, page cache included.
     pub memory_max_bytes: Option<u64>,
+    /// How long the server may take to end.
+    pub stop_within: Option<Duration>,
     /// Variables of its environment.
     pub environment: BTreeMap<String, String>,
     /// What is read from its output.
     pub metrics: Vec<Metric>,
+    /// Its own knobs.
+    pub knobs: Vec<ProgramKnob>,
+    /// What it is asked now and then.
+    pub probes: Vec<Probe>,
+}
+
+/// A knob of a program's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProgramKnob {
+    /// What it is called, in commands in braces.
+    pub name: String,
+    /// The values that it can have.
+    pub values: Vec<String>,
+    /// The one that it has.
+    pub value: String,
+    /// Turns it while the program runs, `{value}` being the new one; empty where only a new start does.
+    pub turn: Vec<String>,
+}
+
+/// A command that is run now and then while the program runs, for a figure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// The figure, found in the command's output.
+    pub metric: Metric,
+    /// The command.
+    pub run: Vec<String>,
+    /// From one beginning to the next.
+    pub every: Duration,
+    /// It is ended after this.
+    pub timeout: Duration,
+    /// What the number is.
+    pub kind: ProbeKind,
+}
+
+/// What the number is that a probe finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProbeKind {
+    /// A value of now.
+    Gauge,
+    /// A count that grows: the figure is how much a second.
+    Counter,
+    /// The same, and the bytes are what the program wrote by its own account.
+    ApplicationBytes,
+}
+
+impl ProbeKind {
+    /// Every kind with its name in profiles.
+    pub const NAMES: [(Self, &'static str); 3] =
+        [(Self::Gauge, "gauge"), (Self::Counter, "counter"), (Self::ApplicationBytes, "application-bytes")];
+
+    /// The name in profiles.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(kind, _)| *kind == self).map_or("?", |(_, name)| name)
+    }
 }
 
 /// A figure in a program's output.
@@ -62,7 +133,10 @@ pub struct Metric {
 impl Program {
     /// The programs that it needs, as far as they are known before it runs.
     pub fn programs(&self) -> Vec<&str> {
-        let firsts = self.phases().into_iter().filter_map(|(_, words)| words.first());
+        let turns = self.knobs.iter().map(|knob| &knob.turn);
+        let words = self.phases().into_iter().map(|(_, words)| words).chain(turns);
+        let firsts =
+            words.chain(self.probes.iter().map(|probe| &probe.run)).filter_map(|words| words.first());
         // What is on the target is not there yet.
         let firsts = firsts.filter(|word| !word.contains('{'));
         let mut programs: Vec<&str> = self.needs.iter().chain(firsts).map(String::as_str).collect();
@@ -83,6 +157,67 @@ impl Program {
     }
 }
 
+impl Program {
+    /// Turns a knob of its own, or its limit of memory.
+    ///
+    /// # Errors
+    /// What is wrong, as a sentence without a full stop.
+    pub fn turn(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let value = value.trim();
+        if name == MEMORY_MAX {
+            let bytes = parse_size(value).ok().filter(|bytes| *bytes > 0);
+            self.memory_max_bytes = Some(bytes.ok_or_else(|| {
+                format!(
+                    "`command.{MEMORY_MAX}` must be a size such as 2GB, not \"{}\"",
+                    printable::line(value)
+                )
+            })?);
+            return Ok(());
+        }
+        let names = || self.knobs.iter().map(|knob| knob.name.as_str()).chain([MEMORY_MAX]);
+        let Some(at) = self.knobs.iter().position(|knob| knob.name == name) else {
+            let known: Vec<_> = names().map(|name| format!("`command.{name}`")).collect();
+            return Err(format!(
+                "there is no `command.{}`; there are {}",
+                printable::line(name),
+                known.join(", ")
+            ));
+        };
+        let knob = &mut self.knobs[at];
+        if !knob.values.iter().any(|known| known == value) {
+            let values = knob.values.join(", ");
+            return Err(format!("`command.{name}` is one of {values}, not \"{}\"", printable::line(value)));
+        }
+        value.clone_into(&mut knob.value);
+        Ok(())
+    }
+
+    /// A knob's value.
+    pub fn value_of(&self, name: &str) -> Option<&str> {
+        self.knobs.iter().find(|knob| knob.name == name).map(|knob| knob.value.as_str())
+    }
+
+    /// A knob that nothing uses: no word, no variable and no command that turns it.
+    pub fn unused_knob(&self) -> Option<&str> {
+        let words = self.phases().into_iter().flat_map(|(_, words)| words);
+        let words = words.chain(self.environment.values());
+        let words: Vec<&String> = words.chain(self.probes.iter().flat_map(|probe| &probe.run)).collect();
+        let names =
+            |knob: &&ProgramKnob| words.iter().any(|word| word.contains(&format!("{{{}}}", knob.name)));
+        let unused = self.knobs.iter().find(|knob| knob.turn.is_empty() && !names(knob));
+        unused.map(|knob| knob.name.as_str())
+    }
+
+    /// What makes its data, by which data sets are told apart: the words, with the values of its knobs.
+    pub fn setup_words(&self) -> String {
+        let word = |word: &String| {
+            let keep = |name: &str| format!("{{{name}}}");
+            filled(word, |name| Some(self.value_of(name).map_or_else(|| keep(name), str::to_owned)))
+        };
+        self.setup.iter().filter_map(|text| word(text).ok()).collect::<Vec<_>>().join("\n")
+    }
+}
+
 /// A word with its placeholders replaced. `{{` stands for a brace; a brace that begins no name is itself.
 ///
 /// # Errors
@@ -96,8 +231,7 @@ pub fn filled(word: &str, value_of: impl Fn(&str) -> Option<String>) -> Result<S
             rest = after;
             continue;
         }
-        let is_name = |name: &&str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase());
-        if let Some((name, after)) = from.split_once('}').filter(|(name, _)| is_name(name)) {
+        if let Some((name, after)) = from.split_once('}').filter(|(name, _)| is_placeholder(name)) {
             out.push_str(&value_of(name).ok_or_else(|| name.to_owned())?);
             rest = after;
         } else {
@@ -108,10 +242,17 @@ pub fn filled(word: &str, value_of: impl Fn(&str) -> Option<String>) -> Result<S
     Ok(out + rest)
 }
 
+/// Whether it can be the name of a placeholder: small letters, then digits and `_`, too.
+pub fn is_placeholder(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+}
+
 /// A pattern of a figure, compiled.
 ///
 /// # Errors
 /// What is wrong with it, as the rest of a sentence about it.
+#[cfg(feature = "programs")]
 pub fn pattern(line: &str) -> Result<Regex, String> {
     let compiled = RegexBuilder::new(line).size_limit(PATTERN_BYTES_MAX).build();
     let pattern = compiled.map_err(|error| format!("is no regular expression: {error}"))?;
@@ -121,8 +262,16 @@ pub fn pattern(line: &str) -> Result<Regex, String> {
     }
 }
 
-/// Why a command can't be a program's; none if it can.
-pub fn wrong_command(words: &[String]) -> Option<String> {
+/// Why a pattern can't be a figure's; none if it can. A build that runs no programs does not look.
+pub fn wrong_pattern(line: &str) -> Option<String> {
+    #[cfg(feature = "programs")]
+    return pattern(line).err();
+    #[cfg(not(feature = "programs"))]
+    line.is_empty().then(|| "is empty".to_owned())
+}
+
+/// Why a command can't be a program's; none if it can. `own` names placeholders beside [`PLACEHOLDERS`].
+pub fn wrong_command(words: &[String], own: &[&str]) -> Option<String> {
     if words.first().is_none_or(String::is_empty) {
         return Some("names no program".to_owned());
     }
@@ -132,19 +281,21 @@ pub fn wrong_command(words: &[String]) -> Option<String> {
     if words.iter().any(|word| word.contains('\0')) {
         return Some("has a NUL in it".to_owned());
     }
-    words.iter().find_map(|word| wrong_word(word))
+    words.iter().find_map(|word| wrong_word(word, own))
 }
 
 /// Why a word can't be one of a program's; none if it can.
-pub fn wrong_word(word: &str) -> Option<String> {
-    let is_known = |name: &str| PLACEHOLDERS.iter().any(|(known, _)| *known == name);
-    let unknown = filled(word, |name| is_known(name).then(String::new)).err()?;
-    let known = PLACEHOLDERS.map(|(known, _)| known);
+pub fn wrong_word(word: &str, own: &[&str]) -> Option<String> {
+    let known: Vec<&str> = PLACEHOLDERS.iter().map(|(known, _)| *known).chain(own.iter().copied()).collect();
+    let unknown = filled(word, |name| known.contains(&name).then(String::new)).err()?;
     let far = |known: &str| strsim::damerau_levenshtein(&unknown, known);
-    let near = known.into_iter().min_by_key(|known| far(known)).filter(|known| far(known) <= 2);
+    let near = known.iter().min_by_key(|known| far(known)).filter(|known| far(known) <= 2);
     let meant = match near {
         Some(near) => format!("did you mean {{{near}}}?"),
-        None => format!("there are {}", known.map(|name| format!("{{{name}}}")).join(", ")),
+        None => format!(
+            "there are {}",
+            known.iter().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(", ")
+        ),
     };
     Some(format!("has the unknown placeholder {{{unknown}}}; {meant} (`{{{{` stands for a brace)"))
 }
@@ -168,15 +319,38 @@ mod tests {
             assert_eq!(filled(word, value).as_deref(), Ok(whole), "{word}");
         }
         assert_eq!(filled("{dri}", value), Err("dri".to_owned()));
-        assert!(wrong_word("{dri}/x").unwrap().contains("did you mean {dir}?"));
-        assert!(wrong_word("{zzzzzzzz}").unwrap().contains("there are {dir}, {seconds}"));
+        assert!(wrong_word("{dri}/x", &[]).unwrap().contains("did you mean {dir}?"));
+        assert!(wrong_word("{zzzzzzzz}", &[]).unwrap().contains("there are {dir}, {seconds}"));
+    }
+
+    #[test]
+    fn a_knob_has_one_of_its_values() {
+        let knob = ProgramKnob {
+            name: "pool".into(),
+            values: vec!["1GB".into(), "4GB".into()],
+            value: "1GB".into(),
+            turn: Vec::new(),
+        };
+        let setup = vec!["initdb".to_owned(), "{dir}".to_owned(), "pool={pool}".to_owned()];
+        let mut program = Program { knobs: vec![knob], setup, ..Program::default() };
+        assert_eq!(program.setup_words(), "initdb\n{dir}\npool=1GB");
+        assert_eq!(program.turn("pool", " 4GB "), Ok(()));
+        assert_eq!((program.value_of("pool"), program.setup_words().ends_with("=4GB")), (Some("4GB"), true));
+        assert!(program.turn("pool", "5GB").unwrap_err().contains("is one of 1GB, 4GB"));
+        assert!(program.turn("pol", "4GB").unwrap_err().contains("`command.pool`, `command.memory_max`"));
+        assert_eq!(
+            (program.turn(MEMORY_MAX, "2GB"), program.memory_max_bytes),
+            (Ok(()), Some(2_000_000_000))
+        );
+        assert!(program.turn(MEMORY_MAX, "0").is_err());
     }
 
     #[test]
     fn a_command_names_a_program() {
-        let wrong =
-            |words: &[&str]| wrong_command(&words.iter().map(ToString::to_string).collect::<Vec<_>>());
-        assert_eq!(wrong(&["sh", "-c", "exit 1"]), None);
+        let wrong = |words: &[&str]| {
+            wrong_command(&words.iter().map(ToString::to_string).collect::<Vec<_>>(), &["pool"])
+        };
+        assert_eq!(wrong(&["sh", "-c", "exit {pool}"]), None);
         for words in [&[][..], &[""], &["a", "b\0"], &["a", "{x}"]] {
             assert!(wrong(words).is_some(), "{words:?}");
         }

@@ -8,23 +8,33 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::Mode;
 use rustix::process::{
-    Gid, Pid, Signal, Uid, getpid, getppid, set_parent_process_death_signal, setsid, umask,
+    Gid, Pid, Resource, Signal, Uid, getpid, getppid, set_parent_process_death_signal, setrlimit, setsid,
+    umask,
 };
 use rustix::thread::{set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use crate::error::{Error, Result, describe};
-use crate::host::User;
+use crate::host::{User, file_limit_before};
 use crate::printable;
 
 /// Where programs are found, whatever `PATH` says.
 const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 /// Programs, and their packages on Debian and Ubuntu where these have another name.
-const PACKAGES: [(&str, &str); 4] = [
+const PACKAGES: [(&str, &str); 11] = [
     ("pgbench", "postgresql"),
     ("pg_isready", "postgresql"),
+    ("psql", "postgresql"),
+    ("mariadb-install-db", "mariadb-server"),
+    ("mariadbd", "mariadb-server"),
+    ("mariadb", "mariadb-client"),
+    ("mariadb-admin", "mariadb-client"),
     ("redis-server", "redis"),
+    ("redis-cli", "redis"),
+    ("redis-benchmark", "redis"),
     ("db_bench", "rocksdb-tools"),
 ];
+/// Programs that Debian does not have, and what installs them.
+const ELSEWHERE: [(&str, &str); 1] = [("duckdb", "pip install duckdb-cli")];
 /// Descriptors that a kernel without `CLOSE_RANGE_CLOEXEC` is asked to close one by one.
 const DESCRIPTORS_MAX: i32 = 1 << 20;
 
@@ -60,8 +70,13 @@ impl Start<'_> {
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(output).stderr(both);
         let user = self.user.map(|user| (Uid::from_raw(user.uid), Gid::from_raw(user.gid)));
-        let parent = getpid();
-        let enter = move || enter(&entrances, user, parent);
+        let (parent, files) = (getpid(), file_limit_before());
+        let enter = move || {
+            if let Some(limit) = &files {
+                setrlimit(Resource::Nofile, *limit)?;
+            }
+            enter(&entrances, user, parent)
+        };
         // SAFETY: between fork and exec `enter` makes system calls alone: it takes no lock and no memory.
         #[allow(unsafe_code)]
         unsafe {
@@ -94,16 +109,21 @@ pub fn find(program: &str) -> Result<PathBuf> {
     let found = FOLDERS.iter().map(|folder| Path::new(folder).join(program)).find(is_program);
     found.ok_or_else(|| {
         Error::input(format!("the program {shown} is not installed")).hint(format!(
-            "install it (apt-get install {}), or give its path; programs are looked for in {}",
-            package_of(program).unwrap_or(&shown),
+            "install it ({}), or give its path; programs are looked for in {}",
+            installed_by(&shown),
             FOLDERS.join(", ")
         ))
     })
 }
 
-/// The package of a program on Debian and Ubuntu, where it has another name.
-pub fn package_of(program: &str) -> Option<&'static str> {
-    PACKAGES.iter().find(|(name, _)| *name == program).map(|(_, package)| *package)
+/// The command that installs a program on Debian and Ubuntu.
+pub fn installed_by(program: &str) -> String {
+    let of =
+        |list: &[(&str, &'static str)]| list.iter().find(|(name, _)| *name == program).map(|(_, by)| *by);
+    match (of(&ELSEWHERE), of(&PACKAGES)) {
+        (Some(by), _) => by.to_owned(),
+        (None, package) => format!("apt-get install {}", package.unwrap_or(program)),
+    }
 }
 
 fn enter(entrances: &[File], user: Option<(Uid, Gid)>, parent: Pid) -> io::Result<()> {

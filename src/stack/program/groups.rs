@@ -1,22 +1,37 @@
 //! The cgroups of a program: whatever it starts stays in them, is counted there, and is ended there, never by its name.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-
+use super::end::{end, remove_all, with_those_in_it};
 use crate::error::{Error, Result};
 use crate::host::{CgroupPlace, CgroupVersion, cgroup_place, unified_place};
 use crate::printable::Shown as _;
 use crate::stack::journal::{Journal, Undo};
-use crate::stack::tuning::cgroup::{inside, is_cgroups, remove, write};
+use crate::stack::tuning::cgroup::{is_cgroups, write};
 
-/// How long the kernel may take to end what was killed: what waits for a drive ends after its I/O.
-const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(10);
+/// A part of a program, which is counted by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// What serves until the end.
+    Server,
+    /// What is measured.
+    Run,
+    /// What comes before, and what asks.
+    Rest,
+}
+
+impl Part {
+    /// The name of its cgroup in the program's; none for the program's own.
+    fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Server => Some("server"),
+            Self::Run => Some("run"),
+            Self::Rest => None,
+        }
+    }
+}
 
 /// The cgroups of one program.
 #[derive(Debug)]
@@ -57,6 +72,10 @@ impl Groups {
             for dir in &groups.dirs {
                 fs::create_dir(dir).map_err(|error| Error::os("cannot create", dir, error))?;
             }
+            for part in [Part::Server, Part::Run] {
+                let dir = groups.part(part);
+                fs::create_dir(&dir).map_err(|error| Error::os("cannot create", &dir, error))?;
+            }
             memory_max_bytes.map_or(Ok(()), |bytes| groups.limit(bytes))
         });
         match made {
@@ -83,11 +102,16 @@ impl Groups {
         if swappiness.exists() { write(&swappiness, "0") } else { Ok(()) }
     }
 
-    /// The files through which a process enters.
+    /// Where a part is counted.
+    pub fn part(&self, part: Part) -> PathBuf {
+        part.name().map_or_else(|| self.dirs[0].clone(), |name| self.dirs[0].join(name))
+    }
+
+    /// The files through which a process of a part enters.
     ///
     /// # Errors
     /// If one can't be opened, or is not the kernel's.
-    pub fn entrances(&self) -> Result<Vec<File>> {
+    pub fn entrances(&self, part: Part) -> Result<Vec<File>> {
         let open = |dir: &PathBuf| {
             let path = dir.join("cgroup.procs");
             let file = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(&path);
@@ -98,7 +122,12 @@ impl Groups {
                 Err(Error::refused(format!("{} is no cgroup", dir.shown())))
             }
         };
-        self.dirs.iter().map(open).collect()
+        std::iter::once(&self.part(part)).chain(&self.dirs[1..]).map(open).collect()
+    }
+
+    /// The cgroups that its processes may be in.
+    pub fn all(&self) -> Vec<PathBuf> {
+        with_those_in_it(&self.dirs[0])
     }
 
     /// Where its processes are counted.
@@ -125,7 +154,7 @@ impl Groups {
     /// What is left; it stays in the journal.
     pub fn remove(&self, journal: &mut Journal) -> Result<()> {
         self.end()?;
-        self.dirs.iter().try_for_each(|dir| remove(dir, self.switched_on))?;
+        self.dirs.iter().try_for_each(|dir| remove_all(dir, self.switched_on))?;
         journal.undone(self.entry);
         Ok(())
     }
@@ -155,56 +184,4 @@ fn places(limited: bool) -> Result<Places> {
             Err(Error::refused(what).hint("`systemd-run --user --scope -p Delegate=yes stacktune …` has one"))
         }
     }
-}
-
-/// Ends everything in these cgroups. One that is gone has nothing in it.
-///
-/// # Errors
-/// Refused where one is in no cgroup file system; failed if something does not end.
-pub(crate) fn end(dirs: &[PathBuf]) -> Result<()> {
-    let patience_ends = Instant::now() + PATIENCE;
-    loop {
-        let mut left = Vec::new();
-        for dir in dirs {
-            left.extend(kill(dir)?);
-        }
-        if left.is_empty() {
-            return Ok(());
-        }
-        if Instant::now() >= patience_ends {
-            let left: Vec<String> = left.iter().map(u32::to_string).collect();
-            return Err(Error::failed(format!("what the program started does not end: {}", left.join(", "))));
-        }
-        std::thread::sleep(LOOK);
-    }
-}
-
-/// Kills what is in a cgroup now; returns what was.
-fn kill(dir: &Path) -> Result<Vec<u32>> {
-    let folder =
-        match OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(dir) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            folder => folder.map_err(|error| Error::os("cannot open", dir, error))?,
-        };
-    if !is_cgroups(&folder) {
-        return Err(Error::refused(format!(
-            "{} is not in a cgroup file system: it is left alone",
-            dir.shown()
-        )));
-    }
-    let found = inside(dir);
-    // All at once, with what is started meanwhile (Linux 5.14).
-    let at_once = dir.join("cgroup.kill");
-    if at_once.exists() && !found.is_empty() {
-        write(&at_once, "1")?;
-    }
-    for pid in &found {
-        let pid = Pid::from_raw(pid.cast_signed());
-        let Some(Ok(process)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { continue };
-        // The number may be another process's by now: only what is still inside is meant.
-        if inside(dir).iter().any(|inside| Pid::from_raw(inside.cast_signed()) == pid) {
-            let _ = pidfd_send_signal(&process, Signal::KILL);
-        }
-    }
-    Ok(found)
 }

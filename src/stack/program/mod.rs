@@ -3,11 +3,18 @@
 //! Enters: words, a user and a folder. Leaves: processes in cgroups of their own, in the journal before they are made;
 //! and nothing of them at the end.
 
+mod end;
+#[cfg(feature = "programs")]
 mod enter;
+#[cfg(feature = "programs")]
 mod groups;
+#[cfg(feature = "programs")]
 mod place;
 
-pub use enter::{Start, find, package_of};
-pub use groups::Groups;
-pub(crate) use groups::end;
+pub(crate) use end::{end, remove_all};
+#[cfg(feature = "programs")]
+pub use enter::{Start, find, installed_by};
+#[cfg(feature = "programs")]
+pub use groups::{Groups, Part};
+#[cfg(feature = "programs")]
 pub use place::Place;

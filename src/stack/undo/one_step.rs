@@ -84,7 +84,7 @@ impl Undoer<'_> {
             Undo::EndProgram { dirs, switched_on } => {
                 dirs.iter().try_for_each(|dir| self.own(dir))?;
                 program::end(dirs)?;
-                dirs.iter().try_for_each(|dir| persist(|| cgroup::remove(dir, *switched_on)))
+                dirs.iter().try_for_each(|dir| persist(|| program::remove_all(dir, *switched_on)))
             }
             Undo::RemovePartitions { .. }
             | Undo::RemoveArray { .. }

@@ -74,9 +74,12 @@ fn is_ours(path: &Path, name: &str) -> bool {
         marks::WAL_NAME => &[Start::is_member],
         marks::LOCK_NAME => &[Start::is_lock],
         marks::PAIRS_NAME => &[Start::is_pairs_marker],
+        marks::SETUP_NAME => &[Start::is_setup],
         _ if is_data_name(name) => &[Start::is_member],
         // A file before it is renamed into place.
-        _ if is_new_name(name) => &[Start::is_member, Start::is_lock, Start::is_pairs_marker],
+        _ if is_new_name(name) => {
+            &[Start::is_member, Start::is_lock, Start::is_pairs_marker, Start::is_setup]
+        }
         _ => return false,
     };
     match Start::read(path) {
@@ -169,6 +172,14 @@ impl Start {
     }
 }
 
+impl Start {
+    /// As the file begins that says how a program was set up, or what there is of it.
+    fn is_setup(&self) -> bool {
+        let begins = marks::SETUP_BEGINS.as_bytes();
+        self.first.starts_with(begins) || begins.starts_with(&self.first)
+    }
+}
+
 fn read_at(file: &File, at: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; Start::BYTES];
     let mut read = 0;
@@ -215,6 +226,7 @@ mod tests {
         let torn = File::create(at("data-1")).unwrap();
         torn.write_all_at(&[7; 512], 0).unwrap();
         torn.write_all_at(marks::VOLUME, marks::VOLUME_AT[1]).unwrap();
+        write(at("stacktune-setup"), format!("{}true", marks::SETUP_BEGINS)).unwrap();
         // What a kill leaves of a file that is not yet in place.
         write(at(".stacktune-empty0"), "").unwrap();
         write(at(".stacktune-marker"), "{\n  \"what\": \"a da").unwrap();
@@ -243,7 +255,7 @@ mod tests {
                 write(dir.join(name).join("precious"), "a").unwrap();
             }
         };
-        for name in ["data-7", "wal", "stacktune-set", ".stacktune-a1B2c3", "rocksdb"] {
+        for name in ["data-7", "wal", "stacktune-set", "stacktune-setup", ".stacktune-a1B2c3", "rocksdb"] {
             assert_eq!(of_pages(&folder(name)), [name]);
         }
         assert_eq!(of_pages(&folder("lost+found")), ["lost+found/precious"]);

@@ -23,6 +23,25 @@ Examples:
 
 ";
 
+/// A knob that is turned while the program runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramTurn {
+    /// So long after the beginning, warm-up included.
+    pub at: Duration,
+    /// The knob's path.
+    pub path: String,
+    /// Its value then.
+    pub value: String,
+}
+
+fn parse_turn(text: &str) -> Result<ProgramTurn, String> {
+    let wrong = || "write TIME:KNOB=VALUE, such as 30s:command.sync=off".to_owned();
+    let (at, turn) = text.split_once(':').ok_or_else(wrong)?;
+    let (path, value) = turn.split_once('=').ok_or_else(wrong)?;
+    let at = parse_duration(at.trim()).map_err(|_| wrong())?;
+    Ok(ProgramTurn { at, path: path.trim().to_owned(), value: value.trim().to_owned() })
+}
+
 /// The arguments of `stacktune run`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(after_help = format!("{PROGRAM_HELP}{EXIT_STATUS}"))]
@@ -30,8 +49,8 @@ pub struct ProgramArgs {
     /// The profile with the target, its stack and, in `[command]`, the program: a name, or a path
     #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath, required_unless_present = "list")]
     pub profile: Option<String>,
-    /// The folder to write to; a recording is never overwritten
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present_any = ["dry_run", "list"])]
+    /// The folder to write to; a recording is never overwritten. Without it, the screen opens
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
     /// How long it runs at most, after the warm-up [default: 30s]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_positive)]
@@ -50,6 +69,11 @@ pub struct ProgramArgs {
     /// End the run within two seconds when tasks on the host stall too long (PSI), as in 'psi.io.some > 5%'
     #[arg(long, value_name = "CONDITION")]
     pub stop_if: Option<StopIf>,
+    /// Turn a knob so long after the beginning, as in 30s:command.sync=off (may be repeated)
+    ///
+    /// The program's own knobs that have a `turn`, and those of the stack that are live. The ledger has what each did.
+    #[arg(long = "turn", value_name = "TIME:KNOB=VALUE", value_parser = parse_turn)]
+    pub turns: Vec<ProgramTurn>,
     /// Keep what was built at the end, and print the commands that remove it
     #[arg(long)]
     pub keep: bool,

@@ -5,12 +5,29 @@ use crate::printable::line;
 use crate::settings::Settings;
 use crate::settings::knobs::{self, Value};
 
+/// What the path of a program's own knob begins with.
+const OF_PROGRAM: &str = "command.";
+
 /// Turns the knobs that `--set` gives. Nothing is turned if any of them is wrong.
 ///
 /// # Errors
 /// Of the kind `Input`, naming the knob, what it accepts, and the nearest right name.
 pub fn apply_sets(settings: &mut Settings, sets: &[String]) -> Result<()> {
+    let (of_program, sets): (Vec<&String>, Vec<&String>) =
+        sets.iter().partition(|set| set.trim_start().starts_with(OF_PROGRAM));
     let mut values: Vec<(usize, Value)> = sets.iter().map(|set| parse_set(set)).collect::<Result<_>>()?;
+    let mut program = settings.program.clone();
+    for set in of_program {
+        let wrong = |why: String| Error::input(format!("--set {}: {why}", line(set)));
+        let Some((path, text)) = set.split_once('=') else {
+            return Err(wrong(format!("write {OF_PROGRAM}NAME=VALUE")));
+        };
+        let Some(program) = &mut program else {
+            return Err(wrong("the profile has no program whose knobs could be turned".to_owned()));
+        };
+        program.turn(path.trim().trim_start_matches(OF_PROGRAM), text).map_err(wrong)?;
+    }
+    settings.program = program;
     // In the table's order, as in a file; if a knob is given twice, the later value wins.
     values.sort_by_key(|(index, _)| *index);
     for (index, value) in values {

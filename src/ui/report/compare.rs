@@ -129,7 +129,8 @@ pub fn compare(recordings: &[Recording]) -> Result<Comparison> {
         );
     };
     let columns: Vec<_> = recordings.iter().enumerate().map(|(i, r)| Column::of(i, r)).collect();
-    let mut rows: Vec<ComparedRow> = figures::all()
+    let summaries: Vec<_> = recordings.iter().map(|recording| &recording.summary).collect();
+    let mut rows: Vec<ComparedRow> = figures::of_runs(&summaries)
         .into_iter()
         .map(|figure| {
             let base = Cell::of(&figure, first);

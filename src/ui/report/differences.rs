@@ -10,7 +10,7 @@ use crate::printable::Shown as _;
 use crate::runs::record::{PROFILE, Recording};
 use crate::settings::knobs::{self, Value};
 use crate::settings::profile;
-use crate::settings::{Layer, Settings, Sync};
+use crate::settings::{Layer, Program, Settings, Sync};
 use crate::units::approx_size;
 
 /// Something that is not the same in all recordings.
@@ -41,14 +41,14 @@ pub fn differences(recordings: &[Recording]) -> Vec<Difference> {
     });
     // What all classes inherit from `[io]` is listed once.
     let keys: BTreeSet<_> =
-        settings.iter().flatten().filter(|(_, s)| !s.inherited).map(|(key, _)| *key).collect();
+        settings.iter().flatten().filter(|(_, s)| !s.inherited).map(|(key, _)| key).collect();
     let of_hosts = order.into_iter().map(|what| Difference {
         what: what.to_owned(),
         values: hosts.iter().map(|host| find(host, what)).collect(),
     });
     let of_settings = keys.into_iter().map(|key| Difference {
         values: settings.iter().map(|settings| Some(settings.get(key)?.value.clone())).collect(),
-        what: key.to_owned(),
+        what: key.clone(),
     });
     of_hosts.chain(of_settings).filter(|d| d.values.iter().any(|value| *value != d.values[0])).collect()
 }
@@ -91,7 +91,7 @@ fn drives_text(drives: &[Json]) -> String {
 }
 
 /// Every knob's effective value, and the layers by commands; empty if the profile can't be read.
-fn settings(recording: &Recording) -> BTreeMap<&'static str, Setting> {
+fn settings(recording: &Recording) -> BTreeMap<String, Setting> {
     let Some(settings) = parsed(recording) else { return BTreeMap::new() };
     let devices = !settings.target.devices.is_empty();
     knobs::all()
@@ -100,9 +100,25 @@ fn settings(recording: &Recording) -> BTreeMap<&'static str, Setting> {
             let idle =
                 knob.inactive(&settings).is_some() || (devices && knob.path.starts_with("target.files."));
             let value = if idle { "(no effect)".into() } else { knob.effective(&settings).to_string() };
-            (knob.path.as_str(), Setting { value, inherited: knob.get(&settings) == Value::Inherit })
+            (knob.path.clone(), Setting { value, inherited: knob.get(&settings) == Value::Inherit })
         })
-        .chain([("stack.layer", Setting { value: layers(&settings), inherited: false })])
+        .chain([("stack.layer".to_owned(), Setting { value: layers(&settings), inherited: false })])
+        .chain(settings.program.iter().flat_map(of_program))
+        .collect()
+}
+
+/// What a program ran, as whom and with how much memory.
+fn of_program(program: &Program) -> Vec<(String, Setting)> {
+    let own = |key: &str, value: String| (format!("command.{key}"), Setting { value, inherited: false });
+    let phases = program.phases().into_iter().filter(|(_, words)| !words.is_empty());
+    let memory = program.memory_max_bytes.map_or_else(|| "none".to_owned(), approx_size);
+    let variables =
+        program.environment.iter().map(|(name, value)| own(&format!("environment.{name}"), value.clone()));
+    phases
+        .map(|(phase, words)| own(phase, words.join(" ")))
+        .chain([own("memory_max", memory)])
+        .chain(program.user.iter().map(|user| own("user", user.clone())))
+        .chain(variables)
         .collect()
 }
 

@@ -1,7 +1,10 @@
 //! The figures by which recordings are compared: of whole runs and of windows.
 
+use std::collections::BTreeMap;
+
 use crate::class::Class;
-use crate::meter::window::{ClassFigures, Latencies, Latency, Window};
+use crate::meter::window::{ClassFigures, Latencies, Latency, ProgramFigures, Window};
+use crate::printable;
 use crate::runs::record::Summary;
 use crate::runs::record::summary::ClassSummary;
 use crate::units::{SECOND_NS, three_digits};
@@ -22,7 +25,7 @@ pub enum Unit {
 /// A figure.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    /// Its path in `summary.json`.
+    /// Its path in `summary.json`; what is a count there and per second here has a name of its own.
     pub key: String,
     /// Its name in tables.
     pub label: String,
@@ -52,7 +55,13 @@ enum What {
     WaD,
     WaTotal,
     Space,
+    /// What a program reports, by the name in its key.
+    Metric,
+    Program(OfProgram),
 }
+
+/// A figure of a program that ran for so many seconds.
+type OfProgram = fn(&ProgramFigures, f64) -> Option<f64>;
 
 /// One of a class's latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +90,65 @@ const PERCENTILES: [(&str, &str, bool); 9] = [
     ("max", "max", false),
 ];
 
-/// All figures, in the order of tables.
+/// What a table has room for.
+const LABEL_CHARS_MAX: usize = 20;
+const METRICS: &str = "program.metrics.";
+const MEAN: &str = ".mean";
+
+/// What is measured of every program.
+const OF_PROGRAMS: [(&str, &str, Unit, OfProgram); 19] = [
+    ("cpu_cores", "program's cores", Unit::Plain, |of, s| rate(of.cpu_ns, 1e9, s)),
+    ("server_cpu_cores", "  of its server", Unit::Plain, |of, s| rate(of.server_cpu_ns, 1e9, s)),
+    ("run_cpu_cores", "  of its run", Unit::Plain, |of, s| rate(of.run_cpu_ns, 1e9, s)),
+    ("top_read_mb_per_s", "read MB/s", Unit::Plain, |of, s| rate(of.top_read_bytes, 1e6, s)),
+    ("top_written_mb_per_s", "written MB/s", Unit::Plain, |of, s| rate(of.top_written_bytes, 1e6, s)),
+    ("drives_read_mb_per_s", "drives read MB/s", Unit::Plain, |of, s| rate(of.drives_read_bytes, 1e6, s)),
+    ("drives_written_mb_per_s", "drives written MB/s", Unit::Plain, |of, s| {
+        rate(of.drives_written_bytes, 1e6, s)
+    }),
+    ("top_mean_ns", "mean latency, top", Unit::Latency, |of, _| of.top_mean_ns()),
+    ("drives_mean_ns", "  of the drives", Unit::Latency, |of, _| of.drives_mean_ns()),
+    ("wa_a", "WA-A by its count", Unit::Plain, |of, _| of.wa_a()),
+    ("io_some_share", "waited for I/O", Unit::Share, |of, s| rate(of.io_some_ns, 1e9, s)),
+    ("io_full_share", "  all of them", Unit::Share, |of, s| rate(of.io_full_ns, 1e9, s)),
+    ("memory_some_share", "waited for memory", Unit::Share, |of, s| rate(of.memory_some_ns, 1e9, s)),
+    ("cpu_some_share", "waited for a CPU", Unit::Share, |of, s| rate(of.cpu_some_ns, 1e9, s)),
+    ("memory_bytes", "memory, MB", Unit::Count, |of, _| of.memory_bytes.map(|bytes| bytes as f64 / 1e6)),
+    ("cache_bytes", "page cache, MB", Unit::Count, |of, _| of.cache_bytes.map(|bytes| bytes as f64 / 1e6)),
+    ("major_faults", "major faults", Unit::Count, |of, _| of.major_faults.map(|count| count as f64)),
+    ("refaults", "refaults", Unit::Count, |of, _| of.refaults.map(|count| count as f64)),
+    ("oom_kills", "killed for memory", Unit::Count, |of, _| of.oom_kills.map(|count| count as f64)),
+];
+
+fn rate(count: Option<u64>, unit: f64, seconds: f64) -> Option<f64> {
+    count.map(|count| count as f64 / unit / seconds)
+}
+
+/// The figures that these runs can have, in the order of tables: what programs report and are measured by comes first.
+pub fn of_runs(runs: &[&Summary]) -> Vec<Figure> {
+    let programs = || runs.iter().filter_map(|run| run.program.as_ref());
+    if programs().next().is_none() {
+        return all();
+    }
+    let figure = |key: String, label: &str, unit, what| {
+        let label = printable::line(label).into_owned();
+        Figure { key, label, class: None, unit, in_text: true, what }
+    };
+    let metrics: BTreeMap<&str, &str> =
+        programs().flat_map(|of| &of.metrics).map(|(name, of)| (name.as_str(), of.unit.as_str())).collect();
+    let metrics = metrics.into_iter().map(|(name, unit)| {
+        let whole = format!("{name}, {unit}");
+        let fits = !unit.is_empty() && whole.chars().count() < LABEL_CHARS_MAX;
+        let label: String = if fits { whole } else { name.chars().take(LABEL_CHARS_MAX - 1).collect() };
+        figure(format!("{METRICS}{name}{MEAN}"), &label, Unit::Plain, What::Metric)
+    });
+    let others = OF_PROGRAMS
+        .into_iter()
+        .map(|(key, label, unit, what)| figure(format!("program.{key}"), label, unit, What::Program(what)));
+    metrics.chain(others).chain(all()).collect()
+}
+
+/// All figures of classes, and of all together, in the order of tables.
 pub fn all() -> Vec<Figure> {
     let mut figures: Vec<_> = Class::ALL.into_iter().flat_map(of_class).collect();
     let totals = [
@@ -159,6 +226,8 @@ impl Figure {
         // A class that did nothing has no figures, not zeros.
         let class = class.filter(|figures| figures.ios + figures.errors + figures.intended > 0);
         let value = match self.what {
+            // Where a program is the load, classes do nothing.
+            What::TotalMbPerS | What::TotalIops if summary.program.is_some() => None,
             What::TotalMbPerS => Some(summary.total.mb_per_s),
             What::TotalIops => Some(Class::ALL.iter().map(|&class| summary.class(class).iops).sum()),
             What::CyclesPerByte => summary.total.cycles_per_byte,
@@ -176,6 +245,8 @@ impl Figure {
             What::Latency(sort, name) => {
                 percentile(class.and_then(|figures| run_latency(figures, summary, sort)), name)
             }
+            What::Metric => self.metric(summary.program.as_ref()),
+            What::Program(of) => summary.program.as_ref().and_then(|program| of(program, summary.duration_s)),
         };
         value.filter(|x| x.is_finite())
     }
@@ -184,6 +255,7 @@ impl Figure {
     pub fn of_window(&self, window: &Window) -> Option<f64> {
         let class = self.class.map(|class| window.class(class));
         let value = match self.what {
+            What::TotalMbPerS | What::TotalIops if window.program.is_some() => None,
             What::TotalMbPerS => Some(window.total.mb_per_s),
             What::TotalIops => Some(window.classes.iter().map(|class| class.iops).sum()),
             What::CyclesPerByte => window.total.cycles_per_byte,
@@ -199,8 +271,24 @@ impl Figure {
             What::Latency(sort, name) => {
                 percentile(class.and_then(|figures| window_latency(figures, sort)), name)
             }
+            What::Metric => self.metric(window.program.as_ref()),
+            What::Program(of) => {
+                let seconds = window.duration_ns as f64 / SECOND_NS as f64;
+                window.program.as_ref().and_then(|program| of(program, seconds))
+            }
         };
         value.filter(|x| x.is_finite())
+    }
+
+    /// What a program reports under the name in the key.
+    fn metric(&self, program: Option<&ProgramFigures>) -> Option<f64> {
+        let name = self.key.strip_prefix(METRICS)?.strip_suffix(MEAN)?;
+        program?.metrics.get(name).map(|metric| metric.mean)
+    }
+
+    /// Whether it is what a program reports of itself.
+    pub fn is_metric(&self) -> bool {
+        matches!(self.what, What::Metric)
     }
 
     /// Whether it is a response latency, which is meaningless as the rate was not held.

@@ -45,6 +45,8 @@ pub use differences::host_facts;
 pub use duel::{cost as duel_cost, duel};
 pub use over_time::OverTime;
 pub use plan::{PlanFile, plan, properties_of};
+#[cfg(feature = "programs")]
+pub use program::used as program_used;
 pub use progress::Progress;
 pub use recordings::{ListedFolder, recordings};
 pub use reproduce::{Reproduction, reproduction};

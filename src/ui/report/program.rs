@@ -2,12 +2,26 @@
 
 use crate::meter::window::ProgramFigures;
 use crate::printable;
-use crate::units::{approx_size, grouped, three_digits};
+use crate::units::{approx_size, format_latency, grouped, three_digits};
 
 const UNKNOWN: &str = "not available";
+/// Names of processes that are shown.
+const NAMES_MAX: usize = 6;
 
 /// What it used and reported in `duration_s` seconds, one line each.
 pub fn program(of: &ProgramFigures, duration_s: f64) -> Vec<String> {
+    let mut lines = used(of, duration_s);
+    lines.extend(of.metrics.iter().map(|(name, metric)| {
+        let (name, unit) = (printable::line(name), printable::line(&metric.unit));
+        let [mean, min, max] = [metric.mean, metric.min, metric.max].map(three_digits);
+        let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
+        format!("{name} {mean}{unit} ({min} to {max}, values: {})", grouped(metric.count))
+    }));
+    lines
+}
+
+/// What it used alone.
+pub fn used(of: &ProgramFigures, duration_s: f64) -> Vec<String> {
     let per_s = |count: Option<u64>, unit: f64| {
         count.map_or_else(
             || UNKNOWN.to_owned(),
@@ -25,10 +39,20 @@ pub fn program(of: &ProgramFigures, duration_s: f64) -> Vec<String> {
         Some(count) => format!("; {count} of its processes were killed for memory"),
     };
     let mb = |bytes| per_s(bytes, 1e6);
+    let faults = of.major_faults.map_or_else(|| UNKNOWN.to_owned(), grouped);
+    // Without a server there is one part.
+    let parts = match (of.server_cpu_ns, of.run_cpu_ns) {
+        (Some(server), Some(run)) if server > 0 => {
+            format!(": server {}, run {}", per_s(Some(server), 1e9), per_s(Some(run), 1e9))
+        }
+        _ => String::new(),
+    };
+    let mean =
+        |ns: Option<f64>| ns.map_or_else(|| UNKNOWN.to_owned(), |ns| format_latency(ns.round() as u64));
     let mut lines = vec![
-        format!("program: {} cores", per_s(of.cpu_ns, 1e9)),
+        format!("program: {} cores{parts}", per_s(of.cpu_ns, 1e9)),
         format!(
-            "memory at most: {}, page cache: {}; refaults: {refaults}{killed}",
+            "memory at most: {}, page cache: {}; refaults: {refaults}; major faults: {faults}{killed}",
             size(of.memory_bytes),
             size(of.cache_bytes)
         ),
@@ -40,6 +64,11 @@ pub fn program(of: &ProgramFigures, duration_s: f64) -> Vec<String> {
             mb(of.drives_written_bytes)
         ),
         format!(
+            "mean latency of reads and writes: at the top {}, of the drives {}",
+            mean(of.top_mean_ns()),
+            mean(of.drives_mean_ns())
+        ),
+        format!(
             "tasks of the host waited: for I/O {} (all of them {}), for memory {}, for a CPU {}",
             share(of.io_some_ns),
             share(of.io_full_ns),
@@ -47,13 +76,30 @@ pub fn program(of: &ProgramFigures, duration_s: f64) -> Vec<String> {
             share(of.cpu_some_ns)
         ),
     ];
-    lines.extend(of.metrics.iter().map(|(name, metric)| {
-        let (name, unit) = (printable::line(name), printable::line(&metric.unit));
-        let [mean, min, max] = [metric.mean, metric.min, metric.max].map(three_digits);
-        let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
-        format!("{name} {mean}{unit} ({min} to {max}, values: {})", grouped(metric.count))
+    lines.extend(of.wa_a().map(|wa_a| {
+        format!("WA-A {}: the drives' bytes per byte that the program says it wrote", three_digits(wa_a))
     }));
+    lines.extend(by_name(of));
     lines
+}
+
+/// What its processes moved, those that moved most first.
+fn by_name(of: &ProgramFigures) -> Option<String> {
+    let Some(names) = &of.by_name else {
+        return Some(format!("by process: {UNKNOWN}"));
+    };
+    let mut all: Vec<_> = names.iter().collect();
+    all.sort_by_key(|(_, io)| std::cmp::Reverse(io.read_bytes.saturating_add(io.written_bytes)));
+    let more = match all.len().saturating_sub(NAMES_MAX) {
+        0 => String::new(),
+        more => format!("; {more} more in summary.json"),
+    };
+    let text = |(name, io): &(&String, &crate::meter::window::ProcessIo)| {
+        let (read, written) = (approx_size(io.read_bytes), approx_size(io.written_bytes));
+        format!("{} read {read}, wrote {written}", printable::line(name))
+    };
+    let shown: Vec<String> = all.iter().take(NAMES_MAX).map(text).collect();
+    (!shown.is_empty()).then(|| format!("by process: {}{more}", shown.join("; ")))
 }
 
 #[cfg(test)]

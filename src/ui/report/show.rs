@@ -12,6 +12,7 @@ use crate::meter::slow::SlowKind;
 use crate::meter::window::{
     Change, CyclesSource, FigureUnit, Latency, LedgerFigure, LedgerLine, State, Verdict,
 };
+use crate::printable;
 use crate::runs::record::Recording;
 use crate::runs::record::summary::{ClassSummary, Summary};
 use crate::settings::Run;
@@ -390,6 +391,20 @@ fn turn(line: &LedgerLine) -> String {
             let (from, to) =
                 (text(before) + &spread(change.before_range), text(after) + &spread(change.after_range));
             let _ = writeln!(out, "     {figure:<13} {from} → {to}: {}", verdict(figure, change, line));
+        }
+    }
+    for (name, change) in &line.metrics {
+        let name = printable::line(name);
+        if let (Some(before), Some(after)) = (change.before, change.after) {
+            let said = match change.verdict {
+                Verdict::None if line.open => "not known yet".to_owned(),
+                Verdict::None => "no verdict".to_owned(),
+                Verdict::NoClearChange => format!("no clear change{}", interval(change)),
+                Verdict::Higher => format!("higher{}", interval(change)),
+                Verdict::Lower => format!("lower{}", interval(change)),
+            };
+            let _ =
+                writeln!(out, "     {name:<13} {} → {}: {said}", three_digits(before), three_digits(after));
         }
     }
     if !line.flags.is_empty() {

@@ -140,6 +140,14 @@ impl Figures {
         self.history.range(visible(shown, all, cells)).collect()
     }
 
+    /// The windows of the same points.
+    #[cfg(feature = "programs")]
+    pub fn windows(&self, cells: usize) -> Vec<Arc<Window>> {
+        let all = self.past.len();
+        let shown = self.at().unwrap_or(all).min(all.saturating_sub(1));
+        self.past.range(visible(shown, all, cells)).map(|(window, _)| Arc::clone(window)).collect()
+    }
+
     /// The time from the shown window to the last one that is kept; none if it is that.
     pub fn ago_ns(&self) -> Option<u64> {
         let (shown, (last, _)) = (self.window.as_ref()?, self.past.back()?);

@@ -1,14 +1,38 @@
 //! A program as the load of a session: set up, started and found ready before what is measured runs; ended after it,
 //! with all that it started.
 
+#[cfg(not(feature = "programs"))]
+mod absent;
+#[cfg(feature = "programs")]
+mod cold;
+mod how;
+#[cfg(feature = "programs")]
+mod live;
+#[cfg(feature = "programs")]
+mod live_turn;
+#[cfg(feature = "programs")]
 mod output;
+#[cfg(feature = "programs")]
 mod phases;
+#[cfg(feature = "programs")]
+mod probes;
+#[cfg(feature = "programs")]
 mod process;
+#[cfg(feature = "programs")]
 mod running;
 mod settings;
+#[cfg(feature = "programs")]
 mod stop_if;
+#[cfg(feature = "programs")]
+mod turning;
+#[cfg(feature = "programs")]
+mod words;
 
-pub use phases::ProgramOptions;
+#[cfg(not(feature = "programs"))]
+pub(super) use absent::Running;
+pub use how::ProgramOptions;
+#[cfg(feature = "programs")]
 pub(super) use running::Running;
 pub use settings::{for_program, program_noted};
+#[cfg(feature = "programs")]
 pub use stop_if::StopIf;

@@ -1,32 +1,25 @@
 //! What a session does with its program, and when.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
+use super::cold::drop_cached;
+use super::how::ProgramOptions;
+use super::probes::Asked;
 use super::process::{Process, Site};
-use super::running::{PATIENCE, Running, URGENT_PATIENCE};
+use super::running::Running;
 use super::stop_if::StopIf;
+use super::words::Values;
 use crate::error::{Error, Result};
-use crate::host::{Trusting, User};
-use crate::meter::program::{ProgramFigures, ProgramProbe};
+use crate::host::Trusting;
+use crate::marks::PROGRAM_NAME;
+use crate::meter::program::ProgramFigures;
+use crate::meter::program_probe::ProgramProbe;
 use crate::runs::session::run::Session;
 use crate::settings::Program;
-use crate::settings::values::program::filled;
 use crate::stack::id::StackId;
 use crate::stack::journal::Journal;
 use crate::stack::paths::state_dir;
-use crate::stack::program::{Groups, Place};
-
-/// How a program is run, beside the settings.
-#[derive(Debug, Clone)]
-pub struct ProgramOptions {
-    /// Who it is; none for the user of this process.
-    pub user: Option<User>,
-    /// How long it runs, warm-up included.
-    pub time: Duration,
-    /// When the run ends itself.
-    pub stop_if: Option<StopIf>,
-}
+use crate::stack::program::{Groups, Part, Place};
 
 impl Session {
     /// Makes the program's folder and cgroups, and does what comes before it is measured: setup, start, ready.
@@ -43,10 +36,7 @@ impl Session {
         let Some(program) = &self.resolved.settings.program else {
             return Err(Error::input("the profile names no program"));
         };
-        if options.stop_if.as_ref().is_some_and(|of| !of.is_known()) {
-            return Err(Error::input("this kernel does not count pressure, which --stop-if looks at")
-                .hint("start it with psi=1, or leave --stop-if out"));
-        }
+        refuse_unknown_pressure(&options)?;
         let layout = self.target.layout();
         let target: PathBuf =
             layout.members.iter().find_map(|member| member.path.clone()).unwrap_or_default();
@@ -54,7 +44,8 @@ impl Session {
         let is_built = self.target.built().is_some();
         let trusting = if is_built { Trusting::Root } else { Trusting::Caller };
         let place = Place::open(&target, trusting, options.user.as_ref())?;
-        let program = with_values(program, &options, place.dir(), self.resolved.facts.memory_bytes)?;
+        let values = Values::of(program, &options, place.dir(), self.resolved.facts.memory_bytes);
+        let program = values.program(program)?;
         let mut own = None;
         if !is_built {
             let id = StackId::random();
@@ -69,30 +60,38 @@ impl Session {
             (Err(error), Some(journal)) => return Err(journal.end().err().unwrap_or(error)),
             (groups, _) => groups?,
         };
-        let probe = ProgramProbe::open(groups.dir(), groups.memory(), &levels);
+        let parts = [Part::Server, Part::Run].map(|part| groups.part(part));
+        let probe = ProgramProbe::open((groups.dir(), parts), groups.memory(), &levels)?;
+        let probes = program.probes.iter().cloned().map(Asked::new).collect();
         let environment = program.environment.clone().into_iter().collect();
-        let site = Site { groups, place, user: options.user, environment };
+        let by_name = probe.by_name().clone();
+        let site = Site { groups, place, user: options.user, environment, by_name };
         let running = self.program.insert(Running {
             site,
             program,
+            values,
             own,
             probe,
+            probes,
+            turning: None,
             server: None,
             run: None,
             stop_if: options.stop_if,
             asked: None,
-            patience: PATIENCE,
+            urgent: false,
             log: String::new(),
         });
-        if !is_built && running.is_set_up(&target)? {
+        if running.is_set_up(&target)? {
             notice("command.setup is left out: the program's folder was set up by the same words");
         } else {
             running.set_up(goes_on)?;
-            if !is_built {
-                running.mark_set_up(&target)?;
-            }
+            running.mark_set_up(&target)?;
+        }
+        if !drop_cached(&target.join(PROGRAM_NAME)) {
+            notice("not all that the page cache held of the program's folder could be dropped");
         }
         running.start_server(goes_on)?;
+        running.turn_knobs(goes_on)?;
         self.begin_anew();
         Ok(())
     }
@@ -101,9 +100,10 @@ impl Session {
     /// in its cgroups. Returns the last lines of each phase.
     ///
     /// # Errors
-    /// If something does not end; `cleanup` ends it.
-    pub fn end_program(&mut self) -> Result<String> {
-        self.program.take().map_or_else(|| Ok(String::new()), |running| running.end(&mut self.target))
+    /// If something does not end; `cleanup` ends it. Where it may not go on, nothing is asked any more: all is ended.
+    pub fn end_program(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<String> {
+        let running = self.program.take();
+        running.map_or_else(|| Ok(String::new()), |running| running.end(&mut self.target, goes_on))
     }
 
     /// Ends everything of the program at once.
@@ -116,10 +116,10 @@ impl Session {
     /// Begins what is measured.
     pub(in crate::runs::session) fn run_program(&mut self) -> Result<()> {
         let Some(running) = &mut self.program else { return Ok(()) };
-        let Program { run, metrics, .. } = &running.program;
-        running.run = Some(Process::start(&running.site, "run", run, metrics)?);
         // What it used before it was measured does not count.
         running.probe.window();
+        let Program { run, metrics, .. } = &running.program;
+        running.run = Some(Process::start(&running.site, "run", run, metrics)?);
         Ok(())
     }
 
@@ -131,12 +131,16 @@ impl Session {
             running.asked.is_none() && running.run.as_mut().is_some_and(|run| run.ended().is_none());
         if failed.is_none() && goes_on {
             failed = running.stop_if.as_mut().and_then(StopIf::look);
-            if failed.is_some() {
-                running.patience = URGENT_PATIENCE;
-            }
+            running.urgent |= failed.is_some();
+            let noted = running.ask();
+            noted.into_iter().for_each(|text| self.notice(text));
         }
-        if let Some(why) = failed {
-            self.losses.failed.get_or_insert(why);
+        self.look_at_turning();
+        if let Some(why) = failed.filter(|_| self.losses.failed.is_none()) {
+            if self.resolved.options.operated.is_some() {
+                self.notice(why.clone());
+            }
+            self.losses.failed = Some(why);
         }
     }
 
@@ -163,44 +167,18 @@ impl Session {
     /// What the program used since the last window.
     pub(in crate::runs::session) fn program_figures(&mut self) -> Option<ProgramFigures> {
         let running = self.program.as_mut()?;
-        let mut figures = running.probe.window();
-        figures.metrics = running.run.as_ref().map(|run| run.output().take_values()).unwrap_or_default();
-        Some(figures)
+        Some(running.figures())
     }
+}
+
+fn refuse_unknown_pressure(options: &ProgramOptions) -> Result<()> {
+    if options.stop_if.as_ref().is_none_or(StopIf::is_known) {
+        return Ok(());
+    }
+    Err(Error::input("this kernel does not count pressure, which --stop-if looks at")
+        .hint("start it with psi=1, or leave --stop-if out"))
 }
 
 fn is_undone(journal: &Journal) -> bool {
     journal.record().entries.iter().all(|entry| entry.to_undo().is_none())
-}
-
-/// The program with its placeholders replaced.
-fn with_values(
-    program: &Program,
-    options: &ProgramOptions,
-    dir: &Path,
-    memory_bytes: u64,
-) -> Result<Program> {
-    let value = |name: &str| {
-        Some(match name {
-            "dir" => dir.to_str()?.to_owned(),
-            "seconds" => options.time.as_secs().max(1).to_string(),
-            "memory" => program.memory_max_bytes.unwrap_or(memory_bytes).to_string(),
-            "cpus" => std::thread::available_parallelism().map_or(1, usize::from).to_string(),
-            _ => return None,
-        })
-    };
-    let word = |word: &String| {
-        filled(word, value).map_err(|name| Error::input(format!("{{{name}}} can't be replaced in a command")))
-    };
-    let words = |words: &[String]| words.iter().map(word).collect::<Result<Vec<_>>>();
-    let variables = program.environment.iter().map(|(name, value)| Ok((name.clone(), word(value)?)));
-    Ok(Program {
-        setup: words(&program.setup)?,
-        start: words(&program.start)?,
-        ready: words(&program.ready)?,
-        run: words(&program.run)?,
-        stop: words(&program.stop)?,
-        environment: variables.collect::<Result<_>>()?,
-        ..program.clone()
-    })
 }

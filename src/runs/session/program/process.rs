@@ -4,15 +4,16 @@ use std::io::pipe;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::output::Output;
 use crate::error::{Error, Result, describe};
 use crate::host::User;
+use crate::meter::program_io::ByName;
 use crate::settings::Metric;
-use crate::stack::program::{Groups, Place, Start};
+use crate::stack::program::{Groups, Part, Place, Start};
 
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -24,6 +25,7 @@ pub(super) struct Site {
     pub place: Place,
     pub user: Option<User>,
     pub environment: Vec<(String, String)>,
+    pub by_name: ByName,
 }
 
 /// A process, and all that is in its process group.
@@ -31,6 +33,7 @@ pub(super) struct Site {
 pub(super) struct Process {
     phase: &'static str,
     child: Child,
+    by_name: ByName,
     output: Arc<Output>,
     status: Option<ExitStatus>,
 }
@@ -49,14 +52,22 @@ impl Process {
             folder: site.place.dir(),
             user: site.user.as_ref(),
         };
-        let command = start.command(site.groups.entrances()?, to)?;
+        let part = match phase {
+            "start" => Part::Server,
+            "run" => Part::Run,
+            _ => Part::Rest,
+        };
+        let command = start.command(site.groups.entrances(part)?, to)?;
         let child = site.place.start(command)?;
-        Ok(Self { phase, child, output: Output::read(from, metrics)?, status: None })
+        let by_name = site.by_name.clone();
+        Ok(Self { phase, child, by_name, output: Output::read(from, metrics)?, status: None })
     }
 
     /// Its status, once it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        if self.status.is_none() {
+        if self.status.is_none() && self.has_exited() {
+            // Its counts, and those of its children, go with it.
+            self.by_name.last_look(self.child.id());
             self.status = self.child.try_wait().ok().flatten();
             if self.status.is_some() {
                 self.output.settle();
@@ -65,18 +76,18 @@ impl Process {
         self.status
     }
 
+    /// Whether it has ended, waited for or not.
+    fn has_exited(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(Pid::from_child(&self.child)), options).map_or(true, |status| status.is_some())
+    }
+
     /// Waits for its end while `goes_on`; none if it has not ended by then.
     pub fn wait(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Option<ExitStatus> {
         while self.ended().is_none() && goes_on() {
             std::thread::sleep(LOOK);
         }
         self.status
-    }
-
-    /// The same for a time at most.
-    pub fn wait_for(&mut self, patience: Duration) -> Option<ExitStatus> {
-        let until = Instant::now() + patience;
-        self.wait(&mut || Instant::now() < until)
     }
 
     /// Sends a signal to it and its group, unless it has ended: its number may be another's then.

@@ -1,33 +1,37 @@
 //! A program that is set up, and what is under way of it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use super::probes::Asked;
 use super::process::{Process, Site};
 use super::stop_if::StopIf;
+use super::turning::Turning;
+use super::words::Values;
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
-use crate::marks::PROGRAM_NAME;
-use crate::meter::program::ProgramProbe;
+use crate::marks::{PROGRAM_NAME, SETUP_BEGINS, SETUP_NAME};
+use crate::meter::program::ProgramFigures;
+use crate::meter::program_probe::ProgramProbe;
 use crate::printable::Shown as _;
 use crate::runs::session::targets::Target;
 use crate::settings::Program;
 use crate::stack::journal::Journal;
 
-/// The file beside the program's folder that says by what it was set up.
-const SETUP_NAME: &str = "stacktune-setup";
 const SETUP_BYTES_MAX: u64 = 1 << 20;
 /// A server is asked this often whether it is ready, for this long.
 const READY_LOOK: Duration = Duration::from_millis(200);
 const READY_PATIENCE: Duration = Duration::from_mins(1);
 /// What is asked to end is asked harder after this.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// The same for a server that `command.stop` ends.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A server may take this long to end.
 const STOP_PATIENCE: Duration = Duration::from_mins(1);
+/// A command that turns a knob may take this long.
+const TURN_PATIENCE: Duration = Duration::from_mins(1);
 /// The same where the run ends itself for the host's sake.
-pub(super) const URGENT_PATIENCE: Duration = Duration::from_millis(300);
+const URGENT_PATIENCE: Duration = Duration::from_millis(300);
 
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -36,15 +40,19 @@ pub(in crate::runs::session) struct Running {
     // Dropped first: it ends whatever of the program is left.
     pub(super) site: Site,
     pub(super) program: Program,
+    pub(super) values: Values,
     /// Where nothing was built, whose journal would have the cgroups.
     pub(super) own: Option<Journal>,
     pub(super) probe: ProgramProbe,
+    pub(super) probes: Vec<Asked>,
+    pub(super) turning: Option<Turning>,
     pub(super) server: Option<Process>,
     pub(super) run: Option<Process>,
     pub(super) stop_if: Option<StopIf>,
     /// How often it was asked to end, and when last.
     pub(super) asked: Option<(usize, Instant)>,
-    pub(super) patience: Duration,
+    /// Whether it ends for the host's sake.
+    pub(super) urgent: bool,
     pub(super) log: String,
 }
 
@@ -69,9 +77,13 @@ impl Running {
             return Ok(false);
         }
         let folder = HeldFolder::open_own(target)?;
-        let words = self.program.setup.join("\n");
-        if folder.has(SETUP_NAME) && folder.read(SETUP_NAME, SETUP_BYTES_MAX)? == words.as_bytes() {
-            return Ok(true);
+        if folder.has(SETUP_NAME) {
+            let found = folder.read(SETUP_NAME, SETUP_BYTES_MAX)?;
+            // Earlier versions wrote the words alone.
+            let words = found.strip_prefix(SETUP_BEGINS.as_bytes()).unwrap_or(&found);
+            if words == self.program.setup.join("\n").as_bytes() {
+                return Ok(true);
+            }
         }
         let what =
             "the program's folder on the target holds what another setup made, or one that was not finished";
@@ -85,7 +97,8 @@ impl Running {
         if self.program.setup.is_empty() {
             return Ok(());
         }
-        HeldFolder::open_own(target)?.replace(SETUP_NAME, self.program.setup.join("\n").as_bytes())
+        let text = format!("{SETUP_BEGINS}{}", self.program.setup.join("\n"));
+        HeldFolder::open_own(target)?.replace(SETUP_NAME, text.as_bytes())
     }
 
     pub(super) fn start_server(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
@@ -113,6 +126,43 @@ impl Running {
             std::thread::sleep(READY_LOOK);
         }
         if server.ended().is_some() { Err(Error::failed(server.in_words())) } else { Ok(()) }
+    }
+
+    /// Turns the knobs that a command turns to their values.
+    pub(super) fn turn_knobs(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
+        for knob in self.program.knobs.iter().filter(|knob| !knob.turn.is_empty()) {
+            let mut turn = Process::start(&self.site, "knob.turn", &self.values.turn(knob)?, &[])?;
+            let until = Instant::now() + TURN_PATIENCE;
+            let status = turn.wait(&mut || goes_on() && Instant::now() < until);
+            self.log += &turn.log();
+            if !status.is_some_and(|status| status.success()) {
+                turn.signal(Signal::KILL);
+                let what = format!("the knob command.{} was not turned: {}", knob.name, turn.in_words());
+                return Err(if goes_on() { Error::failed(what) } else { Error::interrupted("interrupted") });
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the probes that are due; sentences about those that fail, once for each.
+    pub(super) fn ask(&mut self) -> Vec<String> {
+        let Self { probes, probe, site, .. } = self;
+        probes.iter_mut().filter_map(|asked| asked.look(site, probe)).collect()
+    }
+
+    /// What it used and reported since the last call.
+    pub(super) fn figures(&mut self) -> ProgramFigures {
+        let mut figures = self.probe.window();
+        figures.metrics = self.run.as_ref().map(|run| run.output().take_values()).unwrap_or_default();
+        for probe in &mut self.probes {
+            probe.add_to(&mut figures);
+        }
+        figures
+    }
+
+    /// The cgroups that its processes may be in.
+    pub(in crate::runs::session) fn groups(&self) -> Vec<PathBuf> {
+        self.site.groups.all()
     }
 
     /// Why the run can't go on; none if it can.
@@ -143,7 +193,8 @@ impl Running {
             return true;
         }
         let (times, at) = *self.asked.get_or_insert_with(|| (0, Instant::now()));
-        if times == 0 || at.elapsed() >= self.patience {
+        let patience = if self.urgent { URGENT_PATIENCE } else { PATIENCE };
+        if times == 0 || at.elapsed() >= patience {
             match times {
                 0 => run.signal(Signal::INT),
                 1 => run.signal(Signal::TERM),
@@ -154,26 +205,29 @@ impl Running {
         false
     }
 
-    fn stop_server(&mut self) -> Result<()> {
-        while !self.is_over() {
+    fn stop_server(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
+        while !self.is_over() && goes_on() {
             std::thread::sleep(LOOK);
         }
-        let urgent = self.patience < PATIENCE;
-        let patience = if urgent { URGENT_PATIENCE } else { STOP_PATIENCE };
         let mut stopped = Ok(());
         if let Some(mut server) = self.server.take() {
+            // The command and the server's end have it together.
+            let within =
+                if self.urgent { URGENT_PATIENCE } else { self.program.stop_within.unwrap_or(STOP_PATIENCE) };
+            let until = Instant::now() + within;
+            let mut goes_on = || goes_on() && Instant::now() < until;
             if self.program.stop.is_empty() || server.ended().is_some() {
                 server.signal(Signal::INT);
             } else {
                 let stop = Process::start(&self.site, "stop", &self.program.stop, &[]);
                 stopped = stop.and_then(|mut stop| {
-                    let status = stop.wait_for(patience);
+                    let status = stop.wait(&mut goes_on);
                     self.log += &stop.log();
-                    let well = urgent || status.is_some_and(|status| status.success());
+                    let well = self.urgent || status.is_some_and(|status| status.success());
                     if well { Ok(()) } else { Err(Error::failed(stop.in_words())) }
                 });
             }
-            server.wait_for(patience);
+            server.wait(&mut goes_on);
             self.log += &server.log();
         }
         if let Some(run) = &self.run {
@@ -187,8 +241,14 @@ impl Running {
     ///
     /// # Errors
     /// If something does not end; `cleanup` ends it.
-    pub(in crate::runs::session) fn end(mut self, target: &mut Target) -> Result<String> {
-        let stopped = self.stop_server();
+    pub(in crate::runs::session) fn end(
+        mut self,
+        target: &mut Target,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<String> {
+        self.probes.clear();
+        self.turning = None;
+        let stopped = self.stop_server(goes_on);
         let ended = match (target.journal(), self.own.take()) {
             (Some(journal), _) => self.site.groups.remove(journal),
             (None, Some(mut journal)) => self.site.groups.remove(&mut journal).and_then(|()| journal.end()),

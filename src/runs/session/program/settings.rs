@@ -1,8 +1,11 @@
 //! What of a profile's settings counts where a program is the load.
 
+use std::fmt::Write;
+
 use crate::error::{Error, Result};
 use crate::settings::{Buffering, Filesystem, Interface, Settings};
 use crate::stack::runner::quoted;
+use crate::units::format_duration;
 
 /// The settings of a run of their program: of the classes and how they do I/O nothing is left.
 ///
@@ -52,10 +55,24 @@ fn refuse_contradictions(settings: &Settings) -> Result<()> {
 /// What a profile's program would run, in full, as a note; none where the classes are the load.
 pub fn program_noted(settings: &Settings) -> Option<String> {
     let program = settings.program.as_ref()?;
-    let phases = program.phases().into_iter().filter(|(_, words)| !words.is_empty());
-    let phases = phases.map(|(phase, words)| {
-        let words: Vec<String> = words.iter().map(|word| quoted(word.as_ref())).collect();
-        format!("\n{phase}: {}", words.join(" "))
-    });
-    Some(format!("the load is a program, which `stacktune run` runs:{}", phases.collect::<String>()))
+    let mut text = "the load is a program, which `stacktune run` runs:".to_owned();
+    for (phase, words) in program.phases().into_iter().filter(|(_, words)| !words.is_empty()) {
+        let _ = write!(text, "\n{phase}: {}", shown(words));
+    }
+    for knob in &program.knobs {
+        let _ = write!(text, "\nknob {} = {}", knob.name, quoted(knob.value.as_ref()));
+        if !knob.turn.is_empty() {
+            let _ = write!(text, ", turned by: {}", shown(&knob.turn));
+        }
+    }
+    for probe in &program.probes {
+        let every = format_duration(probe.every);
+        let _ = write!(text, "\nprobe {} every {every}: {}", probe.metric.name, shown(&probe.run));
+    }
+    Some(text)
+}
+
+fn shown(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word.as_ref())).collect();
+    words.join(" ")
 }

@@ -135,7 +135,8 @@ impl StepRow {
         };
         let runs: Vec<_> = of_step.into_iter().map(of_run).collect();
         let recordings = || runs.iter().filter_map(|run| run.recording.as_deref());
-        let figures = figures::all().into_iter().filter_map(|figure| {
+        let summaries: Vec<_> = recordings().map(|recording| &recording.summary).collect();
+        let figures = figures::of_runs(&summaries).into_iter().filter_map(|figure| {
             let values: Vec<_> =
                 recordings().filter_map(|recording| figure.of_run(&recording.summary)).collect();
             Some((figure.key.clone(), Spread::of(&values)?))

@@ -18,11 +18,11 @@ const CHARTED: [&str; 4] =
 /// shown over time.
 pub(super) fn charts(shown: &SweepShown) -> String {
     if let [row] = &shown.steps[..] {
-        return over_time(row);
+        return over_time(shown, row);
     }
     let Some((knobs, rows)) = by_knobs(shown) else { return String::new() };
     let mut out = String::new();
-    for figure in charted() {
+    for figure in charted(shown) {
         let bars: Vec<_> = rows.iter().map(|(value, row)| bar(value, row, &figure)).collect();
         if bars.iter().any(|bar| bar.value.is_some()) {
             let _ = write!(out, "\n{}", chart::bars(&format!("{} by {knobs}", figure.label), &bars));
@@ -31,9 +31,15 @@ pub(super) fn charts(shown: &SweepShown) -> String {
     out
 }
 
-fn charted() -> impl Iterator<Item = Figure> {
-    let all = figures::all();
-    CHARTED.into_iter().filter_map(move |key| all.iter().find(|figure| figure.key == key).cloned())
+/// What programs report, then what is charted of classes.
+fn charted(shown: &SweepShown) -> Vec<Figure> {
+    let runs = shown.steps.iter().flat_map(|row| &row.runs);
+    let summaries: Vec<_> =
+        runs.filter_map(|run| run.recording.as_ref()).map(|recording| &recording.summary).collect();
+    let mut all = figures::of_runs(&summaries);
+    all.retain(|figure| figure.is_metric() || CHARTED.contains(&figure.key.as_str()));
+    all.sort_by_key(|figure| CHARTED.iter().position(|key| *key == figure.key));
+    all
 }
 
 fn bar(value: &str, row: &StepRow, figure: &Figure) -> Bar {
@@ -90,7 +96,11 @@ impl<'a> Axis<'a> {
             }
         }
         let knob = shown.steps.first().and_then(|row| knobs::find(&row.step.turns[at].0));
-        let number = |value: &&str| knob?.parse(value).ok()?.as_number();
+        // A program's own knobs are in no table.
+        let number = |value: &&str| match knob {
+            Some(knob) => knob.parse(value).ok()?.as_number(),
+            None => value.parse().ok(),
+        };
         let numbers = values.iter().all(|value| number(value).is_some());
         if numbers {
             values.sort_by(|one, other| number(one).partial_cmp(&number(other)).unwrap_or(Ordering::Equal));
@@ -108,12 +118,12 @@ impl<'a> Axis<'a> {
 }
 
 /// The first complete run of a step, window by window.
-fn over_time(row: &StepRow) -> String {
+fn over_time(shown: &SweepShown, row: &StepRow) -> String {
     let Some(recording) = row.runs.iter().find_map(|run| run.recording.as_deref()) else {
         return String::new();
     };
     let mut out = String::new();
-    for figure in charted() {
+    for figure in charted(shown) {
         let points: Vec<_> = recording
             .windows
             .iter()

@@ -1,5 +1,6 @@
 //! A sweep as a table, and the order in which it would run.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -14,10 +15,13 @@ use crate::units::{format_duration, format_latency, three_digits};
 
 const WIDTH: usize = 80;
 const LABEL_WIDTH: usize = 21;
+/// Columns that a name of a figure takes.
+const METRIC_WIDTH_MIN: usize = 7;
+const METRIC_WIDTH_MAX: usize = 12;
 /// Figure, headings, width.
-type Column = (&'static str, &'static str, &'static str, usize);
+type Column<'a> = (&'a str, &'a str, &'a str, usize);
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column<'static>; 8] = [
     ("classes.scan.mb_per_s", "", "scan", 6),
     ("classes.point.mb_per_s", "", "point", 5),
     ("classes.wal.mb_per_s", "MB/s", "wal", 5),
@@ -28,7 +32,7 @@ const COLUMNS: [Column; 8] = [
     ("total.cycles_per_byte", "cycles", "/byte", 6),
 ];
 /// The columns of the second table.
-const WRITTEN_COLUMNS: [Column; 6] = [
+const WRITTEN_COLUMNS: [Column<'static>; 6] = [
     ("total.iops", "", "IOPS", 6),
     ("classes.background.service_ns.p99", "p99 of", "bg", 7),
     ("wa_a", "", "WA-A", 5),
@@ -36,6 +40,13 @@ const WRITTEN_COLUMNS: [Column; 6] = [
     ("wa_total", "end to", "end", 6),
     ("space_amplification", "", "space", 5),
 ];
+/// The columns of programs, beside what they report.
+const PROGRAM_COLUMNS: [Column<'static>; 3] = [
+    ("program.cpu_cores", "", "cores", 6),
+    ("program.drives_read_mb_per_s", "drives", "read", 6),
+    ("program.drives_written_mb_per_s", "MB/s", "written", 7),
+];
+
 /// A sweep as text of at most 80 columns.
 pub fn sweep(shown: &SweepShown) -> String {
     let count: usize = shown.steps.iter().map(|row| row.runs.len()).sum();
@@ -56,9 +67,15 @@ pub fn sweep(shown: &SweepShown) -> String {
         let _ = writeln!(out, "{}", paragraph(&format!("  note: {note}"), WIDTH, "    "));
     }
     out.push('\n');
-    out += &headings(&COLUMNS);
-    shown.steps.iter().for_each(|row| out += &step(row));
-    out += &written(shown);
+    let of_program =
+        shown.steps.iter().flat_map(|row| row.figures.keys()).find(|key| key.starts_with("program."));
+    if of_program.is_some() {
+        out += &programs(shown);
+    } else {
+        out += &headings(&COLUMNS);
+        shown.steps.iter().for_each(|row| out += &step(row, &COLUMNS));
+        out += &written(shown);
+    }
     out += &footer(shown);
     out += &all_flags(shown);
     out += &charts(shown);
@@ -73,12 +90,40 @@ fn name(dir: &str) -> String {
 }
 
 fn headings(columns: &[Column]) -> String {
-    let line = |label: &str, n: &str, of: fn(&Column) -> &'static str| {
+    let line = |label: &str, n: &str, first: bool| {
         let mut line = format!("{} {}", left(label, LABEL_WIDTH), right(n, 3));
-        columns.iter().for_each(|column| _ = write!(line, " {}", right(of(column), column.3)));
+        for (_, above, below, width) in columns {
+            let _ = write!(line, " {}", right(if first { above } else { below }, *width));
+        }
         format!("{}\n", line.trim_end())
     };
-    line("", "", |column| column.1) + &line("step", "n", |column| column.2)
+    line("", "", true) + &line("step", "n", false)
+}
+
+/// The table where programs were the load: what they report, as much as there is room for, and what they used.
+fn programs(shown: &SweepShown) -> String {
+    let of_programs: usize = PROGRAM_COLUMNS.iter().map(|(.., width)| width + 1).sum();
+    let mut room = WIDTH - LABEL_WIDTH - 4 - of_programs;
+    let keys: BTreeSet<&String> = shown.steps.iter().flat_map(|row| row.figures.keys()).collect();
+    let mut columns: Vec<(String, String)> = Vec::new();
+    for key in keys {
+        let Some(name) = key.strip_prefix("program.metrics.") else { continue };
+        let name: String =
+            printable::line(name.trim_end_matches(".mean")).chars().take(METRIC_WIDTH_MAX).collect();
+        let width = name.chars().count().max(METRIC_WIDTH_MIN);
+        if width < room {
+            room -= width + 1;
+            columns.push((key.clone(), name));
+        }
+    }
+    let width = |name: &String| name.chars().count().max(METRIC_WIDTH_MIN);
+    let columns: Vec<Column> = columns
+        .iter()
+        .map(|(key, name)| (key.as_str(), "", name.as_str(), width(name)))
+        .chain(PROGRAM_COLUMNS)
+        .collect();
+    let rows: String = shown.steps.iter().map(|row| step(row, &columns)).collect();
+    headings(&columns) + &rows
 }
 
 /// Operations, amplification, and whether it was steady; empty if no step has run.
@@ -102,7 +147,7 @@ fn written(shown: &SweepShown) -> String {
 
 /// The rows of a step: its medians, the lowest and the highest if there are several runs, and why it has no figures if
 /// it has none.
-fn step(row: &StepRow) -> String {
+fn step(row: &StepRow, columns: &[Column]) -> String {
     let mut out = String::new();
     let label = &row.step.label;
     let fits = label.chars().count() <= LABEL_WIDTH;
@@ -111,10 +156,10 @@ fn step(row: &StepRow) -> String {
     }
     let label = if fits { label.as_str() } else { "" };
     let done = row.done();
-    out += &cells(row, &COLUMNS, label, &done.to_string(), |spread| spread.median);
+    out += &cells(row, columns, label, &done.to_string(), |spread| spread.median);
     if done > 1 {
-        out += &cells(row, &COLUMNS, "  lowest", "", |spread| spread.low);
-        out += &cells(row, &COLUMNS, "  highest", "", |spread| spread.high);
+        out += &cells(row, columns, "  lowest", "", |spread| spread.low);
+        out += &cells(row, columns, "  highest", "", |spread| spread.high);
     }
     let mut shown_reasons: Vec<&str> = Vec::new();
     for (repeat, not_run) in row.runs.iter().filter_map(|run| Some((run.repeat, run.not_run.as_ref()?))) {

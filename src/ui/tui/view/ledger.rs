@@ -10,7 +10,7 @@ use super::frame::{has_focus, panel, put, span};
 use crate::meter::flag::FlagKind;
 use crate::meter::outcome::{self, Outcome};
 use crate::meter::window::{Change, FigureUnit, LedgerFigure, LedgerLine, Verdict};
-use crate::ui::text::{NONE, clear_change, fit, interval, ledger_value, left, width};
+use crate::ui::text::{NONE, clear_change, fit, interval, ledger_value, left, signed_percent, width};
 use crate::ui::tui::state::{Focus, State};
 use crate::units::approx_span;
 
@@ -150,7 +150,7 @@ pub fn verdict(state: &State, line: &LedgerLine) -> Vec<Span<'static>> {
     let style = match outcome {
         Outcome::Better => theme.good.patch(theme.title),
         Outcome::Worse => theme.bad,
-        Outcome::TradeOff => theme.warn,
+        Outcome::TradeOff | Outcome::Changed => theme.warn,
         Outcome::Gathering => theme.accent,
         Outcome::NotJudged | Outcome::NoClearChange => theme.dim,
     };
@@ -193,9 +193,17 @@ fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
     const GAP: usize = 3;
     let mut rows: Vec<Vec<Span<'static>>> = Vec::new();
     let mut used = cells;
-    for (figure, change) in line.changes() {
-        let Some((text, style)) = by(state, line, figure, change) else { continue };
-        let name = format!("{figure} ");
+    let figures = line.changes().into_iter().filter_map(|(figure, change)| {
+        let (text, style) = by(state, line, figure, change)?;
+        Some((figure.to_string(), text, style))
+    });
+    let of_program = line.metrics.iter().filter_map(|(name, change)| {
+        let percent = change.relative().filter(|_| change.verdict.is_clear())?;
+        let text = format!("{}{}", signed_percent(percent), interval(change));
+        Some((crate::printable::line(name).into_owned(), text, state.theme.plain))
+    });
+    for (name, text, style) in of_program.chain(figures) {
+        let name = format!("{name} ");
         let wide = width(&name) + width(&text);
         if used + GAP + wide > cells {
             rows.push(vec![Span::raw(" ".repeat(INDENT))]);

@@ -26,6 +26,8 @@ pub mod pages;
 mod palette;
 mod pick;
 pub mod plan;
+#[cfg(feature = "programs")]
+mod program;
 pub mod report;
 mod screen;
 mod shelf;

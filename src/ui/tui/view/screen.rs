@@ -25,11 +25,20 @@ pub fn draw(state: &State, buf: &mut Buffer) {
     };
     header::render(state, buf, areas.header);
     knobs::render(state, buf, areas.knobs);
-    classes::render(state, buf, areas.classes);
-    let panels: [(Rect, Render); 7] = [
+    #[cfg(feature = "programs")]
+    let is_program = super::program::render(state, buf, &areas);
+    #[cfg(not(feature = "programs"))]
+    let is_program = false;
+    if !is_program {
+        classes::render(state, buf, areas.classes);
+        let panels: [(Rect, Render); 2] = [(areas.heat, heat::render), (areas.charts, charts::render)];
+        panels
+            .into_iter()
+            .filter(|(area, _)| !area.is_empty())
+            .for_each(|(area, render)| render(state, buf, area));
+    }
+    let panels: [(Rect, Render); 5] = [
         (areas.stack, stack::render),
-        (areas.heat, heat::render),
-        (areas.charts, charts::render),
         (areas.cpu, cpu::render),
         (areas.members, members::render),
         (areas.notes, notes::render),

@@ -1,0 +1,67 @@
+//! `stacktune run` of a profile with steps: each step's program is begun and ended around its recording.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::app::sweep::{Around, Steps, run_steps};
+use crate::app::watcher::Watcher;
+use crate::error::{Error, Result};
+use crate::held_folder::HeldFolder;
+use crate::host::User;
+use crate::runs::record::PROGRAM_LOG;
+use crate::runs::session::{Attendant, ProgramOptions, Session, for_program};
+use crate::settings::Profile;
+use crate::settings::knobs;
+use crate::settings::profile::Sweep;
+use crate::ui::cli::ProgramArgs;
+
+/// The program of each run.
+struct Programs(ProgramOptions);
+
+impl Around for Programs {
+    fn opened(&mut self, session: &mut Session, time: Duration, screen: &mut Watcher) -> Result<()> {
+        let interrupts = screen.interrupts;
+        let options = ProgramOptions { time, ..self.0.clone() };
+        session.begin_program(options, &mut |text| screen.notice(text), &mut || interrupts.count() == 0)
+    }
+
+    fn recorded(&mut self, session: &mut Session, dir: &Path, screen: &mut Watcher) -> Result<()> {
+        let log = session.end_program(&mut || screen.interrupts.count() < 2)?;
+        HeldFolder::open_own(dir)?.replace(PROGRAM_LOG, log.as_bytes())
+    }
+}
+
+/// Runs the steps.
+pub(super) fn run(args: &ProgramArgs, profile: &Profile, user: Option<User>) -> Result<()> {
+    refuse_idle(profile)?;
+    if !args.turns.is_empty() {
+        return Err(Error::input("--turn needs a single run, but the profile has steps"));
+    }
+    let out = args.out.clone().unwrap_or_default();
+    let steps = Steps {
+        run: &args.run,
+        out: &out,
+        duration: args.duration,
+        warmup: args.warmup,
+        keep: args.keep,
+        dry_run: args.dry_run,
+        json: args.output.json,
+    };
+    let options = ProgramOptions { user, time: Duration::ZERO, stop_if: args.stop_if.clone() };
+    run_steps(&steps, profile, true, &mut Programs(options))
+}
+
+/// Refuses steps that turn what has no effect where a program is the load.
+fn refuse_idle(profile: &Profile) -> Result<()> {
+    for step in profile.sweep.iter().flat_map(Sweep::all_steps) {
+        let settings = for_program(step.settings(&profile.settings))?;
+        for (path, value) in &step.turns {
+            if knobs::find(path).is_some_and(|knob| knob.get(&settings) != *value) {
+                let what = format!("the steps turn {path}, which has no effect where a program is the load");
+                return Err(Error::input(what)
+                    .hint("steps turn the target, its stack, or the program's own knobs (command.NAME)"));
+            }
+        }
+    }
+    Ok(())
+}

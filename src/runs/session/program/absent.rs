@@ -1,0 +1,54 @@
+//! The program of a session in a build that runs none.
+
+use std::path::PathBuf;
+
+use crate::error::Result;
+use crate::meter::program::ProgramFigures;
+use crate::runs::session::run::Session;
+use crate::runs::session::targets::Target;
+
+/// There is never one.
+pub(in crate::runs::session) enum Running {}
+
+impl Running {
+    pub(in crate::runs::session) fn end(self, _: &mut Target, _: &mut dyn FnMut() -> bool) -> Result<String> {
+        match self {}
+    }
+
+    pub(in crate::runs::session) fn groups(&self) -> Vec<PathBuf> {
+        match *self {}
+    }
+}
+
+impl Session {
+    /// Ends everything of the program at once.
+    pub fn kill_program(&mut self) {}
+
+    pub(in crate::runs::session) fn begin_operated(
+        &mut self,
+        _: &mut dyn FnMut(&str),
+        _: &mut dyn FnMut() -> bool,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    pub(in crate::runs::session) fn run_again(&mut self) {}
+
+    pub(in crate::runs::session) fn run_program(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    pub(in crate::runs::session) fn look_at_program(&mut self) {}
+
+    pub(in crate::runs::session) fn has_program_ended(&mut self) -> bool {
+        false
+    }
+
+    pub(in crate::runs::session) fn is_program_over(&mut self) -> bool {
+        true
+    }
+
+    pub(in crate::runs::session) fn program_figures(&mut self) -> Option<ProgramFigures> {
+        None
+    }
+}

@@ -1,0 +1,20 @@
+//! How a program is run, beside the settings.
+
+use std::time::Duration;
+
+#[cfg(feature = "programs")]
+use super::stop_if::StopIf;
+use crate::host::User;
+
+/// How a program is run, beside the settings.
+#[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "programs"), expect(dead_code, reason = "no program is run by this build"))]
+pub struct ProgramOptions {
+    /// Who it is; none for the user of this process.
+    pub user: Option<User>,
+    /// How long it runs, warm-up included.
+    pub time: Duration,
+    /// When the run ends itself.
+    #[cfg(feature = "programs")]
+    pub stop_if: Option<StopIf>,
+}

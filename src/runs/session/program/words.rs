@@ -1,0 +1,64 @@
+//! The words of a program's commands, with what stands for their placeholders.
+
+use std::path::Path;
+
+use super::how::ProgramOptions;
+use crate::error::{Error, Result};
+use crate::settings::values::program::{VALUE, filled};
+use crate::settings::{Probe, Program, ProgramKnob};
+
+/// What stands for each placeholder.
+#[derive(Debug, Clone)]
+pub(super) struct Values(Vec<(String, String)>);
+
+impl Values {
+    /// Those of a program in that folder.
+    pub fn of(program: &Program, options: &ProgramOptions, dir: &Path, memory_bytes: u64) -> Self {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let values = [
+            ("dir", dir.to_string_lossy().into_owned()),
+            ("seconds", options.time.as_secs().max(1).to_string()),
+            ("memory", program.memory_max_bytes.unwrap_or(memory_bytes).to_string()),
+            ("cpus", cpus.to_string()),
+        ];
+        let values = values.into_iter().map(|(name, value)| (name.to_owned(), value));
+        Self(values.chain(program.knobs.iter().map(|knob| (knob.name.clone(), knob.value.clone()))).collect())
+    }
+
+    fn value(&self, name: &str) -> Option<String> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    }
+
+    fn word(&self, word: &str) -> Result<String> {
+        filled(word, |name| self.value(name))
+            .map_err(|name| Error::input(format!("{{{name}}} can't be replaced in a command")))
+    }
+
+    fn words(&self, words: &[String]) -> Result<Vec<String>> {
+        words.iter().map(|word| self.word(word)).collect()
+    }
+
+    /// The command that turns a knob to its value.
+    pub fn turn(&self, knob: &ProgramKnob) -> Result<Vec<String>> {
+        let mut values = self.clone();
+        values.0.insert(0, (VALUE.to_owned(), knob.value.clone()));
+        values.words(&knob.turn)
+    }
+
+    /// The program with these in the place of its placeholders; the commands that turn its knobs stay.
+    pub fn program(&self, program: &Program) -> Result<Program> {
+        let variables = program.environment.iter().map(|(name, value)| Ok((name.clone(), self.word(value)?)));
+        let probes =
+            program.probes.iter().map(|probe| Ok(Probe { run: self.words(&probe.run)?, ..probe.clone() }));
+        Ok(Program {
+            setup: self.words(&program.setup)?,
+            start: self.words(&program.start)?,
+            ready: self.words(&program.ready)?,
+            run: self.words(&program.run)?,
+            stop: self.words(&program.stop)?,
+            environment: variables.collect::<Result<_>>()?,
+            probes: probes.collect::<Result<_>>()?,
+            ..program.clone()
+        })
+    }
+}
