@@ -1,11 +1,11 @@
 //! stacktune: a workbench for the storage stack under a database.
 //!
-//! Nine rooms, in the order in which data flows. What the operator asks for flows back as one message
+//! Ten rooms, in the order in which data flows. What the operator asks for flows back as one message
 //! type, [`runs::session::Command`]:
 //!
 //! ```text
 //! host → settings → stack → load → meter → runs → ui
-//!                                         trace → ui
+//!                     ftl → load           trace → ui
 //! ```
 //!
 //! | room | is about | may import |
@@ -14,11 +14,12 @@
 //! | [`settings`] | what is to be run: knobs, profiles, what each class does | host |
 //! | [`stack`] | the storage below the load: guard, plan, build, undo | host, settings |
 //! | [`meter`] | counters to windows and totals; flags, ledger, processor time | host, settings |
-//! | [`load`] | the four classes and how their I/O reaches the drives | host, settings, meter |
+//! | [`load`] | the four classes and how their I/O reaches the drives | host, settings, meter, ftl |
 //! | [`runs`] | sessions, sweeps, the papers' tables, recordings | host, settings, stack, meter, load |
 //! | [`trace`] | block traces, and the rules of drives scored from them | – |
-//! | [`ui`] | command line, screen, reports | host, settings, stack, meter, runs, trace |
-//! | [`app`] | the composition root: each command, put together from the rooms | host, settings, stack, load, runs, trace, ui |
+//! | [`ftl`] | drives of flash by model: mapping, garbage collection, wear | – |
+//! | [`ui`] | command line, screen, reports | host, settings, stack, meter, runs, trace, ftl |
+//! | [`app`] | the composition root: each command, put together from the rooms | host, settings, stack, load, runs, trace, ftl, ui |
 //!
 //! [`class`], [`direct`], [`error`], [`held_folder`], [`json`], [`marks`], [`printable`], [`regular_file`], [`threads`] and
 //! [`units`] are what all share.
@@ -29,11 +30,16 @@
 
 // The map is for readers of the source.
 #![allow(rustdoc::private_intra_doc_links)]
+// What only `programs` and `trace` need. Builds with both report what nobody needs.
+#![cfg_attr(not(all(feature = "programs", feature = "trace")), allow(dead_code, unused_imports))]
 
 mod app;
 mod class;
 mod direct;
 mod error;
+// Without traces, only the simulated device has a drive by model, which asks less of it.
+#[cfg_attr(not(feature = "trace"), allow(dead_code))]
+mod ftl;
 mod held_folder;
 mod host;
 mod json;

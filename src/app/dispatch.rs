@@ -6,7 +6,7 @@ use clap::Parser;
 
 use super::output::{eprint_line, print_with};
 use super::{
-    attest, inspect, picture, privileges, program, record, reproduce, show, signals, stacks, trace, ui,
+    attest, ftl, inspect, picture, privileges, program, record, reproduce, show, signals, stacks, trace, ui,
     verify,
 };
 use crate::error::{Error, Result};
@@ -82,6 +82,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Show(args)) => show::run(&args),
         Some(Cmd::Contract(args)) => trace::contract(&args),
         Some(Cmd::Trace(args)) => trace::run(&args),
+        Some(Cmd::Ftl(args)) => ftl::run(&args),
         Some(Cmd::Compare { dirs, output }) => inspect::compare(&dirs, output.json),
         Some(Cmd::Cost { dirs, data, rate, output }) => inspect::cost(&dirs, data, rate, output.json),
         Some(Cmd::Verify { profile, sets, output }) => {

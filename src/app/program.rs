@@ -15,6 +15,7 @@ use super::signals::Interrupts;
 use super::watcher::{Watcher, report_kept};
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
+use crate::host::User;
 use crate::runs::record::{PROGRAM_LOG, Summary, refuse_folder};
 use crate::runs::session::headless::{Until, record_watched};
 use crate::runs::session::{Attendant, Event, Options, ProgramOptions, Session, for_program, program_noted};

@@ -10,8 +10,7 @@ use super::inputs::facts_with_versions;
 use super::outlook;
 use super::output::{print, print_json};
 use super::signals::Interrupts;
-use super::sweep::{Verified, Watcher};
-use super::watcher::Watcher as Screen;
+use super::watcher::Watcher;
 use crate::error::{Error, Result};
 use crate::host::{Facts, Trusting, make_own_folder};
 use crate::json;
@@ -255,8 +254,7 @@ fn sweep_through(
         make_own_folder(folder, Trusting::Root)?;
     }
     let interrupts = Interrupts::watch()?;
-    let mut around = Verified(false);
-    let mut watcher = Watcher { screen: Screen::new(None, &interrupts), around: &mut around };
+    let mut watcher = Watcher::new(None, &interrupts);
     // What uses a drive changes with each stack; the rest does not.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(**facts).clone() });
     let folder = sweep::prepare(dir, profile, options, &look, &mut watcher)?;

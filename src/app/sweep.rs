@@ -8,10 +8,10 @@ use super::inputs::{facts_with_versions, options};
 use super::outlook;
 use super::output::{print, print_json};
 use super::signals::Interrupts;
-use super::watcher::{Watcher as Screen, progress_of, report_kept, verify};
+use super::watcher::{Around, Watcher, progress_of, report_kept, verify};
 use crate::error::{Error, Result};
 use crate::host::Facts;
-use crate::runs::session::{Advance, Attendant, Options, PlanShown, Progress as Filling, Session, Wanted};
+use crate::runs::session::{Attendant as _, Options, Session};
 use crate::runs::sweep::{self, SweepEvent};
 use crate::settings::Profile;
 use crate::settings::profile::Sweep;
@@ -31,27 +31,8 @@ pub(super) struct Steps<'a> {
     pub keep: bool,
     pub dry_run: bool,
     pub json: bool,
-}
-
-/// What is done around the recording of each run.
-pub(super) trait Around {
-    /// Before it.
-    fn opened(&mut self, session: &mut Session, time: Duration, screen: &mut Screen) -> Result<()>;
-    /// After it.
-    fn recorded(&mut self, session: &mut Session, dir: &Path, screen: &mut Screen) -> Result<()>;
-}
-
-/// Reads back what classes wrote, if that is asked for.
-pub(super) struct Verified(pub bool);
-
-impl Around for Verified {
-    fn opened(&mut self, _: &mut Session, _: Duration, _: &mut Screen) -> Result<()> {
-        Ok(())
-    }
-
-    fn recorded(&mut self, session: &mut Session, _: &Path, screen: &mut Screen) -> Result<()> {
-        if self.0 { verify(session, screen) } else { Ok(()) }
-    }
+    /// Whether each target is read back.
+    pub verifies: bool,
 }
 
 impl Steps<'_> {
@@ -98,36 +79,29 @@ pub fn run(args: &RecordArgs, profile: &Profile) -> Result<()> {
         keep: args.keep,
         dry_run: args.dry_run,
         json: args.output.json,
+        verifies: args.verify,
     };
-    run_steps(&steps, profile, false, &mut Verified(args.verify))
+    run_steps(&steps, profile, None)
 }
 
-/// Runs a profile's steps; `program` says whether a program is the load.
-pub(super) fn run_steps(
-    steps: &Steps,
-    profile: &Profile,
-    program: bool,
-    around: &mut dyn Around,
-) -> Result<()> {
+/// Runs a profile's steps; `around` is what a program that is the load takes.
+pub(super) fn run_steps(steps: &Steps, profile: &Profile, around: Option<Box<dyn Around>>) -> Result<()> {
     if let Some(sweep) = &profile.sweep {
         refuse_turned(sweep, &steps.run.sets.set)?;
     }
     let interrupts = Interrupts::watch()?;
     let facts = facts_with_versions();
     let profile = steps.timed(profile.clone()).by_identity(&facts);
-    let options = Options { program, ..options(steps.run, &profile.settings, false) };
+    let options = Options { program: around.is_some(), ..options(steps.run, &profile.settings, false) };
     if steps.dry_run {
         return outlook::dry_run((&profile, &[]), &options, &facts, steps.json);
     }
-    let mut watcher = Watcher {
-        screen: Screen::new(None, &interrupts),
-        around,
-    };
+    let mut watcher = Watcher { verifies: steps.verifies, around, ..Watcher::new(None, &interrupts) };
     // What uses a drive changes with each stack; the rest does not.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(*facts).clone() });
     let folder = sweep::prepare(steps.out, &profile, &options, &look, &mut watcher)?;
     let ran = sweep::run(&folder, &options, &look, steps.keep, &|| interrupts.count(), &mut watcher);
-    watcher.screen.progress.done();
+    watcher.progress.done();
     let shown = SweepShown::of(&folder);
     if steps.json {
         print_json(&shown)?;
@@ -144,58 +118,31 @@ pub(super) fn run_steps(
     shown.failure().map_or(Ok(()), Err)
 }
 
-/// Shows the progress on standard error.
-pub(super) struct Watcher<'a> {
-    pub screen: Screen<'a>,
-    pub around: &'a mut dyn Around,
-}
-
 impl sweep::Watcher for Watcher<'_> {
     fn on_event(&mut self, event: SweepEvent) {
         match event {
             SweepEvent::Begins { run, label, number, of, time } => {
                 let repeat = run.repeat;
-                self.screen.notice(&format!("run {number} of {of}: {label} (repeat {repeat})"));
-                self.screen.progress = progress_of(Some(time));
+                self.notice(&format!("run {number} of {of}: {label} (repeat {repeat})"));
+                self.progress = progress_of(Some(time));
             }
-            SweepEvent::Done => self.screen.progress.done(),
-            SweepEvent::NotRun(not_run) => self.screen.notice(&format!("not run: {}", not_run.why)),
-            SweepEvent::Event(event) => self.screen.watch(&event),
+            SweepEvent::Done => self.progress.done(),
+            SweepEvent::NotRun(not_run) => self.notice(&format!("not run: {}", not_run.why)),
+            SweepEvent::Event(event) => self.watch(&event),
         }
     }
 
     fn waits(&mut self, what: &str) -> bool {
-        self.screen.progress.waits(what);
-        self.screen.interrupts.count() == 0
+        self.progress.waits(what);
+        self.interrupts.count() == 0
     }
 
     fn opened(&mut self, session: &mut Session, time: Duration) -> Result<()> {
-        self.around.opened(session, time, &mut self.screen)
+        self.with_around(|around, watcher| around.opened(session, time, watcher))
     }
 
     fn recorded(&mut self, session: &mut Session, dir: &Path) -> Result<()> {
-        self.around.recorded(session, dir, &mut self.screen)
-    }
-}
-
-impl Attendant for Watcher<'_> {
-    fn progress(&mut self, progress: Filling) -> bool {
-        self.screen.progress(progress)
-    }
-
-    fn notice(&mut self, text: &str) {
-        self.screen.notice(text);
-    }
-
-    fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>> {
-        self.screen.consent(wanted)
-    }
-
-    fn plan(&mut self, plan: PlanShown) -> Option<Vec<String>> {
-        self.screen.plan(plan)
-    }
-
-    fn step(&mut self, advance: &Advance) -> bool {
-        self.screen.step(advance)
+        self.with_around(|around, watcher| around.recorded(session, dir, watcher))?;
+        if self.verifies { verify(session, self) } else { Ok(()) }
     }
 }

@@ -1,6 +1,7 @@
 //! The attendant at the command line: shows progress on standard error, and asks nothing.
 
 use std::io::{IsTerminal as _, Stderr, stderr};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -42,12 +43,30 @@ pub(super) struct Watcher<'a> {
     pub interrupts: &'a Interrupts,
     /// Of a sweep or a duel of builds: whether each target is read back.
     pub verifies: bool,
+    /// Of a sweep of a program: what is done around each recording.
+    pub around: Option<Box<dyn Around>>,
+}
+
+/// What is done around each recording of a sweep.
+pub(super) trait Around {
+    /// Before it; its load will run for that time.
+    fn opened(&mut self, session: &mut Session, time: Duration, watcher: &mut Watcher) -> Result<()>;
+    /// After it, in that folder.
+    fn recorded(&mut self, session: &mut Session, dir: &Path, watcher: &mut Watcher) -> Result<()>;
 }
 
 impl<'a> Watcher<'a> {
     /// `time` is what the load takes, where it is known.
     pub fn new(time: Option<Duration>, interrupts: &'a Interrupts) -> Self {
-        Self { progress: progress_of(time), interrupts, verifies: false }
+        Self { progress: progress_of(time), interrupts, verifies: false, around: None }
+    }
+
+    /// Does a part of what is done around each recording, if there is such.
+    pub fn with_around(&mut self, part: impl FnOnce(&mut dyn Around, &mut Self) -> Result<()>) -> Result<()> {
+        let Some(mut around) = self.around.take() else { return Ok(()) };
+        let done = part(&mut *around, self);
+        self.around = Some(around);
+        done
     }
 
     /// Shows what an event says.

@@ -56,6 +56,8 @@ pub enum FlashSource {
     Micron,
     /// WDC's.
     Wdc,
+    /// None: the drives are simulated.
+    Model,
 }
 
 /// What a drive has counted over its life.

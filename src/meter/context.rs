@@ -4,7 +4,7 @@ use super::engine::EngineFigures;
 use super::program::ProgramFigures;
 use super::window::State;
 use crate::class::Class;
-use crate::host::TargetFacts;
+use crate::host::{FlashWrites, TargetFacts};
 use crate::settings::interface::Interface;
 use crate::settings::{ArrayState, Buffering};
 
@@ -72,6 +72,8 @@ pub struct WindowContext<'a> {
     pub program: Option<ProgramFigures>,
     /// Whether its puts find no room.
     pub full: bool,
+    /// What drives by model have written to their flash since they were made; none where none is simulated so.
+    pub flash: Option<FlashWrites>,
 }
 
 impl WindowContext<'_> {

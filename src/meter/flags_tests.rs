@@ -15,6 +15,7 @@ pub fn context() -> WindowContext<'static> {
         in_flight_bytes_max: 0,
     };
     WindowContext {
+        flash: None,
         began_ns: 0,
         late_ns: 0,
         window_ns: 1_000_000_000,

@@ -164,6 +164,7 @@ impl Meters {
         let (cpu, busiest_workers) = self.threads(&workers, duration_ns, context);
         let others_io = self.probes.io_of_others(context.now_ns, context.all_through_block_layer());
         let mut drives = self.probes.drives.window();
+        drives.flash = drives.flash.or(self.probes.by_model.since(context.flash));
         drives.ios = below.layers.drive_ios.filter(|_| context.all_through_block_layer());
         let mut members = self.members_and_block(context, &below.blocks);
         let of_drives = drives.members_c.iter().zip(&drives.throttling);

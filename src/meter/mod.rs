@@ -26,6 +26,7 @@
 //! | [`arrays`] | arrays in use, watched for lost members | member |
 //! | [`cell`] | what a worker counts while it runs | counters, slow, under_way |
 //! | [`drives`] | the drives below the members: temperature, throttling, presence | block, member |
+//! | [`by_model`] | what drives by model write to their flash | drives |
 //! | [`program`] | what a program that is the load used and reports, as data | – |
 //! | [`layers`] | bytes and space on each level below the load | block, member |
 //! | [`tasks`] | what this process's own threads cost and read | sqpoll |
@@ -49,7 +50,7 @@
 //! | [`pooled`] | percentiles of the last windows together | latency, samples, window |
 //! | [`turn_figures`] | the figures of a ledger's line, from both sides of its turn | estimate, latency, samples, window |
 //! | [`ledger`] | each turn of a knob: windows before against windows after | estimate, flag, turn_figures, window |
-//! | [`probes`] | what the meters read besides the sources | block, member, tasks, arrays, drives, layers, cpu, others, others_io, others_io_probe |
+//! | [`probes`] | what the meters read besides the sources | block, member, tasks, arrays, drives, by_model, layers, cpu, others, others_io, others_io_probe |
 //! | [`steady_state`] | whether a run has reached its steady state (Didona et al. 2021, 4.1) | rates, written, window, bins, cusum |
 //! | [`totals`] | sums over the windows after the warm-up | engine, flag, others_io, program, rates, written, window, cpu, source, variability, flags, latency, steady_state, slow |
 //! | [`compared`] | the workers' count of bytes against the block layer's | window, context |
@@ -58,6 +59,7 @@
 pub mod arrays;
 pub mod bins;
 pub mod block;
+mod by_model;
 pub mod cell;
 mod compared;
 pub mod context;

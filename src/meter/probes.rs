@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::arrays::ArrayProbe;
 use super::block::BlockProbe;
+use super::by_model::ByModel;
 use super::cpu::CpuProbe;
 use super::drives::DriveProbe;
 use super::layers::LayerProbe;
@@ -30,6 +31,8 @@ pub struct Probes {
     pub drives: DriveProbe,
     /// What is written to the devices below the members, and the use of their file system.
     pub layers: LayerProbe,
+    /// Drives by model.
+    pub by_model: ByModel,
     /// The arrays below the members.
     pub arrays: ArrayProbe,
 }
@@ -46,6 +49,7 @@ impl Probes {
             others_io: OthersIoProbe::open(Path::new("/"), levels, members, own),
             block: BlockProbe::open(Path::new("/"), &devices),
             drives: DriveProbe::open(Path::new("/"), members),
+            by_model: ByModel::default(),
             layers: LayerProbe::open(levels, members, own),
             arrays: ArrayProbe::open(Path::new("/"), members),
         }
@@ -73,6 +77,7 @@ impl Probes {
             others_io: OthersIoProbe::default(),
             block: BlockProbe::default(),
             drives: DriveProbe::default(),
+            by_model: ByModel::default(),
             layers: LayerProbe::default(),
             arrays: ArrayProbe::default(),
         }

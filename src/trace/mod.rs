@@ -8,9 +8,10 @@
 //! | [`io`] | an I/O at a drive, and a trace of them | – |
 //! | [`pairing`] | issues and completions to I/Os | io |
 //! | [`events`] | events as they are read or traced, held against what can be | io, pairing |
+//! | [`selected`] | one drive's I/Os, in a space of it | io |
 //! | [`forms`] | files of traces, read in five forms and written in two | io, pairing, events |
 //! | [`live`] | drives traced as they are used, by the kernel's tracepoints | io, pairing, events |
-//! | [`contract`] | the five rules of He et al. 2017, scored from a trace | io |
+//! | [`contract`] | the five rules of He et al. 2017, scored from a trace | io, selected |
 //! | [`watched`] | a drive that is traced, and the part of it that is scored | io |
 //! | [`watch`] | drives traced by a thread of their own, and scored meanwhile | io, events, live, contract, watched |
 //! | [`kept`] | a trace in a folder, and what it is of | forms, watch, watched |
@@ -22,12 +23,14 @@ mod io;
 mod kept;
 mod live;
 mod pairing;
+mod selected;
 mod watch;
 mod watched;
 
 pub use forms::{WrittenForm, read, read_bytes, write};
-pub use io::{Drive, PLACED, Trace};
+pub use io::{Drive, Io, Op, PLACED, Trace};
 pub use kept::{drives_by, keep};
 pub use live::Tracer;
+pub use selected::{Selected, select};
 pub use watch::{Live, Watch, scored};
 pub use watched::Watched;

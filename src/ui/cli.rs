@@ -8,6 +8,11 @@ mod contract;
 #[path = "cli/contract/absent.rs"]
 mod contract;
 mod explain;
+#[cfg(feature = "trace")]
+mod ftl;
+#[cfg(not(feature = "trace"))]
+#[path = "cli/ftl/absent.rs"]
+mod ftl;
 mod man;
 #[cfg(feature = "programs")]
 mod program;
@@ -27,6 +32,9 @@ pub use attest::AttestArgs;
 pub use contract::TraceForm;
 pub use contract::{ContractArgs, TraceArgs};
 pub use explain::{explain, mistyped, nearest_command};
+pub use ftl::FtlArgs;
+#[cfg(feature = "trace")]
+pub use ftl::{CacheSize, Ftl};
 pub use man::{write_completions, write_man};
 pub use program::ProgramArgs;
 #[cfg(feature = "programs")]

@@ -36,6 +36,7 @@ fn each_list_comes_as_text_and_as_json() {
         profiles.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
     let built_in = [
         "demo",
+        "inside-the-drive",
         "kv-figure4",
         "kv-mix",
         "lab",
@@ -45,8 +46,12 @@ fn each_list_comes_as_text_and_as_json() {
         "mqssd-table3-scans",
         "mqssd-table4",
         "rocksdb",
+        "run-db_bench",
+        "run-duckdb",
         "run-fio",
+        "run-mariadb",
         "run-pgbench",
+        "run-redis",
         "run-sqlite",
         "section4-7-sleep",
         "table2-1-baseline",

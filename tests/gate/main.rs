@@ -13,6 +13,7 @@ mod duel;
 mod earlier;
 mod entry_points;
 mod fake_hosts;
+mod ftl;
 mod host;
 mod hostile;
 mod hot_loop;

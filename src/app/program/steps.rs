@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::app::sweep::{Around, Steps, run_steps};
-use crate::app::watcher::Watcher;
+use crate::app::sweep::{Steps, run_steps};
+use crate::app::watcher::{Around, Watcher};
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
 use crate::host::User;
@@ -46,9 +46,10 @@ pub(super) fn run(args: &ProgramArgs, profile: &Profile, user: Option<User>) -> 
         keep: args.keep,
         dry_run: args.dry_run,
         json: args.output.json,
+        verifies: false,
     };
     let options = ProgramOptions { user, time: Duration::ZERO, stop_if: args.stop_if.clone() };
-    run_steps(&steps, profile, true, &mut Programs(options))
+    run_steps(&steps, profile, Some(Box::new(Programs(options))))
 }
 
 /// Refuses steps that turn what has no effect where a program is the load.

@@ -16,7 +16,7 @@ use crate::printable;
 use crate::stack::id::StackId;
 use crate::stack::journal::Journal;
 use crate::stack::paths::state_dir;
-use crate::stack::program::{Groups, Start};
+use crate::stack::program::{Groups, Part, Start};
 use crate::threads;
 
 /// Of a line of what it prints; the rest is another line.
@@ -103,7 +103,7 @@ fn started(words: &[String], user: Option<&User>, groups: &Groups) -> Result<(Ch
         std::env::current_dir().map_err(|error| failed("there is no folder to run it in", &error))?;
     let (from, to) = pipe().map_err(|error| failed("cannot make a pipe", &error))?;
     let start = Start { words, environment: &[], folder: &folder, user };
-    let mut command = start.command(groups.entrances()?, to)?;
+    let mut command = start.command(groups.entrances(Part::Run)?, to)?;
     let child = command.spawn().map_err(|error| failed("cannot start it", &error))?;
     // What is ours of the pipe closes with it.
     drop(command);

@@ -2,14 +2,15 @@
 //!
 //! For tests and demonstrations. A device serves as many operations at once as it has channels; a flush waits
 //! for those that it has accepted and, on a consumer device, holds up everything else meanwhile
-//! (Haas et al. 2020, section A.1).
+//! (Haas et al. 2020, section A.1). The device `ftl` is flash by model instead: [`crate::ftl::Timed`].
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::backend::{Op, OpKind, Queue};
 use super::buffers::Buffers;
-use crate::settings::SimDevice;
+use crate::ftl::Timed;
+use crate::settings::{Sim, SimDevice};
 use crate::units::SECOND_NS;
 
 /// A row of the table.
@@ -71,18 +72,41 @@ pub struct Device {
     channels: Vec<u64>,
     /// No operation begins before this.
     blocked_until_ns: u64,
+    /// Flash, in place of channels.
+    flash: Option<Timed>,
 }
 
 impl Device {
-    /// A device of that kind.
-    pub fn new(kind: SimDevice, seed: u64) -> Self {
+    /// The device of that kind with this number and capacity.
+    pub fn new(sim: &Sim, number: u64, capacity_bytes: u64) -> Self {
+        let kind = sim.device;
         let model = MODELS.iter().find(|(known, _)| *known == kind).map_or(CONSUMER, |(_, model)| *model);
         let channels = vec![0; model.channels];
-        Self { model, rng: SmallRng::seed_from_u64(seed), channels, blocked_until_ns: 0 }
+        let shares = [sim.over_provision_percent, sim.mapping_cache_percent];
+        let [over_provision, mapped] = shares.map(|percent| percent as f64 / 100.0);
+        let flash = (kind == SimDevice::Ftl).then(|| Timed::new(capacity_bytes, over_provision, mapped));
+        let rng = SmallRng::seed_from_u64(sim.seed.wrapping_add(number << 32));
+        Self { model, rng, channels, blocked_until_ns: 0, flash: flash.flatten() }
+    }
+
+    /// Bytes that the host wrote, and that were written to flash; none if it has no flash.
+    pub fn written_bytes(&self) -> Option<[u64; 2]> {
+        self.flash.as_ref().map(Timed::written_bytes)
     }
 
     /// Takes an operation now; returns when it completes and its result.
-    pub fn take(&mut self, now_ns: u64, kind: OpKind, page_bytes: usize) -> (u64, i32) {
+    pub fn take(&mut self, now_ns: u64, op: Op, page_bytes: usize) -> (u64, i32) {
+        let kind = op.kind;
+        if let Some(flash) = &mut self.flash {
+            let bytes = page_bytes as u64;
+            return match kind {
+                OpKind::Flush => (Timed::flush(now_ns), 0),
+                OpKind::Read => (flash.read(now_ns, op.offset_bytes, bytes), page_bytes as i32),
+                OpKind::Write | OpKind::WriteDurable => {
+                    (flash.write(now_ns, op.offset_bytes, bytes), page_bytes as i32)
+                }
+            };
+        }
         if let Some((from_ns, until_ns)) = self.model.hangs
             && now_ns >= from_ns
         {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::error::Result;
+use crate::host::FlashWrites;
 use crate::load::io::clock;
 use crate::meter::source::Source;
 use crate::settings::jobs::Job;
@@ -62,4 +63,9 @@ pub trait Workers {
 
     /// Lets simulated time pass until then; real time passes on its own.
     fn run_until(&mut self, _ns: u64) {}
+
+    /// What drives by model have written to their flash since the workers began; none without any.
+    fn flash_writes(&self) -> Option<FlashWrites> {
+        None
+    }
 }

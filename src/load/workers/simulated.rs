@@ -11,6 +11,7 @@ use super::threaded;
 use super::worker::{Orders, Turn, Worker};
 use crate::class::Class;
 use crate::error::Result;
+use crate::host::{FlashSource, FlashWrites};
 use crate::load::io::sim::{Device, SimQueue};
 use crate::load::io::{Done, Wait};
 use crate::load::volume::Region;
@@ -29,7 +30,7 @@ pub struct SimulatedWorkers {
 impl SimulatedWorkers {
     /// Workers over these regions, which are on that many members.
     pub fn new(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>, sim: &Sim) -> Self {
-        let simulation = Simulation::new(members, sim);
+        let simulation = Simulation::new(members, data.extent_bytes + wal.extent_bytes, sim);
         Self { generations: Generations::new(data, wal, members, writes), simulation }
     }
 }
@@ -64,6 +65,17 @@ impl Workers for SimulatedWorkers {
 
     fn run_until(&mut self, ns: u64) {
         self.simulation.run_until(ns);
+    }
+
+    fn flash_writes(&self) -> Option<FlashWrites> {
+        let mut sum =
+            FlashWrites { host_bytes: 0, flash_bytes: 0, unit_bytes: 1, source: FlashSource::Model };
+        for device in &self.simulation.devices {
+            let [host_bytes, flash_bytes] = device.written_bytes()?;
+            sum.host_bytes += host_bytes;
+            sum.flash_bytes += flash_bytes;
+        }
+        Some(sum)
     }
 }
 
@@ -100,9 +112,9 @@ struct Event {
 }
 
 impl Simulation {
-    /// A device for each member.
-    fn new(members: usize, sim: &Sim) -> Self {
-        let devices = (0..members as u64).map(|i| Device::new(sim.device, sim.seed.wrapping_add(i << 32)));
+    /// A device of that capacity for each member.
+    fn new(members: usize, capacity_bytes: u64, sim: &Sim) -> Self {
+        let devices = (0..members as u64).map(|number| Device::new(sim, number, capacity_bytes));
         Self {
             now_ns: 0,
             devices: devices.collect(),
@@ -177,7 +189,7 @@ impl Simulation {
         w.worker.hand_over(now_ns);
         let page_bytes = w.queue.page_bytes();
         for op in w.queue.drain() {
-            let (at_ns, result) = self.devices[w.devices[op.file as usize]].take(now_ns, op.kind, page_bytes);
+            let (at_ns, result) = self.devices[w.devices[op.file as usize]].take(now_ns, op, page_bytes);
             self.counter += 1;
             w.outstanding += 1;
             let (order, worker, slot) = (self.counter, w.id, op.slot);

@@ -6,7 +6,7 @@ use super::targets::{Target, paths_of};
 use super::write_budget::WriteBudget;
 use crate::class::Class;
 use crate::error::{Result, describe, describe_errno};
-use crate::host::Facts;
+use crate::host::{Facts, FlashWrites};
 use crate::load::workers::{Activity, Workers};
 use crate::meter::Meters;
 use crate::meter::context::ClassContext;
@@ -94,6 +94,11 @@ impl Classes {
     /// Lets simulated time pass until then.
     pub fn run_until(&mut self, ns: u64) {
         self.workers.run_until(ns);
+    }
+
+    /// What drives by model have written to their flash; none without any.
+    pub fn flash_writes(&self) -> Option<FlashWrites> {
+        self.workers.flash_writes()
     }
 
     /// Whether a class is draining or waits to be started.

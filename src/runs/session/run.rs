@@ -351,6 +351,7 @@ impl Session {
                 0
             },
             full: store.is_some_and(|store| store.take_full()),
+            flash: self.classes.flash_writes(),
         }
     }
 

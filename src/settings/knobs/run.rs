@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::memory::cache_limit_unavailable;
 use super::spec::{Named, PLAIN, Scope, Spec, missing, names};
 use super::value::{Kind, Value};
-use crate::settings::values::SimDevice;
+use crate::settings::values::{Settings, SimDevice};
 use crate::units::{GIB, MIB};
 
 /// From a SATA drive to the newest NVMe drives.
@@ -184,7 +184,7 @@ pub(super) const SIM: &[Spec] = &[
     Spec {
         key: "device",
         help: "The simulated device of the sim interface.",
-        kind: Kind::Choice(&names::<SimDevice, 4>()),
+        kind: Kind::Choice(&names::<SimDevice, 5>()),
         scope: Scope::Rebuild,
         inactive: |s, _| (!s.is_simulated()).then_some("nothing is simulated"),
         ..at!(named SimDevice, |s, c| s.sim.device)
@@ -197,4 +197,26 @@ pub(super) const SIM: &[Spec] = &[
         inactive: |s, _| (!s.is_simulated()).then_some("nothing is simulated"),
         ..at!(Int, |s, c| s.sim.seed)
     },
+    Spec {
+        key: "over_provision",
+        help: "Flash beyond the capacity of an ftl device, in percent of it; less of it is collected more often.",
+        kind: Kind::Int { min: 0, max: 1000, steps: &[7, 12, 28, 50, 100] },
+        scope: Scope::Rebuild,
+        inactive: |s, _| without_flash(s),
+        ..at!(Int, |s, c| s.sim.over_provision_percent)
+    },
+    Spec {
+        key: "mapping_cache",
+        help: "How much of an ftl device's map is in its memory, in percent; of the rest, each miss reads flash.",
+        paper: Some("A cache of 10% is that of the paper's realistic drive (He et al. 2017)."),
+        kind: Kind::Int { min: 1, max: 100, steps: &[1, 5, 10, 50, 100] },
+        scope: Scope::Rebuild,
+        inactive: |s, _| without_flash(s),
+        ..at!(Int, |s, c| s.sim.mapping_cache_percent)
+    },
 ];
+
+fn without_flash(settings: &Settings) -> Option<&'static str> {
+    let has_flash = settings.is_simulated() && settings.sim.device == SimDevice::Ftl;
+    (!has_flash).then_some("no device has flash by model (sim.device = ftl)")
+}

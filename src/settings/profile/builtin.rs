@@ -5,8 +5,9 @@ use super::parse::parse;
 use crate::settings::values::Settings;
 
 /// Name and text of each, in the order of lists.
-pub const BUILTIN: [(&str, &str); 28] = [
+pub const BUILTIN: [(&str, &str); 29] = [
     ("demo", include_str!("../../../profiles/demo.toml")),
+    ("inside-the-drive", include_str!("../../../profiles/inside-the-drive.toml")),
     ("kv-figure4", include_str!("../../../profiles/kv-figure4.toml")),
     ("kv-mix", include_str!("../../../profiles/kv-mix.toml")),
     ("lab", include_str!("../../../profiles/lab.toml")),

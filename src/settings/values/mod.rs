@@ -119,7 +119,12 @@ impl Default for Settings {
             md: MdSettings::default(),
             placement: Placement::Random,
             kv: Kv::default(),
-            sim: Sim { device: SimDevice::Consumer, seed: 1 },
+            sim: Sim {
+                device: SimDevice::Consumer,
+                seed: 1,
+                over_provision_percent: 7,
+                mapping_cache_percent: 100,
+            },
             program: None,
         }
     }

@@ -58,6 +58,8 @@ pub enum SimDevice {
     Faulty,
     /// The consumer device that hangs from its 7th to its 12th second.
     Hanging,
+    /// Flash by model: pages, blocks, a mapping, garbage collection.
+    Ftl,
 }
 
 /// The `[sim]` table.
@@ -67,6 +69,10 @@ pub struct Sim {
     pub device: SimDevice,
     /// The seed of its latencies and faults.
     pub seed: u64,
+    /// Flash beyond the capacity of an `ftl` device, in percent of the capacity.
+    pub over_provision_percent: u64,
+    /// How much of an `ftl` device's mapping is in its memory.
+    pub mapping_cache_percent: u64,
 }
 
 impl Named for SimDevice {
@@ -79,5 +85,6 @@ impl Named for SimDevice {
             "hanging",
             "the consumer device that serves nothing between its 7th and its 12th second",
         ),
+        (Self::Ftl, "ftl", "flash by model: mapping, garbage collection, write amplification"),
     ];
 }

@@ -7,8 +7,9 @@ use super::locality::{self, Miss};
 use super::requests::Requests;
 use super::space::Space;
 use super::spec::{BLOCK_BYTES, SEGMENT_BYTES, Spec, TRAFFIC_MIN};
-use crate::error::{Error, Result};
-use crate::trace::io::{Drive, Io, Trace};
+use crate::error::Result;
+use crate::trace::io::{Drive, Trace};
+use crate::trace::selected::{Selected, select};
 
 /// The coverage that the light goes by.
 const JUDGED_PERCENT: u64 = 10;
@@ -154,8 +155,7 @@ impl Scores {
 /// Of the kind `Input` if the trace has several drives and none was named, if an I/O lies across the end of the space,
 /// or if it is spread too far for pages of that size.
 pub fn score(trace: &Trace, spec: &Spec) -> Result<Scores> {
-    let drive = drive_of(trace, spec)?;
-    let (ios, others) = in_space(trace, drive, spec)?;
+    let Selected { drive, ios, others } = select(trace, spec.drive, spec.start_bytes, spec.space_bytes)?;
     let space = Space::of(&ios, spec)?;
     Ok(Scores {
         drive,
@@ -172,40 +172,4 @@ pub fn score(trace: &Trace, spec: &Spec) -> Result<Scores> {
         zombies: [None, Some(SEGMENT_BYTES)].map(|segment| grouping::zombies(&ios, &space, segment)),
         lifetime: Lifetime::of(&ios, &space),
     })
-}
-
-fn drive_of(trace: &Trace, spec: &Spec) -> Result<Drive> {
-    let drives = trace.drives();
-    let names = || drives.iter().take(8).map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    match (spec.drive, drives.as_slice()) {
-        (None, [drive]) => Ok(*drive),
-        (None, _) => {
-            let what = format!("the trace is of {} drives: {}", drives.len(), names());
-            Err(Error::input(what).hint("choose one with --drive"))
-        }
-        (Some(drive), _) if drives.contains(&drive) => Ok(drive),
-        (Some(drive), _) => Err(Error::input(format!("the trace has no drive {drive}; it has {}", names()))),
-    }
-}
-
-/// The drive's I/Os with offsets from the beginning of the space on, and how many are outside of it.
-fn in_space(trace: &Trace, drive: Drive, spec: &Spec) -> Result<(Vec<Io>, u64)> {
-    let start = spec.start_bytes;
-    let end = spec.space_bytes.map_or(u64::MAX, |bytes| start.saturating_add(bytes));
-    let (mut ios, mut others) = (Vec::new(), 0);
-    for io in trace.ios.iter().filter(|io| io.drive == drive) {
-        let is_placed = io.bytes > 0;
-        if is_placed && (io.end_bytes() <= start || io.offset_bytes >= end) {
-            others += 1;
-            continue;
-        }
-        if is_placed && (io.offset_bytes < start || io.end_bytes() > end) {
-            let (what, bytes, at) = (io.op.name(), io.bytes, io.offset_bytes);
-            let what =
-                format!("a {what} of {bytes} B at {at} lies across the space's end: from {start} to {end}");
-            return Err(Error::input(what).hint("check --start and --space"));
-        }
-        ios.push(Io { offset_bytes: io.offset_bytes.saturating_sub(start), ..*io });
-    }
-    Ok((ios, others))
 }

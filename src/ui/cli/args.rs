@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use super::attest::AttestArgs;
 use super::contract::{ContractArgs, TraceArgs};
+use super::ftl::FtlArgs;
 use super::program::ProgramArgs;
 use super::shared::{EXIT_STATUS, JsonArgs, RunArgs, SetArgs, parse_positive, parse_size_above_0};
 use super::show::ShowArgs;
@@ -148,6 +149,11 @@ pub enum Cmd {
     /// The drives are only watched, by the kernel's tracepoints; this needs root. What did not fit into the kernel's buffers
     /// is counted as lost.
     Trace(TraceArgs),
+    /// Run a block trace on a drive by model, and count what its flash would have done
+    ///
+    /// Write amplification, misses of the mapping's cache, pages moved and blocks erased, with the mapping by pages, on
+    /// demand (DFTL) or hybrid; latencies with --timed. Nothing is run, and no drive is opened.
+    Ftl(FtlArgs),
     /// Read a target back and check every page that stacktune wrote
     #[command(after_help = EXIT_STATUS)]
     Verify {

@@ -11,6 +11,7 @@ use clap_mangen::roff::{Roff, roman};
 use super::args::{Cli, MAIN_HELP, RECORD_HELP, REPRODUCE_HELP, Shell};
 use super::attest::ATTEST_HELP;
 use super::contract::{CONTRACT_HELP, TRACE_HELP};
+use super::ftl::FTL_HELP;
 use super::program::PROGRAM_HELP;
 use super::shared::EXIT_STATUS;
 use crate::ui::help;
@@ -84,7 +85,8 @@ pub fn write_man(out: &mut dyn Write) -> io::Result<()> {
         REPRODUCE_HELP,
         ATTEST_HELP,
         CONTRACT_HELP,
-        TRACE_HELP.trim_end(),
+        TRACE_HELP,
+        FTL_HELP.trim_end(),
     ]
     .concat();
     let notes: Vec<_> = notes.lines().map(|line| paragraph(line, WIDTH, "")).collect();

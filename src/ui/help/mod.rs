@@ -52,6 +52,7 @@ pub const TOPICS: &[Topic] = &[
     topic!("sweep", "The same load under many settings"),
     topic!("reproduce", "A paper's tables and figures next to your own"),
     topic!("contract", "How well an application's I/O follows the rules of SSDs"),
+    topic!("ftl", "What a drive's flash would do with a trace, by model"),
     topic!("attest", "stacktune's figures checked against other programs"),
     topic!("lab", "The practice array: a machine with nothing to lose"),
     topic!("formats", "Recordings, folders and exit statuses"),

@@ -16,6 +16,8 @@ pub mod cost;
 mod differences;
 pub mod duel;
 mod figures;
+#[cfg(feature = "trace")]
+mod ftl;
 pub mod host;
 pub mod knobs;
 pub mod over_time;
@@ -43,6 +45,8 @@ pub use contract_data::{contract_files, contract_json};
 pub use cost::CostMap;
 pub use differences::host_facts;
 pub use duel::{cost as duel_cost, duel};
+#[cfg(feature = "trace")]
+pub use ftl::{Simulated, SimulatedLatencies, ftl, ftl_csv, ftl_json};
 pub use over_time::OverTime;
 pub use plan::{PlanFile, plan, properties_of};
 #[cfg(feature = "programs")]

@@ -2,6 +2,7 @@
 
 use super::state::State;
 use crate::class::Class;
+use crate::host::FlashSource;
 use crate::meter::window::{ClassFigures, MemberFigures, Window};
 use crate::meter::written::Written;
 use crate::runs::session::message::Status;
@@ -49,7 +50,7 @@ pub fn layer(state: &State, layer: StackLayer) -> LayerShown {
         StackLayer::PageCache => LayerShown { mean_ns: between_ns, ..page_cache(settings, window) },
         StackLayer::FileSystem => LayerShown { bracket: bracket("│"), ..file_system(status, written) },
         StackLayer::Raid => LayerShown { bracket: bracket("╯"), ..raid(settings, written) },
-        StackLayer::Drives => drives(status, window),
+        StackLayer::Drives => LayerShown { amplification: wa_d(window, written), ..drives(status, window) },
     }
 }
 
@@ -216,6 +217,13 @@ fn drives(status: &Status, window: Option<&Window>) -> LayerShown {
         mean_ns: window.and_then(|window| window.drive_ios?.mean_ns()),
         ..LayerShown::default()
     }
+}
+
+/// WA-D since the measurement began; in the window where drives are by model, as these count with each write.
+fn wa_d(window: Option<&Window>, written: Option<&Written>) -> Option<f64> {
+    let of_window = window.map(|window| &window.written);
+    let by_model = of_window.filter(|written| written.flash_source == Some(FlashSource::Model));
+    by_model.or(written).and_then(Written::wa_d)
 }
 
 /// What the block layer counted of all members; none if it does not count one of them.

@@ -58,14 +58,14 @@ impl Layout {
 
     /// Without storage, as large as the files would be.
     pub fn imagined(count: u32, size_bytes: u64, is_simulated: bool) -> Self {
-        let region = |id, extent_bytes: u64| {
-            let extent = |member| Extent { path: PathBuf::new(), identity: None, member, offset_bytes: 0 };
+        let region = |id, offset_bytes, extent_bytes: u64| {
+            let extent = |member| Extent { path: PathBuf::new(), identity: None, member, offset_bytes };
             Arc::new(Region { id, set: 0, extents: (0..count).map(extent).collect(), extent_bytes })
         };
         let figures = if is_simulated { "of simulated devices" } else { "of the generator alone" };
         Self {
-            data: region(Region::DATA, size_bytes),
-            wal: region(Region::WAL, (size_bytes / 4).next_multiple_of(MIB)),
+            data: region(Region::DATA, 0, size_bytes),
+            wal: region(Region::WAL, size_bytes, (size_bytes / 4).next_multiple_of(MIB)),
             members: (0..count)
                 .map(|i| Member { name: format!("imagined-{i}"), device: None, path: None })
                 .collect(),

@@ -41,13 +41,14 @@ fn wa_d(written: &Written) -> String {
         (Some(wa_d), total, _) => {
             let source = written.flash_source.map_or_else(String::new, |source| {
                 let of = match source {
-                    FlashSource::Ocp => "OCP's",
-                    FlashSource::Intel => "Intel's",
-                    FlashSource::Samsung => "Samsung's",
-                    FlashSource::Micron => "Micron's",
-                    FlashSource::Wdc => "WDC's",
+                    FlashSource::Ocp => "OCP's log page",
+                    FlashSource::Intel => "Intel's log page",
+                    FlashSource::Samsung => "Samsung's log page",
+                    FlashSource::Micron => "Micron's log page",
+                    FlashSource::Wdc => "WDC's log page",
+                    FlashSource::Model => "by model",
                 };
-                format!(" ({of} log page)")
+                format!(" ({of})")
             });
             let others = |share: f64| {
                 format!("; includes others' writes: {:.0}% of what the drives took", share * 100.0)
