@@ -24,7 +24,7 @@
 //! | [`program`] | `run`: a program as the load | inputs, output, record, run_as, signals, watcher, sweep, ui |
 //! | [`attest`] | `attest`: figures beside those of other programs | inputs, new_file, output, signals, watcher |
 //! | [`ftl`] | `ftl`: a trace on a drive by model | output, privileges, trace |
-//! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, watcher, sweep |
+//! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, watcher |
 //! | [`inspect`] | commands that inspect and run nothing | inputs, output, reproduce |
 //! | [`show`] | `show`: a recording as text, or on the screen | inspect, output, ui |
 //! | [`dispatch`] | from the command line to the command, and to an exit status | output, privileges, signals, picture, program, ui, stacks, verify, record, reproduce, inspect, show, attest, trace, ftl |

@@ -252,7 +252,7 @@ fn a_setting_is_saved_replaced_only_after_yes_and_opened() {
     // The list shows it before the built-in ones.
     terminal.press("o");
     terminal.wait_for("▸ mine ");
-    terminal.wait_for("table2-1-baseline");
+    terminal.wait_for("lowest-latency");
     terminal.press("\x1b");
     terminal.wait_until_gone("▸ mine ");
     quit(terminal);
