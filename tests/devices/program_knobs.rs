@@ -119,6 +119,8 @@ fn steps_turn_the_knobs_of_a_program_and_its_stack() {
     );
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     fs::remove_dir_all(home.path("out")).unwrap();
+    // In a folder, a program's own folder stays from run to run.
+    fs::remove_dir_all(home.target()).unwrap();
 
     // A stack is built anew where the setup or the stack differs, and kept where only the run does.
     let steps = "[sweep]\nfor = \"20s\"\norder = \"as-written\"\n[sweep.product]\n\
