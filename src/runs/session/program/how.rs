@@ -8,7 +8,6 @@ use crate::host::User;
 
 /// How a program is run, beside the settings.
 #[derive(Debug, Clone)]
-#[cfg_attr(not(feature = "programs"), expect(dead_code, reason = "no program is run by this build"))]
 pub struct ProgramOptions {
     /// Who it is; none for the user of this process.
     pub user: Option<User>,
