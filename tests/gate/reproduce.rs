@@ -57,7 +57,10 @@ fn table_2_on_small_files_shows_what_was_recorded_and_continues() {
             [("scan", "scan"), ("point", "point"), ("background", "background"), ("wal", "wal")]
         {
             let here = &row["here"][format!("{figure}_mb_per_s")]["median"];
-            assert_eq!(*here, summary["classes"][class]["mb_per_s"], "{label} {class}");
+            let recorded = &summary["classes"][class]["mb_per_s"];
+            // On a busy machine a class may do nothing in a second, and has no figure then.
+            let is_idle = here.is_null() && *recorded == 0.0;
+            assert!(here == recorded || is_idle, "{label} {class}: {here}, {recorded}");
         }
         assert_eq!(row["here"]["total_mb_per_s"]["median"], summary["total"]["mb_per_s"]);
         assert_eq!(row["here"]["cycles_per_byte"]["median"], summary["total"]["cycles_per_byte"]);
