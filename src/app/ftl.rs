@@ -36,8 +36,8 @@ pub fn run(args: &FtlArgs) -> Result<()> {
     }
     let mut drive = Timed::of(drive);
     let mut latencies = None;
-    for _ in 0..args.repeat {
-        latencies = replay(&mut drive, &ios, args.timed).or(latencies);
+    for time in 1..=args.repeat {
+        latencies = replay(&mut drive, &ios, args.timed && time == args.repeat);
     }
     let drive = drive.drive();
     let of = Simulated {
@@ -118,9 +118,25 @@ fn replay(drive: &mut Timed, ios: &[Io], keeps: bool) -> Option<SimulatedLatenci
     })
 }
 
-/// The median, the 99th percentile and the largest.
+/// The median, the 99th percentile and the largest: the least times that this share of all did not exceed, as of histograms.
 fn percentiles(mut times: Vec<u64>) -> Option<[u64; 3]> {
     times.sort_unstable();
     let last = times.len().checked_sub(1)?;
-    Some([last / 2, last * 99 / 100, last].map(|at| times[at]))
+    Some([50, 99, 100].map(|percent| times[(times.len() * percent).div_ceil(100).clamp(1, last + 1) - 1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percentiles;
+
+    #[test]
+    fn percentiles_are_those_of_histograms() {
+        for count in [1_u64, 2, 3, 50, 100, 101, 1000] {
+            let mut histogram = hdrhistogram::Histogram::<u64>::new(3).unwrap();
+            (1..=count).for_each(|ns| histogram.record(ns).unwrap());
+            let expected = [0.5, 0.99, 1.0].map(|quantile| histogram.value_at_quantile(quantile));
+            assert_eq!(percentiles((1..=count).rev().collect()), Some(expected), "{count}");
+        }
+        assert_eq!(percentiles(Vec::new()), None);
+    }
 }

@@ -35,7 +35,7 @@ pub enum Used {
 }
 
 impl Cache {
-    /// An empty cache with room for that many of so many translation pages.
+    /// An empty cache with room for `room` of all translation pages.
     pub fn new(room: u32, all: u32) -> Self {
         Self {
             room: room.clamp(1, all.max(1)),

@@ -31,6 +31,12 @@ impl CgroupVersion {
     }
 }
 
+/// The processes in a cgroup; those in cgroups below it are not.
+pub fn processes_in(dir: &Path) -> Vec<u32> {
+    let text = std::fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+    text.lines().filter_map(|pid| pid.parse().ok()).collect()
+}
+
 /// Control of memory by cgroups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CgroupMemory {

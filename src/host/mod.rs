@@ -98,7 +98,7 @@ mod users;
 mod watch;
 
 pub use arrays::ArrayWatch;
-pub use cgroup::{CgroupMemory, CgroupPlace, CgroupVersion, cgroup_place, unified_place};
+pub use cgroup::{CgroupMemory, CgroupPlace, CgroupVersion, cgroup_place, processes_in, unified_place};
 pub use device::{Device, Usage};
 pub use emulated::emulated_drive;
 pub use facts::{Cpu, Facts, Node, TargetFacts};

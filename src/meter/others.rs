@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 
 use super::others_io_probe::IoCounts;
 use super::processor::{CpuFigures, matters_from};
+use crate::host::processes_in;
 use crate::units::SECOND_NS;
 
 /// The least time between two readings: the times have steps of 10 ms.
@@ -260,8 +261,9 @@ impl Others {
         let first = self.processes.is_empty();
         let mut now = self.read();
         let mut ended = Vec::new();
-        let inside = self.inside();
-        let whose = |id: &i32| if inside.contains(id) { Whose::Ours } else { self.whose(*id, &now) };
+        let inside: Vec<u32> = self.groups.iter().flat_map(|dir| processes_in(dir)).collect();
+        let whose =
+            |id: &i32| if inside.contains(&id.cast_unsigned()) { Whose::Ours } else { self.whose(*id, &now) };
         let whose: Vec<_> = now.keys().map(|id| (*id, whose(id))).collect();
         for (id, whose) in whose {
             now.entry(id).and_modify(|process| process.whose = whose);
@@ -303,13 +305,6 @@ impl Others {
             Some((id, Process { written: io.map(|io| io.written()), ..process }))
         })
         .collect()
-    }
-
-    /// The processes in the program's cgroups.
-    fn inside(&self) -> Vec<i32> {
-        let text = |dir: &PathBuf| std::fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
-        let ids = |text: String| text.lines().filter_map(|id| id.parse().ok()).collect::<Vec<i32>>();
-        self.groups.iter().flat_map(|dir| ids(text(dir))).collect()
     }
 
     fn whose(&self, id: i32, processes: &HashMap<i32, Process>) -> Whose {

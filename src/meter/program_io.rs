@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::others_io_probe::IoCounts;
 use super::program::ProcessIo;
 use crate::error::Result;
+use crate::host::processes_in;
 use crate::threads;
 
 /// Between two looks; more where they would cost more than a hundredth of a processor.
@@ -107,7 +108,8 @@ impl ByName {
                     if state.ended {
                         break;
                     }
-                    state.look(&below, &inside(&in_groups));
+                    let pids: Vec<u32> = in_groups.iter().flat_map(|dir| processes_in(dir)).collect();
+                    state.look(&below, &pids);
                 }
                 std::thread::sleep(APART.max(began.elapsed() * COST_ONE_IN));
             }
@@ -122,7 +124,7 @@ impl ByName {
 
     /// What was moved since the last call, by name; none where it can't be read.
     pub fn take(&self) -> Option<BTreeMap<String, ProcessIo>> {
-        let pids = inside(&self.0.groups);
+        let pids: Vec<u32> = self.0.groups.iter().flat_map(|dir| processes_in(dir)).collect();
         let mut state = self.state();
         state.look(&self.0.proc, &pids);
         // The next time the names are made anew: servers change them as they begin.
@@ -150,20 +152,14 @@ fn limited(sums: BTreeMap<String, Moved>) -> BTreeMap<String, ProcessIo> {
     named
 }
 
-fn inside(groups: &[PathBuf]) -> Vec<u32> {
-    let text = |dir: &PathBuf| std::fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
-    groups
-        .iter()
-        .flat_map(|dir| text(dir).lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
-        .collect()
-}
-
 impl Processes {
     /// Looks at these processes; those that were seen before and are gone have ended.
     fn look(&mut self, proc: &Path, pids: &[u32]) {
         let gone: Vec<u32> = self.seen.keys().filter(|pid| !pids.contains(pid)).copied().collect();
         gone.iter().for_each(|pid| self.end(*pid));
         pids.iter().for_each(|pid| self.add(proc, *pid));
+        // A parent that is gone, or not of the program, never has what its children moved.
+        self.owed.retain(|pid, _| pids.contains(pid));
     }
 
     /// Its parent will have what it moved.
@@ -304,6 +300,19 @@ mod tests {
         proc.set(1, "sh", 0, 130, 0);
         state.look(&path, &[1]);
         assert_eq!(state.sums.values().map(|moved| moved.read).sum::<u64>(), 130);
+    }
+
+    #[test]
+    fn nothing_is_kept_for_parents_that_are_gone() {
+        let proc = Proc(tempfile::tempdir().unwrap());
+        let mut state = Processes::default();
+        let path = proc.0.path().to_owned();
+        for pid in 10..20 {
+            proc.set(pid, "dd", pid + 100, 5, 5);
+            state.look(&path, &[pid]);
+        }
+        state.look(&path, &[]);
+        assert_eq!((state.seen.len(), state.owed.len(), sums(&state)), (0, 0, vec![("dd", 50, 50)]));
     }
 
     #[test]

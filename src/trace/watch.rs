@@ -1,5 +1,5 @@
-//! Drives traced by a thread of their own, while the rest of the program works. If that is wanted, it is reported
-//! meanwhile how the rules are kept by the last I/Os.
+//! Drives traced by a thread of their own, while the rest of the program works. Where it is wanted, the last I/Os are
+//! scored meanwhile.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::threads;
 const PAUSE: Duration = Duration::from_millis(10);
 /// Rules are scored no more often than this.
 const SCORED_EVERY: Duration = Duration::from_secs(1);
-/// And by so many issues and completions, the last ones: a tenth of a second of a processor.
+/// The most issues and completions that are scored, the last ones: a tenth of a second of a processor.
 const SCORED_MAX: usize = 200_000;
 /// After it was scored for some time, nothing is scored for that many times as long: a quarter of one processor.
 const RESTS: u32 = 3;
@@ -40,7 +40,7 @@ pub struct Live {
     pub scores: Vec<std::result::Result<Scores, String>>,
 }
 
-/// Who is told how the rules are kept.
+/// Takes the scores of the last I/Os.
 pub type Report = Box<dyn FnMut(Live) + Send>;
 
 /// A trace, and what it took.
@@ -147,9 +147,9 @@ fn scorer(drives: Vec<Watched>, mut report: Report) -> Result<SyncSender<Taken>>
 fn score_all(taken: &Receiver<Taken>, drives: &[Watched], report: &mut Report) {
     while let Ok(Taken { events, lost, last }) = taken.recv() {
         let begin = Instant::now();
-        let trace = last.into_trace(Path::new("the trace"));
+        let trace = last.into_trace(Path::new("the trace")).map(|trace| Trace { lost, ..trace });
         let of = |watched: &Watched| match &trace {
-            Ok(trace) => scored(trace, watched).map(|scores| Scores { lost, ..scores }),
+            Ok(trace) => scored(trace, watched),
             Err(error) => Err(error.one_line()),
         };
         let scores = drives.iter().map(of).collect();

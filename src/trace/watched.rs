@@ -1,4 +1,4 @@
-//! A drive that is traced, and the part of it that is scored: what is told of it in sysfs, and kept beside a trace.
+//! A drive that is traced, and the part of it that is scored: as sysfs describes it, and as it is kept with a trace.
 
 use std::path::{Path, PathBuf};
 

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::error::{Error, Result};
+use crate::host::processes_in;
 use crate::printable::Shown as _;
-use crate::stack::tuning::cgroup::{inside, is_cgroups, remove, write};
+use crate::stack::tuning::cgroup::{is_cgroups, remove, write};
 
 /// How long the kernel may take to end what was killed: what waits for a drive ends after its I/O.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -78,7 +79,7 @@ fn kill(dir: &Path) -> Result<Vec<u32>> {
     }
     let all = with_those_in_it(dir);
     let found: Vec<(&PathBuf, u32)> =
-        all.iter().flat_map(|dir| inside(dir).into_iter().map(move |pid| (dir, pid))).collect();
+        all.iter().flat_map(|dir| processes_in(dir).into_iter().map(move |pid| (dir, pid))).collect();
     // All at once, with what is started meanwhile (Linux 5.14).
     let at_once = dir.join("cgroup.kill");
     if at_once.exists() && !found.is_empty() {
@@ -88,7 +89,7 @@ fn kill(dir: &Path) -> Result<Vec<u32>> {
         let pid = Pid::from_raw(pid.cast_signed());
         let Some(Ok(process)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { continue };
         // The number may be another process's by now: only what is still inside is meant.
-        if inside(dir).iter().any(|inside| Pid::from_raw(inside.cast_signed()) == pid) {
+        if processes_in(dir).iter().any(|inside| Pid::from_raw(inside.cast_signed()) == pid) {
             let _ = pidfd_send_signal(&process, Signal::KILL);
         }
     }

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result, describe};
-use crate::host::{CgroupPlace, CgroupVersion, cgroup_place};
+use crate::host::{CgroupPlace, CgroupVersion, cgroup_place, processes_in};
 use crate::printable::Shown as _;
 use crate::stack::journal::{Journal, Undo};
 
@@ -90,7 +90,7 @@ impl Limited {
 
     /// Moves the process back and removes the cgroup.
     pub(super) fn leave(self, journal: &mut Journal) -> Result<()> {
-        if inside(&self.dir).contains(&std::process::id()) {
+        if processes_in(&self.dir).contains(&std::process::id()) {
             write(&self.home.join("cgroup.procs"), &std::process::id().to_string())?;
         }
         remove(&self.dir, self.switched_on)?;
@@ -131,12 +131,6 @@ fn not_cgroups(path: &Path) -> Error {
     Error::refused(format!("{} is not in a cgroup file system: it is left alone", path.shown()))
 }
 
-/// The processes in a cgroup.
-pub(crate) fn inside(dir: &Path) -> Vec<u32> {
-    let text = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
-    text.lines().filter_map(|pid| pid.parse().ok()).collect()
-}
-
 /// Removes a cgroup without processes. If `switched_on`, and nothing else uses the memory controller beside
 /// it, switches that off again.
 ///
@@ -152,13 +146,13 @@ pub(crate) fn remove(dir: &Path, switched_on: bool) -> Result<()> {
     if !is_cgroups(&above) {
         return Err(not_cgroups(dir));
     }
-    if inside(dir).contains(&std::process::id()) {
+    if processes_in(dir).contains(&std::process::id()) {
         write(&parent.join("cgroup.procs"), &std::process::id().to_string())?;
     }
     match unlinkat(&above, name, AtFlags::REMOVEDIR) {
         Err(Errno::NOENT) => {}
-        Err(_) if !inside(dir).is_empty() => {
-            let pids: Vec<String> = inside(dir).iter().map(u32::to_string).collect();
+        Err(_) if !processes_in(dir).is_empty() => {
+            let pids: Vec<String> = processes_in(dir).iter().map(u32::to_string).collect();
             let pids = pids.join(", ");
             let what = format!("the cgroup {} still has processes: {pids}", dir.shown());
             return Err(Error::failed(what));

@@ -2,7 +2,7 @@
 //!
 //! A page that is not in it brings in all entries of its translation page: its own as the newest, the others as the
 //! oldest, those of the highest pages first to go. Room is made before, by the oldest entries of other translation pages.
-//! What is written is not told apart from what was only read.
+//! Changed entries go like those that were only read.
 
 use super::space::Space;
 use crate::trace::io::Io;
@@ -13,7 +13,7 @@ const LOOKUPS_MAX: u64 = 1 << 24;
 /// Not in the cache.
 const NONE: u32 = u32::MAX;
 
-/// The misses of a cache of so many entries, of at least one translation page; none if there is too much to be looked up.
+/// The misses of a cache of `entries`, of at least one translation page; none if there is too much to look up.
 pub fn misses(ios: &[Io], space: &Space, entries: u64) -> Option<u64> {
     let lookups: u64 = ios.iter().map(|io| space.pages(io)).map(|(first, behind)| behind - first).sum();
     let all = space.touched_len * space.translated as usize;

@@ -27,8 +27,9 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Of a drive's I/Os. Without completions nothing is known of depth.
-    pub fn of(ios: &[Io], form: Form) -> Self {
+    /// Of a drive's I/Os. Without completions, or where some are lost, nothing is known of depth: what is open would never
+    /// end.
+    pub fn of(ios: &[Io], form: Form, lost: u64) -> Self {
         let of = |op: Op| ios.iter().filter(move |io| io.op == op);
         let sizes = PLACED.map(|op| Five::of(of(op).map(|io| u64::from(io.bytes)).collect()));
         let mut requests = Self {
@@ -42,7 +43,7 @@ impl Requests {
             mean_depth: None,
             idle_share: None,
         };
-        if form.has_completions() {
+        if form.has_completions() && lost == 0 {
             requests.follow(ios);
         }
         requests

@@ -166,7 +166,7 @@ pub fn score(trace: &Trace, spec: &Spec) -> Result<Scores> {
         page_bytes: spec.page_bytes,
         lost: trace.lost,
         rewritten_in_part: space.written_in_part(&ios),
-        requests: Requests::of(&ios, trace.form),
+        requests: Requests::of(&ios, trace.form, trace.lost),
         misses: locality::misses(&ios, &space),
         alignment: BLOCK_BYTES.map(|block| alignment::unaligned(&ios, &space, block, spec.file_bytes)).into(),
         zombies: [None, Some(SEGMENT_BYTES)].map(|segment| grouping::zombies(&ios, &space, segment)),

@@ -102,12 +102,17 @@ fn an_io_that_ends_as_it_begins_is_open_in_between() {
 }
 
 #[test]
-fn without_completions_there_is_no_depth() {
+fn without_completions_or_with_lost_ones_there_is_no_depth() {
+    let mut lossy = trace(serial(&[(Op::Write, 0, 4 * KIB)]));
+    lossy.lost = 1;
     let mut of_log = trace(serial(&[(Op::Write, 0, 4 * KIB)]));
     of_log.form = Form::FioV3;
     of_log.ios[0].completed_ns = None;
-    let requests = score(&of_log, &Spec::default()).unwrap().requests;
-    assert_eq!((requests.depth, requests.in_flight_bytes, requests.mean_depth), ([None; 3], None, None));
+    for trace in [lossy, of_log] {
+        let requests = score(&trace, &Spec::default()).unwrap().requests;
+        assert_eq!((requests.depth, requests.in_flight_bytes, requests.mean_depth), ([None; 3], None, None));
+        assert!(requests.sizes[1].is_some());
+    }
 }
 
 #[test]

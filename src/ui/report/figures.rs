@@ -60,7 +60,7 @@ enum What {
     Program(OfProgram),
 }
 
-/// A figure of a program that ran for so many seconds.
+/// A figure of a program over a run of that length.
 type OfProgram = fn(&ProgramFigures, f64) -> Option<f64>;
 
 /// One of a class's latencies.

@@ -1,8 +1,9 @@
-//! The thread that traces the target's drives for the screen.
+//! The threads that begin and end traces of the target's drives for the screen, which goes on drawing meanwhile.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
 
 use super::message::Msg;
 use super::tracing::{Said, Wanted};
@@ -15,20 +16,47 @@ use crate::threads;
 use crate::trace::{Watch, Watched, keep};
 use crate::ui::clock;
 
-/// The thread of a trace, if one is under way.
+/// A trace under way, and the drives that it is of.
+type Begun = (Watch, Vec<Watched>);
+
+/// The trace of the screen.
 #[derive(Debug, Default)]
-pub struct Thread(Option<(Watch, Vec<Watched>)>);
+pub struct Thread {
+    /// The thread that begins it, and has it then, if that went well.
+    begins: Option<JoinHandle<Option<Begun>>>,
+    under_way: Option<Begun>,
+}
 
 impl Thread {
     /// Does what is asked for; it is said to the screen how that went.
     pub fn turn(&mut self, wanted: Wanted, folder: &Path, wake: &Sender<Wake>) -> Option<Msg> {
         match wanted {
             Wanted::Begin(drives, cpus) => {
-                let said = self.begin(&drives, &cpus, wake.clone());
-                Some(Msg::Traced(said.unwrap_or_else(|error| Said::Ended(Err(error)))))
+                if self.begins.as_ref().is_some_and(JoinHandle::is_finished) {
+                    self.under_way = self.begun();
+                }
+                // The key was pressed again before the screen knew of the trace.
+                if self.begins.is_some() || self.under_way.is_some() {
+                    return None;
+                }
+                let wake = wake.clone();
+                let begins = threads::start("begin a trace", move || {
+                    let (said, begun) = match begin(&drives, &cpus, wake.clone()) {
+                        Ok(begun) => {
+                            (Said::Began(begun.1.iter().map(|of| of.name.clone()).collect()), Some(begun))
+                        }
+                        Err(error) => (Said::Ended(Err(error)), None),
+                    };
+                    drop(wake.send(Wake::Msg(Msg::Traced(said))));
+                    begun
+                });
+                begins
+                    .map(|begins| self.begins = Some(begins))
+                    .err()
+                    .map(|error| Msg::Traced(Said::Ended(Err(error))))
             }
             Wanted::End(recording, name) => {
-                let (watch, drives) = self.0.take()?;
+                let (watch, drives) = self.begun()?;
                 let (folder, wake) = (folder.to_owned(), wake.clone());
                 let started = threads::start("keep a trace", move || {
                     let ended = kept(watch, &drives, recording, &folder, &name);
@@ -39,20 +67,24 @@ impl Thread {
         }
     }
 
-    fn begin(&mut self, folders: &[PathBuf], cpus: &[u32], wake: Sender<Wake>) -> Result<Said> {
-        let drives = folders.iter().map(|folder| Watched::of(folder)).collect::<Result<Vec<_>>>()?;
-        let names = drives.iter().map(|of| of.name.clone()).collect();
-        let report = move |live| drop(wake.send(Wake::Msg(Msg::Traced(Said::Live(Arc::new(live))))));
-        let watch = Watch::start(drives.clone(), cpus, Some(Box::new(report)))?;
-        self.0 = Some((watch, drives));
-        Ok(Said::Began(names))
+    /// The trace under way; one that still begins is waited for.
+    fn begun(&mut self) -> Option<Begun> {
+        let begun = self.begins.take().and_then(|begins| begins.join().ok().flatten());
+        begun.or_else(|| self.under_way.take())
     }
 
     /// Ends and keeps a trace that is still under way when the screen is left; what is to be said of it.
     pub fn leave(&mut self, recording: Option<PathBuf>, folder: &Path, name: &str) -> Option<String> {
-        let (watch, drives) = self.0.take()?;
+        let (watch, drives) = self.begun()?;
         Some(kept(watch, &drives, recording, folder, name).unwrap_or_else(|error| error.one_line()))
     }
+}
+
+fn begin(folders: &[PathBuf], cpus: &[u32], wake: Sender<Wake>) -> Result<Begun> {
+    let drives = folders.iter().map(|folder| Watched::of(folder)).collect::<Result<Vec<_>>>()?;
+    let report = move |live| drop(wake.send(Wake::Msg(Msg::Traced(Said::Live(Arc::new(live))))));
+    let watch = Watch::start(drives.clone(), cpus, Some(Box::new(report)))?;
+    Ok((watch, drives))
 }
 
 /// Ends a trace, and keeps it.

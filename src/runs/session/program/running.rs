@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use super::probes::Asked;
 use super::process::{Process, Site};
 use super::stop_if::StopIf;
-use super::turning::Turning;
+use super::turning::{self, Turning};
 use super::words::Values;
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
@@ -28,8 +28,6 @@ const READY_PATIENCE: Duration = Duration::from_mins(1);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A server may take this long to end.
 const STOP_PATIENCE: Duration = Duration::from_mins(1);
-/// A command that turns a knob may take this long.
-const TURN_PATIENCE: Duration = Duration::from_mins(1);
 /// The same where the run ends itself for the host's sake.
 const URGENT_PATIENCE: Duration = Duration::from_millis(300);
 
@@ -132,7 +130,7 @@ impl Running {
     pub(super) fn turn_knobs(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
         for knob in self.program.knobs.iter().filter(|knob| !knob.turn.is_empty()) {
             let mut turn = Process::start(&self.site, "knob.turn", &self.values.turn(knob)?, &[])?;
-            let until = Instant::now() + TURN_PATIENCE;
+            let until = Instant::now() + turning::PATIENCE;
             let status = turn.wait(&mut || goes_on() && Instant::now() < until);
             self.log += &turn.log();
             if !status.is_some_and(|status| status.success()) {

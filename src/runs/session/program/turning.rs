@@ -8,7 +8,7 @@ use super::process::Process;
 use crate::settings::ProgramKnob;
 
 /// The command may take this long.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A knob that is being turned.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ const NAME_CELLS: usize = 16;
 const VALUE_CELLS: usize = 8;
 const UNIT_CELLS: usize = 12;
 
-/// A figure of a program in a window of so many seconds.
+/// A figure of a program in a window of that length.
 type Figure = fn(&ProgramFigures, f64) -> Option<f64>;
 
 /// What is drawn over time of every program: name, unit, figure.
