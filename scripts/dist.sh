@@ -61,7 +61,7 @@ archive() {
 
 static() {
     rustup target add "$X86_MUSL"
-    cargo build --profile dist --locked --no-default-features --target "$X86_MUSL"
+    cargo build --profile dist --locked --no-default-features --features full --target "$X86_MUSL"
     archive "$X86_MUSL" "$CARGO_TARGET_DIR/$X86_MUSL/dist/stacktune"
 }
 
@@ -163,13 +163,13 @@ aarch64() {
     rustup target add "$ARM_MUSL"
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld \
         CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER=qemu-aarch64-static
-    cargo build --profile dist --locked --no-default-features --target "$ARM_MUSL"
+    cargo build --profile dist --locked --no-default-features --features full --target "$ARM_MUSL"
     archive "$ARM_MUSL" "$CARGO_TARGET_DIR/$ARM_MUSL/dist/stacktune"
     # What the emulator of a process lacks: io_uring, libaio, preadv2 and direct I/O. The rest of the tests run.
     local name lacking=(load::io::uring:: load::calibrate:: load::workers::tests:: ui::tui::pty_tests::
         counts_of_the_helper_arrive what_is_cached_is_dropped who_quits_while_the_load_drains) skips=()
     for name in "${lacking[@]}"; do skips+=(--skip "$name"); done
-    cargo test --lib --locked --no-default-features --target "$ARM_MUSL" -- "${skips[@]}"
+    cargo test --lib --locked --no-default-features --features full --target "$ARM_MUSL" -- "${skips[@]}"
 }
 
 mkdir -p "$out"

@@ -2,6 +2,7 @@
 //!
 //! It only re-exports, by name and as little as possible: what stands here is never reported as dead code.
 
+#[cfg(feature = "proofs")]
 pub mod app {
     pub mod reproduce {
         pub use crate::app::reproduce::shown;
@@ -188,8 +189,10 @@ pub mod trace {
 pub mod ui {
     pub mod report {
         pub use crate::ui::report::{
-            CostMap, OverTime, Shown, SweepShown, compare, reproduction, schedule, show, sweep,
+            CostMap, OverTime, Shown, SweepShown, compare, schedule, show, sweep,
         };
+        #[cfg(feature = "proofs")]
+        pub use crate::ui::report::reproduction;
         #[cfg(feature = "trace")]
         pub use crate::ui::report::{contract, contract_files, contract_json};
 

@@ -37,6 +37,9 @@ pub fn panic_message(payload: &(dyn Any + Send)) -> String {
 pub const RAISE: &str =
     "raise the limit of processes and threads (`ulimit -u`, or pids.max of the cgroup), or use fewer threads";
 
+/// A thread's work behind a pointer: what starts threads is then compiled once, not for each kind of work.
+type Work<'scope, T> = Box<dyn FnOnce() -> T + Send + 'scope>;
+
 /// Starts a thread.
 ///
 /// # Errors
@@ -45,6 +48,7 @@ pub fn start<T: Send + 'static>(
     purpose: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>> {
+    let work: Work<T> = Box::new(work);
     Builder::new().spawn(work).map_err(|error| refused(purpose, &error))
 }
 
@@ -58,7 +62,8 @@ pub fn share<'scope>(
     work: impl Fn() + Clone + Send + 'scope,
 ) -> Result<usize> {
     for started in 0..count {
-        match Builder::new().spawn_scoped(scope, work.clone()) {
+        let work: Work<'scope, ()> = Box::new(work.clone());
+        match Builder::new().spawn_scoped(scope, work) {
             Ok(_) => {}
             Err(error) if started == 0 => return Err(refused(purpose, &error)),
             Err(_) => return Ok(started),

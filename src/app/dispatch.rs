@@ -6,7 +6,7 @@ use clap::Parser;
 
 use super::output::{eprint_line, print_with};
 use super::{
-    attest, ftl, inspect, picture, privileges, program, record, reproduce, show, signals, stacks, trace, ui,
+    attest, ftl, inspect, manual, picture, privileges, program, record, reproduce, show, signals, stacks, trace, ui,
     verify,
 };
 use crate::error::{Error, Result};
@@ -97,10 +97,10 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Status(output)) => stacks::status(output.json),
         Some(Cmd::Cleanup(args)) => stacks::cleanup(&args),
         Some(Cmd::Help { topic }) => explain(topic.as_deref()),
-        Some(Cmd::Completions { shell }) => print_with(|out| cli::write_completions(shell, out)),
+        Some(Cmd::Completions { shell }) => manual::completions(shell),
         Some(Cmd::DriveSpdk) => crate::load::remote::helper::run(),
         Some(Cmd::Picture(args)) => picture::run(&args),
-        Some(Cmd::Man) => print_with(|out| cli::write_man(out)),
+        Some(Cmd::Man) => manual::man(),
     }
 }
 

@@ -25,10 +25,15 @@
 //! | [`attest`] | `attest`: figures beside those of other programs | inputs, new_file, output, signals, watcher |
 //! | [`ftl`] | `ftl`: a trace on a drive by model | output, privileges, trace |
 //! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, watcher |
+//! | [`manual`] | `man` and `completions`: the man page and the shells' completions | output |
 //! | [`inspect`] | commands that inspect and run nothing | inputs, output, reproduce |
 //! | [`show`] | `show`: a recording as text, or on the screen | inspect, output, ui |
-//! | [`dispatch`] | from the command line to the command, and to an exit status | output, privileges, signals, picture, program, ui, stacks, verify, record, reproduce, inspect, show, attest, trace, ftl |
+//! | [`dispatch`] | from the command line to the command, and to an exit status | output, privileges, signals, picture, program, ui, stacks, verify, record, reproduce, manual, inspect, show, attest, trace, ftl |
 
+#[cfg(feature = "proofs")]
+mod attest;
+#[cfg(not(feature = "proofs"))]
+#[path = "attest/absent.rs"]
 mod attest;
 mod dispatch;
 mod duel;
@@ -39,6 +44,12 @@ mod ftl;
 mod ftl;
 mod inputs;
 mod inspect;
+#[cfg(feature = "manual")]
+mod manual;
+#[cfg(not(feature = "manual"))]
+#[path = "manual/absent.rs"]
+mod manual;
+#[cfg(any(feature = "proofs", feature = "trace"))]
 mod new_file;
 mod outlook;
 mod output;
@@ -50,7 +61,11 @@ mod program;
 #[path = "program/absent.rs"]
 mod program;
 mod record;
+#[cfg(feature = "proofs")]
 pub(crate) mod reproduce;
+#[cfg(not(feature = "proofs"))]
+#[path = "reproduce/absent.rs"]
+mod reproduce;
 mod run_as;
 mod show;
 mod signals;

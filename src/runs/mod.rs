@@ -13,9 +13,11 @@
 //! | [`sweep`] | a profile's steps, run one after the other and resumed | session, record |
 //! | [`paper`] | the papers' tables and figures: rows, numbers, claims and verdicts | record |
 
+#[cfg(feature = "proofs")]
 pub mod attest;
 pub mod build_duel;
 pub mod duel;
+#[cfg(feature = "proofs")]
 pub mod paper;
 pub mod pitfalls;
 pub mod record;

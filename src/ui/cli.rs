@@ -13,6 +13,7 @@ mod ftl;
 #[cfg(not(feature = "trace"))]
 #[path = "cli/ftl/absent.rs"]
 mod ftl;
+#[cfg(feature = "manual")]
 mod man;
 #[cfg(feature = "programs")]
 mod program;
@@ -26,7 +27,7 @@ mod show;
 #[path = "cli_tests.rs"]
 mod tests;
 
-pub use args::{CleanupArgs, Cli, Cmd, DuelArgs, PictureArgs, RecordArgs, ReproduceArgs};
+pub use args::{CleanupArgs, Cli, Cmd, DuelArgs, PictureArgs, RecordArgs, ReproduceArgs, Shell};
 pub use attest::AttestArgs;
 #[cfg(feature = "trace")]
 pub use contract::TraceForm;
@@ -35,6 +36,7 @@ pub use explain::{explain, mistyped, nearest_command};
 pub use ftl::FtlArgs;
 #[cfg(feature = "trace")]
 pub use ftl::{CacheSize, Ftl};
+#[cfg(feature = "manual")]
 pub use man::{write_completions, write_man};
 pub use program::ProgramArgs;
 #[cfg(feature = "programs")]

@@ -4,6 +4,7 @@
 //!
 //! Text is at most 80 columns wide and has no colours.
 
+#[cfg(feature = "proofs")]
 mod attest;
 mod cells;
 mod chart;
@@ -27,6 +28,7 @@ mod program;
 pub mod progress;
 pub mod ran;
 pub mod recordings;
+#[cfg(feature = "proofs")]
 pub mod reproduce;
 pub mod sentences;
 pub mod show;
@@ -36,6 +38,7 @@ pub mod sweep;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "proofs")]
 pub use attest::{attest, begins};
 pub use compare::compare;
 #[cfg(feature = "trace")]
@@ -53,6 +56,7 @@ pub use plan::{PlanFile, plan, properties_of};
 pub use program::used as program_used;
 pub use progress::Progress;
 pub use recordings::{ListedFolder, recordings};
+#[cfg(feature = "proofs")]
 pub use reproduce::{Reproduction, reproduction};
 pub use show::{Shown, show, table};
 pub use stack_properties::wear;

@@ -1,0 +1,13 @@
+//! `stacktune attest` in a build that has no other programs' figures to compare with.
+
+use crate::error::{Error, Result};
+use crate::ui::cli::AttestArgs;
+
+/// Says how to get it.
+///
+/// # Errors
+/// Always, of the kind `Input`.
+pub fn run(_: &AttestArgs) -> Result<()> {
+    let what = "this build checks no figures against other programs";
+    Err(Error::input(what).hint("`make build` builds stacktune with that"))
+}
