@@ -43,6 +43,9 @@ grep -q 'no block traces.*make build' <<<"${said//$'\n'/ }" || stop "it doesn't 
 said=$("$program" run demo --out "$work/run" -- true 2>&1) || true
 grep -q 'no programs.*make build' <<<"${said//$'\n'/ }" || stop "it doesn't say how to get programs: $said"
 
+said=$("$program" attest 2>&1; "$program" reproduce --list 2>&1; "$program" man 2>&1; "$program" picture --out "$work/x.svg" 2>&1) || true
+(($(grep -c 'make build' <<<"$said") == 4)) || stop "it doesn't say how to get attest, reproduce, man and picture: $said"
+
 # The screen in a pseudo-terminal: it draws the table of classes, and q leaves it.
 export TERM=xterm-256color
 timeout 60 script --quiet --return --log-out "$work/screen" --command \

@@ -21,8 +21,8 @@
 //! | [`ui`] | command line, screen, reports | host, settings, stack, meter, runs, trace, ftl |
 //! | [`app`] | the composition root: each command, put together from the rooms | host, settings, stack, load, runs, trace, ftl, ui |
 //!
-//! [`class`], [`direct`], [`error`], [`held_folder`], [`json`], [`marks`], [`printable`], [`regular_file`], [`threads`] and
-//! [`units`] are what all share.
+//! [`class`], [`direct`], [`error`], [`held_folder`], [`json`], [`marks`], [`printable`], [`regular_file`], [`short_list`],
+//! [`threads`] and [`units`] are what all share.
 //! `tests/house` reads this table, and those of the rooms, and holds every import against it.
 //!
 //! The rooms are private, so that the compiler reports dead code: the program needs [`run`] alone, and
@@ -30,8 +30,8 @@
 
 // The map is for readers of the source.
 #![allow(rustdoc::private_intra_doc_links)]
-// What only `programs` and `trace` need. Builds with both report what nobody needs.
-#![cfg_attr(not(all(feature = "programs", feature = "trace")), allow(dead_code, unused_imports))]
+// What only a part needs that can be left out. Builds with all parts report what nobody needs.
+#![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports))]
 
 mod app;
 mod class;
@@ -50,6 +50,7 @@ mod printable;
 mod regular_file;
 mod runs;
 mod settings;
+mod short_list;
 mod stack;
 mod threads;
 #[cfg(feature = "trace")]

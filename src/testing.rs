@@ -188,11 +188,9 @@ pub mod trace {
 
 pub mod ui {
     pub mod report {
-        pub use crate::ui::report::{
-            CostMap, OverTime, Shown, SweepShown, compare, schedule, show, sweep,
-        };
         #[cfg(feature = "proofs")]
         pub use crate::ui::report::reproduction;
+        pub use crate::ui::report::{CostMap, OverTime, Shown, SweepShown, compare, schedule, show, sweep};
         #[cfg(feature = "trace")]
         pub use crate::ui::report::{contract, contract_files, contract_json};
 

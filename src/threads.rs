@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use std::thread::{Builder, JoinHandle, Scope};
 
 use crate::error::{Error, Result, describe};
+use crate::short_list;
 
 /// Number of items of [`each`] that are worked on at a time.
 const SIDE_BY_SIDE: usize = 8;
@@ -90,7 +91,7 @@ pub fn each<T: Sync, R: Send>(items: &[T], purpose: &str, work: impl Fn(&T) -> R
         some();
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_unstable_by_key(|(at, _)| *at);
+    short_list::sort_by_key(&mut done, |(at, _)| *at);
     done.into_iter().map(|(_, result)| result).collect()
 }
 

@@ -17,7 +17,8 @@ use crate::printable::Shown as _;
 use crate::runs::attest::{
     Attester, Bundle, Check, CheckedOn, Extent, Outcome, Verdict, attest, default_folder, settings_of,
 };
-use crate::runs::session::{Attendant as _, Options, plan_shown};
+use crate::runs::session::plan_shown;
+use crate::runs::session::{Attendant as _, Options};
 use crate::ui::cli::AttestArgs;
 use crate::ui::report;
 

@@ -6,8 +6,8 @@ use clap::Parser;
 
 use super::output::{eprint_line, print_with};
 use super::{
-    attest, ftl, inspect, manual, picture, privileges, program, record, reproduce, show, signals, stacks, trace, ui,
-    verify,
+    attest, ftl, inspect, manual, picture, privileges, program, record, reproduce, show, signals, stacks,
+    trace, ui, verify,
 };
 use crate::error::{Error, Result};
 use crate::host::raise_file_limit;

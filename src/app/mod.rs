@@ -44,15 +44,19 @@ mod ftl;
 mod ftl;
 mod inputs;
 mod inspect;
-#[cfg(feature = "manual")]
+#[cfg(feature = "documents")]
 mod manual;
-#[cfg(not(feature = "manual"))]
+#[cfg(not(feature = "documents"))]
 #[path = "manual/absent.rs"]
 mod manual;
 #[cfg(any(feature = "proofs", feature = "trace"))]
 mod new_file;
 mod outlook;
 mod output;
+#[cfg(feature = "documents")]
+mod picture;
+#[cfg(not(feature = "documents"))]
+#[path = "picture/absent.rs"]
 mod picture;
 mod privileges;
 #[cfg(feature = "programs")]

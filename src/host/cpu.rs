@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::root::{Root, cpu_list};
 use super::{Cpu, Node};
+use crate::short_list;
 
 pub(super) fn read(root: &Root) -> Cpu {
     let cpuinfo = root.text("proc/cpuinfo").unwrap_or_default();
@@ -56,7 +57,7 @@ fn nodes(root: &Root) -> Vec<Node> {
             Some(Node { id, cpus })
         })
         .collect();
-    nodes.sort_by_key(|node| node.id);
+    short_list::sort_by_key(&mut nodes, |node| node.id);
     nodes
 }
 

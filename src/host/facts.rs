@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::tools;
+use super::system::tools;
 use super::{CgroupMemory, Device, Feature, Platform, Storage};
 
 /// A NUMA node.

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use super::block::{devices, reservation};
 use super::root::Root;
-use super::{Device, Facts, cgroup, cpu, devices, features, platform, reservation, storage};
+use super::system::{cgroup, features, platform};
+use super::{Device, Facts, cpu, storage};
 
 impl Facts {
     /// Reads the facts about the host whose files are under `root`: `/` for this one.

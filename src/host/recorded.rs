@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::cgroup::CgroupMemory;
 use super::facts::{Cpu, Facts, TargetFacts};
 use super::feature::Feature;
-use super::platform::Platform;
 use super::storage::Storage;
+use super::system::cgroup::CgroupMemory;
+use super::system::platform::Platform;
 
 fn not_read() -> Feature {
     Feature::Missing("a recording is shown, and this host was not looked at".to_owned())

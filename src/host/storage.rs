@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
+use super::drive::pcie::{self, PcieLink};
+use super::drive::temperature::{self, Temperature};
 use super::mounts::{self, MountPoint};
-use super::pcie::{self, PcieLink};
 use super::root::Root;
-use super::temperature::{self, Temperature};
-use super::tools::{self, ToolFound};
+use super::system::tools::{self, ToolFound};
 
 /// An `NVMe` controller.
 #[derive(Debug, Clone, PartialEq, Serialize)]

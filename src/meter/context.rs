@@ -1,7 +1,7 @@
 //! What the meters must know about a window besides the counts.
 
-use super::engine::EngineFigures;
-use super::program::ProgramFigures;
+use super::counts::engine::EngineFigures;
+use super::programs::program::ProgramFigures;
 use super::window::State;
 use crate::class::Class;
 use crate::host::{FlashWrites, TargetFacts};

@@ -3,14 +3,15 @@
 //! The kinds of flags and their texts are in [`super::flag`]; this module decides when a window has one, and
 //! makes the sentence that explains it: recordings keep these as `why`.
 
+use super::beside::others_io::OthersIo;
 use super::context::WindowContext;
-use super::drives::DriveFigures;
+use super::devices::drives::DriveFigures;
 use super::flag::{Flag, FlagKind, percent};
-use super::others_io::OthersIo;
 use super::window::{ClassFigures, CpuFigures, State, Window};
 use crate::class::Class;
 use crate::host::{Lost, Throttling, Upkeep};
 use crate::settings::{ArrayState, Buffering};
+use crate::short_list;
 use crate::units::{format_latency, mb_per_s, three_digits};
 
 /// From this share on, the page cache or the hypervisor affects the figures; below, it is lost in the
@@ -77,7 +78,7 @@ pub(super) fn others(cpu: &CpuFigures) -> Option<Flag> {
 /// Flags what others did on the drives over that time, where that matters.
 pub(super) fn others_io(drives: &[OthersIo], seconds: f64) -> Option<Flag> {
     let mut drives: Vec<_> = drives.iter().filter(|of| of.matters(seconds)).collect();
-    drives.sort_by_key(|of| std::cmp::Reverse(of.moved_bytes()));
+    short_list::sort_by_key(&mut drives, |of| std::cmp::Reverse(of.moved_bytes()));
     let rate = |bytes: u64| three_digits(mb_per_s(bytes, (seconds * 1e9) as u64));
     let each = drives.iter().map(|of| {
         let [read, written] = of.rates(seconds).map(|rate| {

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use super::compared::Compared;
 use super::context::WindowContext;
-use super::counters::{Incidents, Polls};
-use super::cpu::{self, Steal};
-use super::drives::{DriveFigures, FlashDelta};
-use super::engine::{EngineFigures, EngineTotals};
+use super::counts::counters::{Incidents, Polls};
+use super::counts::engine::{EngineFigures, EngineTotals};
+use super::counts::slow::{KEPT_OF_WINDOWS, slow_of_window};
+use super::devices::drives::{DriveFigures, FlashDelta};
+use super::devices::layers::LayerFigures;
+use super::devices::member::Member;
 use super::flags;
-use super::latency::{histograms, summarize};
-use super::layers::LayerFigures;
-use super::member::Member;
+use super::latencies::latency::{histograms, summarize};
 use super::probes::Probes;
+use super::processors::cpu::{self, Steal};
 use super::rates::{cache_share, not_held, per_s};
-use super::settling::{Settling, Trend};
-use super::slow::{KEPT_OF_WINDOWS, slow_of_window};
 use super::source::{Delta, Source};
-use super::totals::{Sums, Totals};
+use super::turns::settling::{Settling, Trend};
+use super::whole_run::totals::{Sums, Totals};
 use super::window::{
     ClassFigures, CpuFigures, Drained, Latencies, MemberFigures, OthersIo, State, TotalFigures, Window,
 };

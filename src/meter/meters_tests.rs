@@ -1,10 +1,10 @@
 //! Windows and totals from scripted sources.
 
-use super::super::block::BlockProbe;
+use super::super::devices::block::BlockProbe;
 use super::super::flag::{Flag, FlagKind};
 use super::super::flags::tests::context;
+use super::super::processors::tasks::TaskProbe;
 use super::super::source::LatencyDelta;
-use super::super::tasks::TaskProbe;
 use super::*;
 use crate::settings::{Buffering, Interface};
 use crate::units::MIB;
@@ -275,7 +275,7 @@ fn direct_io_is_compared_with_the_block_layers_count() {
 
 struct NoClocks;
 
-impl super::super::tasks::Clocks for NoClocks {
+impl super::super::processors::tasks::Clocks for NoClocks {
     fn process_ns(&self) -> u64 {
         0
     }

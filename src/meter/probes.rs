@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use super::arrays::ArrayProbe;
-use super::block::BlockProbe;
-use super::by_model::ByModel;
-use super::cpu::CpuProbe;
-use super::drives::DriveProbe;
-use super::layers::LayerProbe;
-use super::member::Member;
-use super::others::OthersProbe;
-use super::others_io::OthersIo;
-use super::others_io_probe::OthersIoProbe;
-use super::tasks::TaskProbe;
+use super::beside::others::OthersProbe;
+use super::beside::others_io::OthersIo;
+use super::beside::others_io_probe::OthersIoProbe;
+use super::devices::arrays::ArrayProbe;
+use super::devices::block::BlockProbe;
+use super::devices::by_model::ByModel;
+use super::devices::drives::DriveProbe;
+use super::devices::layers::LayerProbe;
+use super::devices::member::Member;
+use super::processors::cpu::CpuProbe;
+use super::processors::tasks::TaskProbe;
 use crate::host::Levels;
 
 /// What is read besides the sources.

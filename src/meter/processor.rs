@@ -48,7 +48,7 @@ pub struct CpuFigures {
     /// Cores that stacktune itself used outside the workers (screen, meters): the CPU time of its threads
     /// that neither work nor serve workers (kernel-side ones, and those that flush).
     pub overhead_cores: f64,
-    /// Cores that threads of the kernel used that count as working for the load ([`super::others`] says which).
+    /// Cores that threads of the kernel used that count as working for the load (`stacktune help figures` says which).
     /// They are not part of [`Self::own_cores`]. None if unknown, as in a container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_cores: Option<f64>,

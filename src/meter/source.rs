@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use hdrhistogram::Histogram;
 
-use super::cell::{ERRNO_MAX, LATENCY_NS_MAX, LatencyCell, WorkerCell, value_of};
-use super::counters::{Incidents, Polls};
-use super::slow::SlowIo;
-use super::tasks::TaskTimes;
-use super::under_way::{Begun, Intents};
+use super::counts::cell::{ERRNO_MAX, LATENCY_NS_MAX, LatencyCell, WorkerCell, value_of};
+use super::counts::counters::{Incidents, Polls};
+use super::counts::slow::SlowIo;
+use super::counts::under_way::{Begun, Intents};
+use super::processors::tasks::TaskTimes;
 use crate::class::Class;
 
 /// What one class counted since the last call.
@@ -48,7 +48,7 @@ pub struct Delta {
 }
 
 impl Delta {
-    /// An intended start is missed: see [`super::cell::WorkerCell::miss`].
+    /// An intended start is missed: see [`super::counts::cell::WorkerCell::miss`].
     pub fn miss(&mut self, waited_ns: u64) {
         (self.intended, self.missed) = (self.intended + 1, self.missed + 1);
         self.response.add(waited_ns);

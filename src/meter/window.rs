@@ -10,16 +10,16 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-pub use super::block::DriveIos;
-pub use super::counters::{Incidents, Polls};
-pub use super::engine::EngineFigures;
+pub use super::beside::others_io::OthersIo;
+pub use super::counts::counters::{Incidents, Polls};
+pub use super::counts::engine::EngineFigures;
+use super::counts::slow::SlowIo;
+pub use super::devices::block::DriveIos;
 pub use super::flag::Flag;
 use super::flag::used_by_others;
 pub use super::ledger_figure::{FigureUnit, LedgerFigure};
-pub use super::others_io::OthersIo;
 pub use super::processor::{CpuFigures, CyclesSource};
-pub use super::program::{ProcessIo, ProgramFigures};
-use super::slow::SlowIo;
+pub use super::programs::program::{ProcessIo, ProgramFigures};
 use super::written::Written;
 use crate::class::Class;
 use crate::host::Throttling;
@@ -408,7 +408,7 @@ pub struct Change {
     pub after: Option<f64>,
     /// The smallest and the largest value after.
     pub after_range: Option<(f64, f64)>,
-    /// The least and the most that it may have changed, as fractions of the value before ([`super::estimate`]).
+    /// The least and the most that it may have changed, as fractions of the value before ([`super::turns::estimate`]).
     #[serde(default)]
     pub interval: Option<(f64, f64)>,
     /// Whether it changed clearly.

@@ -5,7 +5,7 @@
 //! | level | bytes | counted by |
 //! |---|---|---|
 //! | application | what the load wrote: pages of the writing classes, or keys and values put into an engine | the classes |
-//! | engine | what the load or its engine handed to the file system or the device | the engine ([`super::engine::EngineTotals::written_bytes`]); for pages the same as above |
+//! | engine | what the load or its engine handed to the file system or the device | the engine ([`super::counts::engine::EngineTotals::written_bytes`]); for pages the same as above |
 //! | top | writes to the devices below the file system (or that are the target) | the block layer: `stat` |
 //! | drives | writes to the devices at the bottom, below md, LVM and other mappers | the block layer: `stat` |
 //! | host, flash | what the drives took and what they wrote to flash | the drives ([`crate::host::FlashWrites`]) |

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::host::{LevelDrive, Levels};
-use crate::meter::steady_state::{CAPACITIES, Steadiness, SteadyState};
+use crate::meter::whole_run::steady_state::{CAPACITIES, Steadiness, SteadyState};
 use crate::meter::written::Written;
 use crate::settings::{Buffering, DriveState, Named, Settings};
 use crate::units::{approx_size, approx_span, three_digits};

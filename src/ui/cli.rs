@@ -13,7 +13,7 @@ mod ftl;
 #[cfg(not(feature = "trace"))]
 #[path = "cli/ftl/absent.rs"]
 mod ftl;
-#[cfg(feature = "manual")]
+#[cfg(feature = "documents")]
 mod man;
 #[cfg(feature = "programs")]
 mod program;
@@ -36,7 +36,7 @@ pub use explain::{explain, mistyped, nearest_command};
 pub use ftl::FtlArgs;
 #[cfg(feature = "trace")]
 pub use ftl::{CacheSize, Ftl};
-#[cfg(feature = "manual")]
+#[cfg(feature = "documents")]
 pub use man::{write_completions, write_man};
 pub use program::ProgramArgs;
 #[cfg(feature = "programs")]

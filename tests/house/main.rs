@@ -187,17 +187,17 @@ fn unsafe_code_is_allowed_in_named_places_only() {
     let named = [
         "app/signals.rs",
         "load/calibrate.rs",
-        "host/features.rs",
-        "host/loops.rs",
+        "host/system/features.rs",
+        "host/block/loops.rs",
         // The passthrough to NVMe drives, which no library wraps.
-        "host/nvme.rs",
-        "host/threads.rs", // kcmp, which no library wraps
+        "host/drive/nvme.rs",
+        "host/system/threads.rs", // kcmp, which no library wraps
         "load/io/libaio.rs",
         "load/io/passthrough.rs",
         "load/io/ring.rs",
         "load/io/uring.rs",
         "load/kv/ffi.rs", // what the crate of RocksDB does not wrap
-        "meter/tasks.rs",
+        "meter/processors/tasks.rs",
         "load/nvme/memory.rs",   // maps memory on large pages
         "load/nvme/noiommu.rs",  // ioctls that no crate wraps
         "load/nvme/space.rs",    // maps memory for controllers
@@ -235,7 +235,7 @@ fn the_code_of_a_workers_loop_knows_no_lock() {
         names.iter().map(|name| format!("{dir}/{name}.rs")).collect()
     };
     let loops = [
-        vec!["load/io".to_owned(), "meter/cell.rs".to_owned()],
+        vec!["load/io".to_owned(), "meter/counts/cell.rs".to_owned()],
         files("load/workers", &workers),
         files("load/nvme", &nvme),
         files("load/volume", &volume),

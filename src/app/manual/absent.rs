@@ -9,7 +9,8 @@ use crate::ui::cli::Shell;
 /// Always, of the kind `Input`.
 pub fn man() -> Result<()> {
     let what = "this build has no man page and no completions";
-    Err(Error::input(what).hint("`make build` builds stacktune with them; `stacktune help` has the same texts"))
+    Err(Error::input(what)
+        .hint("`make build` builds stacktune with them; `stacktune help` has the same texts"))
 }
 
 /// As [`man`].

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::load::volume::Identity;
-use crate::meter::counters::{Incidents, Polls};
+use crate::meter::counts::counters::{Incidents, Polls};
 use crate::settings::{Buffering, RingSetup};
 
 /// What an operation does.

@@ -24,7 +24,7 @@ use crate::host::{NvmeNamespace, nvme_namespace};
 use crate::load::nvme::prp::Prp;
 use crate::load::nvme::spec::Command;
 use crate::load::nvme::status::Status;
-use crate::meter::counters::Polls;
+use crate::meter::counts::counters::Polls;
 use crate::printable::Shown as _;
 
 /// `NVME_URING_CMD_IO` (`linux/nvme_ioctl.h`): `_IOWR('N', 0x80, struct nvme_uring_cmd)` of 72 bytes.

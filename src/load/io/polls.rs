@@ -1,7 +1,7 @@
 //! How an interface polls.
 
 use super::clock;
-use crate::meter::counters::Polls;
+use crate::meter::counts::counters::Polls;
 
 /// Polls until `poll` reports that it found enough, or the time has come, and sleeps `sleep_ns` after each
 /// empty poll; 0 does not sleep. `poll` gets the time, and returns how many completions it found and whether

@@ -19,7 +19,7 @@ use super::clock;
 use super::parts::Parts;
 use super::polls::rest;
 use crate::error::{Error, Result, describe};
-use crate::meter::counters::Polls;
+use crate::meter::counts::counters::Polls;
 use crate::settings::RingSetup;
 use crate::units::SECOND_NS;
 

@@ -13,7 +13,7 @@ use super::polls::poll_until;
 use crate::error::{Error, Result};
 use crate::load::nvme::status::Status;
 use crate::load::spdk::{Drive, SCHEME, WorkerQueues};
-use crate::meter::counters::Polls;
+use crate::meter::counts::counters::Polls;
 
 /// The kinds of operations as the shim knows them.
 const fn code(kind: OpKind) -> u32 {

@@ -13,7 +13,7 @@ use super::buffers::Buffers;
 use super::clock;
 use super::files::Files;
 use crate::error::Result;
-use crate::meter::tasks::SERVES;
+use crate::meter::processors::tasks::SERVES;
 use crate::threads;
 
 /// Blocking system calls.

@@ -14,7 +14,7 @@ use super::files::Files;
 use super::parts::Parts;
 use super::ring::Rings;
 use crate::error::Result;
-use crate::meter::counters::Polls;
+use crate::meter::counts::counters::Polls;
 
 /// A worker's ring.
 pub struct Uring {

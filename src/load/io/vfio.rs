@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 use crate::load::nvme::spec::{Command, Completion};
 use crate::load::nvme::vfio::{self, VfioBus};
 use crate::load::nvme::{Bus, Condition, Controller, Lane, Namespace, Transfers};
-use crate::meter::counters::Incidents;
-use crate::meter::counters::Polls;
+use crate::meter::counts::counters::Incidents;
+use crate::meter::counts::counters::Polls;
 
 /// Prefix of the path of a member that is a namespace of a drive which the kernel has handed over:
 /// `vfio:0000:01:00.0/1`.

@@ -9,7 +9,7 @@ use super::built::absent;
 use super::{DataSet, PairsReport};
 use crate::error::Result;
 use crate::load::volume::Progress;
-use crate::meter::engine::EngineFigures;
+use crate::meter::counts::engine::EngineFigures;
 use crate::settings::jobs::OpenedWith;
 use crate::settings::{Kv, Rocksdb};
 

@@ -7,7 +7,7 @@
 //! recomputed from their numbers, so that whatever is read back can be checked. A [`Store`] opens the
 //! database of a folder, loads the pairs unless the folder's marker says that they are there, turns
 //! `RocksDB`'s options while it is open ([`options`]), and reports what the engine did
-//! ([`crate::meter::engine`]). The workers of [`crate::load`] call it through [`Handle`]s. Acknowledged puts
+//! ([`crate::meter::counts::engine`]). The workers of [`crate::load`] call it through [`Handle`]s. Acknowledged puts
 //! can be recorded elsewhere ([`acks`]), to count afterwards what a crash has lost.
 //!
 //! A build without the crate has the same types, without values.

@@ -17,7 +17,7 @@ use super::{ffi, tickers};
 use crate::error::{Error, Result};
 use crate::host::{Trusting, make_own_folder};
 use crate::load::volume::files;
-use crate::meter::engine::EngineFigures;
+use crate::meter::counts::engine::EngineFigures;
 use crate::printable::Shown as _;
 use crate::settings::jobs::OpenedWith;
 use crate::settings::profile::expand_home;

@@ -3,7 +3,7 @@
 use rocksdb::statistics::{Histogram, Ticker};
 use rocksdb::{DB, Options};
 
-use crate::meter::engine::{EngineFigures, EngineTime, EngineTotals};
+use crate::meter::counts::engine::{EngineFigures, EngineTime, EngineTotals};
 
 /// The histograms that are read: gets, writes, seeks, syncs of the log, and compactions.
 const TIMES: [Histogram; 6] = [

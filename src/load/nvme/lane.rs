@@ -13,7 +13,7 @@ use super::controller::Controller;
 use super::queue::QueuePair;
 use super::spec::{Command, Completion};
 use crate::error::{Error, Result};
-use crate::meter::counters::Incidents;
+use crate::meter::counts::counters::Incidents;
 
 /// How often the controller is looked at.
 const LOOK: Duration = Duration::from_millis(100);

@@ -55,7 +55,7 @@ struct Drives {
 #[cfg(not(feature = "spdk"))]
 impl Devices for Drives {
     fn attach(&mut self, _: &[(String, u32)]) -> Result<Attached> {
-        Err(Error::input(crate::host::spdk::HOW_TO_GET))
+        Err(Error::input(crate::host::system::spdk::HOW_TO_GET))
     }
 
     fn attend(&mut self) {}

@@ -11,11 +11,11 @@ use crate::error::{Error, Kind};
 use crate::json;
 use crate::load::volume::Region;
 use crate::load::workers::Activity;
-use crate::meter::counters::{Incidents, Polls};
-use crate::meter::slow::SlowIo;
+use crate::meter::counts::counters::{Incidents, Polls};
+use crate::meter::counts::slow::SlowIo;
+use crate::meter::counts::under_way::{Begun, Intents};
+use crate::meter::processors::tasks::TaskTimes;
 use crate::meter::source::{Delta, LatencyDelta};
-use crate::meter::tasks::TaskTimes;
-use crate::meter::under_way::{Begun, Intents};
 use crate::settings::jobs::Job;
 
 /// A request, with what holds from now on.

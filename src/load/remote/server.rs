@@ -13,8 +13,8 @@ use crate::error::{Error, Result, describe};
 use crate::load::volume::write_map::WriteMap;
 use crate::load::workers::control::Writes;
 use crate::load::workers::{ThreadedWorkers, Workers};
+use crate::meter::processors::tasks::{TaskProbe, TaskTimes};
 use crate::meter::source::{Delta, Source};
-use crate::meter::tasks::{TaskProbe, TaskTimes};
 
 /// How often the drives are serviced.
 const ATTEND: Duration = Duration::from_millis(100);

@@ -7,8 +7,8 @@ use super::protocol::{Answer, Ask, Sample};
 use crate::class::Class;
 use crate::error::Result;
 use crate::load::workers::{Activity, Workers};
+use crate::meter::counts::under_way::{Begun, Intents};
 use crate::meter::source::{Delta, Source};
-use crate::meter::under_way::{Begun, Intents};
 use crate::settings::jobs::Job;
 
 /// Workers of the classes in the helper's process.

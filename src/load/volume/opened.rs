@@ -11,6 +11,7 @@ use super::write_map::WriteMap;
 use super::{Extent, Identity, Region, probe};
 use crate::error::{Error, Result};
 use crate::host::TargetFacts;
+use crate::short_list;
 
 // 262,144 runs of 2.7e11 writes each before sequence numbers wrap around.
 pub(super) const EPOCH_SHIFT: u32 = 38;
@@ -68,7 +69,7 @@ pub(super) fn assemble(
 fn region_of(id: u8, members: &[Member], first: usize) -> Region {
     let headers = (first as u32..).zip(members).filter_map(|(n, m)| m.header.as_ref().map(|h| (n, m, h)));
     let mut headers: Vec<(u32, &Member, &Header)> = headers.collect();
-    headers.sort_by_key(|(.., header)| header.index);
+    short_list::sort_by_key(&mut headers, |(.., header)| header.index);
     let place = |parts: Parts| match id {
         Region::WAL => (Parts::WAL_OFFSET_BYTES, parts.wal_bytes),
         _ => (parts.data_offset_bytes(), parts.data_bytes),

@@ -12,7 +12,7 @@ use crate::error::{Result, describe_errno};
 use crate::load::io::clock;
 use crate::load::volume::Region;
 use crate::load::volume::write_map::Tracked;
-use crate::meter::cell::WorkerCell;
+use crate::meter::counts::cell::WorkerCell;
 use crate::meter::source::{Source, WorkerSource};
 use crate::settings::jobs::Job;
 use crate::threads::panic_message;

@@ -10,7 +10,7 @@ use super::io_priority;
 use super::worker::{Orders, Turn, Worker};
 use crate::error::{Error, Result, describe};
 use crate::load::io::{self, Backend, OpenRequest, Setup, Use, clock};
-use crate::meter::cell::WorkerCell;
+use crate::meter::counts::cell::WorkerCell;
 use crate::settings::interface::Interface;
 use crate::settings::jobs::Job;
 use crate::threads;

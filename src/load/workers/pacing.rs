@@ -3,7 +3,7 @@
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::meter::cell::WorkerCell;
+use crate::meter::counts::cell::WorkerCell;
 use crate::settings::Arrival;
 use crate::settings::jobs::Job;
 use crate::units::SECOND_NS;

@@ -15,7 +15,7 @@ use crate::host::{FlashSource, FlashWrites};
 use crate::load::io::sim::{Device, SimQueue};
 use crate::load::io::{Done, Wait};
 use crate::load::volume::Region;
-use crate::meter::cell::WorkerCell;
+use crate::meter::counts::cell::WorkerCell;
 use crate::meter::source::Source;
 use crate::settings::Sim;
 use crate::settings::jobs::Job;

@@ -21,8 +21,9 @@ use crate::host::Facts;
 use crate::printable::Shown as _;
 use crate::runs::duel::{Begins, Course, PAIRS_MIN, Report, Spec, Step, report};
 use crate::runs::record::{PROFILE, Summary, make_folder, refuse_folder};
+use crate::runs::session::plan_shown;
 use crate::runs::session::{
-    Attendant, Event, Options, PlanShown, Session, Sides, Wanted, destroy_of, headless, names_of, plan_shown,
+    Attendant, Event, Options, PlanShown, Session, Sides, Wanted, destroy_of, headless, names_of,
     refuse_stray_consent, refuse_unallowed, survives_less,
 };
 use crate::settings::Settings;

@@ -1,7 +1,7 @@
 //! Whole duels in virtual time, on the made series by which the ledger is measured, too.
 
 use super::*;
-use crate::meter::estimate::tests::{KINDS, Kind, Series, series};
+use crate::meter::turns::estimate::tests::{KINDS, Kind, Series, series};
 use crate::meter::window::Flag;
 use crate::units::SECOND_NS;
 

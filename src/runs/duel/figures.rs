@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::class::Class;
 use crate::meter::flag::FlagKind;
-use crate::meter::latency::SAMPLES_BEYOND;
+use crate::meter::latencies::latency::SAMPLES_BEYOND;
 use crate::meter::window::{State, Window};
 use crate::units::mb_per_s;
 

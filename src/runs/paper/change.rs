@@ -11,12 +11,12 @@
 use serde::Serialize;
 
 use super::figure::Figure;
-use crate::meter::bins::{BIN_NS_MIN, BINS_MAX};
 use crate::meter::spread::Spread;
+use crate::meter::whole_run::bins::{BIN_NS_MIN, BINS_MAX};
 use crate::meter::window::Window;
 
 /// Bins on either side: as few as CUSUM takes, of which bins are made alike.
-const SIDE: usize = crate::meter::cusum::SIDE;
+const SIDE: usize = crate::meter::whole_run::cusum::SIDE;
 /// Medians must differ by this share of the one before.
 const LEAST: f64 = 0.2;
 
@@ -284,7 +284,7 @@ mod tests {
         };
         let values: Vec<f64> = (0..600).map(|s| level(s) * noise(s, 8.0)).collect();
         let times: Vec<_> = scan(&run(values.iter().copied())).found.iter().map(|step| step.at_s).collect();
-        let found = crate::meter::cusum::changes(&values);
+        let found = crate::meter::whole_run::cusum::changes(&values);
         let near = times.iter().zip(&found).all(|(at_s, at)| (at_s - *at as f64).abs() <= 1.0);
         assert!(times.len() == 3 && found.len() == 3 && near, "{times:?} {found:?}");
     }

@@ -7,7 +7,7 @@ use super::experiment::{
 };
 use super::figure::Figure;
 use super::figure::Figure::{CyclesPerByte, PointMbPerS, PointMeanUs, PointP99Us, ScanMbPerS, TotalMbPerS};
-use crate::host::spdk;
+use crate::host::system::spdk;
 use crate::settings::{Interface, Named};
 
 type Turns = &'static [(&'static str, &'static str)];

@@ -209,7 +209,7 @@ fn on_files_a_row_is_adapted_or_refused_with_the_reason() {
     assert_eq!(reasons("figure4", false), []);
     let lacking: Vec<_> = reasons("table6", false).into_iter().map(|(label, _)| label).collect();
     let without: &[&str] = &["SPDK 512", "SPDK 4096", "SPDK 16384"];
-    assert_eq!(lacking, if crate::host::spdk::BUILT.is_none() { without } else { &[] });
+    assert_eq!(lacking, if crate::host::system::spdk::BUILT.is_none() { without } else { &[] });
     for (_, settings) in planned("table4", &bed(Storage::Files("/d".into()), true)) {
         let settings = settings.unwrap();
         assert!(settings.stack.is_built() && settings.target.count == 1);

@@ -19,8 +19,8 @@
 use serde::Serialize;
 
 use super::experiment::Says;
-use crate::meter::estimate;
 use crate::meter::spread::Spread;
+use crate::meter::turns::estimate;
 
 /// With fewer repeats of a row a claim is unclear.
 pub const REPEATS_MIN: usize = 3;

@@ -3,7 +3,7 @@
 
 use hdrhistogram::Histogram;
 
-use crate::meter::latency::SAMPLES_BEYOND;
+use crate::meter::latencies::latency::SAMPLES_BEYOND;
 use crate::meter::window::Latency;
 
 /// The header of an unpacked histogram: cookie, length of the counts, offset, digits (4 bytes each), lowest and
@@ -231,7 +231,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::meter::latency::summarize;
+    use crate::meter::latencies::latency::summarize;
     use crate::meter::source::LatencyDelta;
 
     proptest! {

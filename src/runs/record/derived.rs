@@ -7,8 +7,8 @@ use super::summary::{Cost, Summary};
 use crate::class::Class;
 use crate::meter::flag::{Flag, FlagKind};
 use crate::meter::flags::{implied_of_class, implied_of_window};
-use crate::meter::steady_state::{Mean, Steadiness};
-use crate::meter::variability::Variability;
+use crate::meter::whole_run::steady_state::{Mean, Steadiness};
+use crate::meter::whole_run::variability::Variability;
 use crate::meter::window::{MemberFigures, Window};
 
 /// By how much of itself a figure may differ: it was rounded.

@@ -9,10 +9,10 @@ use hdrhistogram::Histogram;
 use super::{Header, rebuild};
 use crate::class::Class;
 use crate::host::{Cpu, Device, Facts, Feature, Node};
-use crate::meter::latency::summarize;
+use crate::meter::latencies::latency::summarize;
 use crate::meter::source::LatencyDelta;
-use crate::meter::totals::Sums;
-use crate::meter::totals::Totals;
+use crate::meter::whole_run::totals::Sums;
+use crate::meter::whole_run::totals::Totals;
 use crate::meter::window::{
     Change, ClassFigures, ClassHistograms, CpuFigures, Latencies, LedgerLine, MemberFigures, TotalFigures,
     Verdict, Window,

@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use crate::class::Class;
 use crate::meter::flag::FlagKind;
 use crate::meter::source::LatencyDelta;
-use crate::meter::totals::{Sums, Totals};
+use crate::meter::whole_run::totals::{Sums, Totals};
 use crate::meter::window::{ClassFigures, Latencies, Latency, Window};
 
 /// Which of a class's latencies: the end of its tag in the log, and its field in a window.

@@ -9,7 +9,7 @@ use super::names::LATENCY;
 use super::rebuild;
 use super::recording::Recording;
 use crate::error::{Error, Result};
-use crate::meter::totals::Totals;
+use crate::meter::whole_run::totals::Totals;
 use crate::meter::window::{ClassHistograms, Window};
 use crate::regular_file;
 

@@ -78,11 +78,11 @@ use serde::{Deserialize, Serialize};
 
 use super::names::SCHEMA;
 use crate::class::Class;
+use crate::meter::counts::slow::SlowIo;
 use crate::meter::price;
-use crate::meter::slow::SlowIo;
-use crate::meter::steady_state::Steadiness;
-use crate::meter::totals::Totals;
-use crate::meter::variability::Variability;
+use crate::meter::whole_run::steady_state::Steadiness;
+use crate::meter::whole_run::totals::Totals;
+use crate::meter::whole_run::variability::Variability;
 use crate::meter::window::{
     ClassFigures, CpuFigures, CyclesSource, Drained, EngineFigures, Flag, Incidents, Latency, MemberFigures,
     OthersIo, Polls, ProgramFigures, State, is_zero,

@@ -253,7 +253,7 @@ fn an_open_line_is_written_once_at_the_end() {
     for turn in [open(1), open(2), open(1), fixture::turn(1)] {
         writer.ledger(&turn).unwrap();
     }
-    writer.finish(&crate::meter::totals::Totals::default(), &Outcome::Interrupted).unwrap();
+    writer.finish(&crate::meter::whole_run::totals::Totals::default(), &Outcome::Interrupted).unwrap();
     let read = Recording::open(dir.path()).unwrap();
     assert_eq!(read.ledger, [fixture::turn(1), open(2)]);
     assert!(read.summary.interrupted);

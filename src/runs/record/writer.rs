@@ -18,7 +18,7 @@ use crate::host::{Doubt, Facts, NewFolders, TargetFacts, Trusting};
 use crate::host::{doubted, make_folders, refuse_exchangeable};
 use crate::json;
 use crate::load::kv::built::{BUILT, Built};
-use crate::meter::totals::Totals;
+use crate::meter::whole_run::totals::Totals;
 use crate::meter::window::{LedgerLine, Window};
 use crate::printable;
 use crate::runs::pitfalls::Circumstances;

@@ -7,7 +7,7 @@ use crate::class::Class;
 use crate::error::Error;
 use crate::host::{Facts, TargetFacts};
 pub use crate::load::volume::Progress;
-use crate::meter::totals::Totals;
+use crate::meter::whole_run::totals::Totals;
 use crate::meter::window::{LedgerLine, Window};
 use crate::runs::duel::{Figure, Report};
 use crate::runs::pitfalls::Circumstances;

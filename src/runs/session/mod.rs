@@ -5,62 +5,54 @@
 //! [`Session::open`] opens and fills the target, [`Session::start`] starts the load, and from then on
 //! [`Session::tick`] does what is due. [`live`] drives a session by an operator's commands,
 //! [`headless`] for a given time.
+//!
+//! | module | is about |
+//! |---|---|
+//! | [`message`] | commands from the operator, events to the screen and the recorder |
+//! | [`options`] | how a session may be opened, beside its settings |
+//! | [`attendant`] | who waits while a session is opened |
+//! | [`targets`] | what a run works on: opened behind the guard, made ready, and closed cleanly |
+//! | [`program`] | a program as the load |
+//! | [`opening`] | what is asked, planned, consented to, built and found |
+//! | [`running`] | classes, windows, the end, and what is written down |
+//! | [`turning`] | knobs turned while the load runs, and what a turn builds anew |
+//! | [`run`] | a session: what runs, on what, and what is due when |
+//! | [`duel`] | a duel in a run: its knob is turned as the course says |
+//! | [`live_duels`] | duels that the operator asks for while the load runs |
+//! | [`thread_priority`] | threads that answer the operator come before the load |
+//! | [`live`] | a session under an operator's commands, in a thread of its own |
+//! | [`headless`] | a session without an operator, recorded for a given time |
 
 mod attendant;
-mod candidates;
-mod classes;
-mod consent;
-mod consented_turn;
-mod data_set;
 mod duel;
-mod ending;
-mod expected_caps;
 pub mod headless;
-mod host_tuning;
-mod last_window;
-mod left_over;
 pub mod live;
 mod live_duels;
-mod losses;
 pub mod message;
-mod open;
+mod opening;
 mod options;
-mod page_cache;
-mod plan_shown;
-mod preflight;
 mod program;
-mod rebuild;
-mod recorder;
-mod resolve;
-mod retained_stack;
 mod run;
-mod survival;
-mod target_folder;
-mod target_stack;
+mod running;
 mod targets;
 mod thread_priority;
-mod turn;
-mod turns;
-mod verified;
-mod window_schedule;
-mod write_budget;
-mod write_maps;
+mod turning;
 
 pub use attendant::Attendant;
-pub use candidates::{Candidate, Found, candidates};
-pub use consent::{destroy_of, names_of, refuse_stray_consent};
-pub use data_set::verify_pairs;
 pub use duel::{Duel, Sides};
 pub use message::{Advance, Command, DuelAsked, Event, Phase, PlanShown, Progress, Wanted};
+pub use opening::candidates::{Candidate, Found, candidates};
+pub use opening::consent::{destroy_of, names_of, refuse_stray_consent};
+pub use opening::data_set::verify_pairs;
+pub use opening::preflight::{Preflight, layers_noted, plan_shown, preflight, refuse_unallowed};
+pub use opening::retained_stack::RetainedStack;
+pub use opening::target_folder::others_in_folder;
+pub use opening::write_maps::{compare as compare_with_map, forget as forget_map};
 pub use options::Options;
-pub use preflight::{Preflight, layers_noted, plan_shown, preflight, refuse_unallowed};
 #[cfg(feature = "programs")]
 pub use program::StopIf;
 pub use program::{ProgramOptions, for_program, program_noted};
-pub use retained_stack::RetainedStack;
 pub use run::Session;
-pub use survival::survives_less;
-pub use target_folder::others_in_folder;
+pub use running::verified::{Verified, to_read_back};
 pub use thread_priority::raise_thread_priority;
-pub use verified::{Verified, to_read_back};
-pub use write_maps::{compare as compare_with_map, forget as forget_map};
+pub use turning::survival::survives_less;

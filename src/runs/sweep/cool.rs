@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::host::WatchedDrive;
-use crate::meter::member::Member;
+use crate::meter::devices::member::Member;
 use crate::settings::profile::sweep::Between;
 use crate::units::{approx_span, format_duration};
 

@@ -10,7 +10,7 @@ use super::folder::{Folder, NotRun, State, is_sweep};
 use super::schedule::{Run, run_settings};
 use crate::error::{Error, Kind, Result};
 use crate::host::Facts;
-use crate::meter::member::Member;
+use crate::meter::devices::member::Member;
 use crate::printable::Shown as _;
 use crate::runs::record::Summary;
 use crate::runs::session::{

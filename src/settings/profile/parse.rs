@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::printable;
 use crate::settings::knobs::{self, Kind, Knob, Value};
 use crate::settings::values::Settings;
+use crate::short_list;
 
 /// Longer paths and values are cut in messages.
 const SHOWN_CHARS_MAX: usize = 60;
@@ -203,7 +204,7 @@ impl Walk<'_> {
     /// The settings, after the checks that concern several keys.
     fn settings(&mut self, file: &str) -> Settings {
         // In the table's order, as a knob may depend on an earlier one, whatever their order in the file.
-        self.found.sort_by_key(|found| found.index);
+        short_list::sort_by_key(&mut self.found, |found| found.index);
         let mut settings = Settings::default();
         for found in &self.found {
             knobs::all()[found.index].set(&mut settings, found.value.clone());

@@ -12,6 +12,7 @@ use super::parse_layers::value_at;
 use super::sweep::{Axis, LABEL_CHARS_MAX, Order, REPEAT_MAX, STEPS_MAX, Step, Sweep, label_of};
 use crate::settings::Program;
 use crate::settings::knobs::{self, Knob, Value};
+use crate::short_list;
 use crate::units::parse_duration;
 
 /// The keys of `[sweep]`.
@@ -149,7 +150,7 @@ impl Walk<'_> {
             return self.wants("sweep.product", "a table of knobs, each with a list of values", value);
         };
         self.axes(table, "", axes);
-        axes.sort_by_key(|(at, _)| *at);
+        short_list::sort_by_key(axes, |(at, _)| *at);
     }
 
     /// The knobs of a table; a key is a knob's path, in quotes or not.
@@ -197,7 +198,7 @@ impl Walk<'_> {
         let below = below.into_iter().flatten();
         let below = below.map(|(key, value)| (key.span().start, key.get_ref().to_string(), value));
         let mut all: Vec<_> = quoted.chain(below).collect();
-        all.sort_by_key(|(at, ..)| *at);
+        short_list::sort_by_key(&mut all, |(at, ..)| *at);
         for (at, name, value) in all {
             if axes.iter().any(|(known, _)| *known == name) {
                 self.refuse(at, format!("`command.{name}` is already in the product"));
@@ -321,7 +322,7 @@ impl Walk<'_> {
         let before = std::mem::take(&mut self.found);
         self.table(table, "", GivenIn::Step);
         let mut found = std::mem::replace(&mut self.found, before);
-        found.sort_by_key(|found| found.index);
+        short_list::sort_by_key(&mut found, |found| found.index);
         for twice in &found {
             let path = &knobs::all()[twice.index].path;
             if axes.iter().any(|(_, axis)| axis.knob == path) {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::settings::knobs::{self, Value};
 use crate::settings::values::Settings;
+use crate::short_list;
 
 /// The maximum number of steps of a profile, with the product expanded.
 pub const STEPS_MAX: usize = 1000;
@@ -150,7 +151,7 @@ impl Sweep {
                 .collect();
         }
         for step in &mut steps {
-            step.turns.sort_by_key(|(path, _)| place(path));
+            short_list::sort_by_key(&mut step.turns, |(path, _)| place(path));
             step.time = step.time.or(Some(self.time));
             step.warmup = step.warmup.or(Some(self.warmup));
             step.repeat = step.repeat.or(Some(self.repeat));

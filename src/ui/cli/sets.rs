@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::printable::line;
 use crate::settings::Settings;
 use crate::settings::knobs::{self, Value};
+use crate::short_list;
 
 /// What the path of a program's own knob begins with.
 const OF_PROGRAM: &str = "command.";
@@ -29,7 +30,7 @@ pub fn apply_sets(settings: &mut Settings, sets: &[String]) -> Result<()> {
     }
     settings.program = program;
     // In the table's order, as in a file; if a knob is given twice, the later value wins.
-    values.sort_by_key(|(index, _)| *index);
+    short_list::sort_by_key(&mut values, |(index, _)| *index);
     for (index, value) in values {
         knobs::all()[index].set(settings, value);
     }

@@ -4,6 +4,8 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::short_list;
+
 /// Indentation of the text below a heading.
 const INDENT: usize = 2;
 /// Spaces between two columns of a table.
@@ -166,7 +168,7 @@ fn shares(wants: &[(usize, usize)], sum: usize) -> Vec<usize> {
     let mut widths: Vec<_> = wants.iter().map(|(least, _)| *least).collect();
     let mut left = sum.saturating_sub(widths.iter().sum());
     let mut order: Vec<_> = (0..wants.len()).collect();
-    order.sort_by_key(|&column| wants[column].1 - wants[column].0);
+    short_list::sort_by_key(&mut order, |&column| wants[column].1 - wants[column].0);
     for (done, &column) in order.iter().enumerate() {
         let more = (wants[column].1 - wants[column].0).min(left / (order.len() - done));
         widths[column] += more;

@@ -1,6 +1,6 @@
 //! Recordings side by side: each figure's change from the first recording, with its spread.
 //!
-//! The rule is the same as the ledger's ([`crate::meter::estimate`]), for all figures of a recording together. Only
+//! The rule is the same as the ledger's ([`crate::meter::turns::estimate`]), for all figures of a recording together. Only
 //! clean windows count (one setting, nothing draining, no flag that forbids a verdict).
 
 use std::fmt;
@@ -13,8 +13,8 @@ use super::figures::{self, Figure, Unit};
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::json;
-use crate::meter::estimate::{self, RECORDING_CHANGE_MIN, Side, Together, WINDOWS_MIN};
 use crate::meter::flag::{FlagKind, used_by_others};
+use crate::meter::turns::estimate::{self, RECORDING_CHANGE_MIN, Side, Together, WINDOWS_MIN};
 use crate::meter::window::{Flag, Verdict, Window};
 use crate::runs::pitfalls::{Circumstances, drive_types};
 use crate::runs::record::Recording;

@@ -347,7 +347,7 @@ fn row(out: &mut String, name: &str, value: &str) {
 fn spdk(platform: &Platform) -> String {
     let Spdk { built, usable } = &platform.spdk;
     let Some(built) = built else {
-        return format!("no: {}", usable.reason().unwrap_or(crate::host::spdk::HOW_TO_GET));
+        return format!("no: {}", usable.reason().unwrap_or(crate::host::system::spdk::HOW_TO_GET));
     };
     let missing: Vec<&str> = [usable, &platform.vfio].into_iter().filter_map(Feature::reason).collect();
     match missing.as_slice() {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{cells::paragraph, chart};
 use crate::class::Class;
 use crate::error::{Error, Result};
-use crate::meter::bins::{self, Bin, Bins};
+use crate::meter::whole_run::bins::{self, Bin, Bins};
 use crate::meter::window::Window;
 use crate::printable;
 use crate::runs::record::Recording;

@@ -105,7 +105,7 @@ fn by_name(of: &ProgramFigures) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meter::program::MetricFigures;
+    use crate::meter::programs::program::MetricFigures;
 
     #[test]
     fn what_is_not_counted_is_not_available() {

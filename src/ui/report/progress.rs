@@ -6,7 +6,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use crate::class::Class;
-use crate::meter::totals::Totals;
+use crate::meter::whole_run::totals::Totals;
 use crate::meter::window::Window;
 use crate::printable;
 use crate::runs::session;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::cells::{NONE, latency, left, paragraph, percent, right};
 use crate::class::Class;
 use crate::host::Throttling;
-use crate::meter::slow::SlowKind;
+use crate::meter::counts::slow::SlowKind;
 use crate::meter::window::{
     Change, CyclesSource, FigureUnit, Latency, LedgerFigure, LedgerLine, State, Verdict,
 };

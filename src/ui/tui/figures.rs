@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::heat::{Timeline, visible};
 use crate::class::Class;
 use crate::meter::flag::FlagKind;
-use crate::meter::pooled::{Pool, PooledLatencies, PooledLatency};
-use crate::meter::totals::Totals;
+use crate::meter::latencies::pooled::{Pool, PooledLatencies, PooledLatency};
+use crate::meter::whole_run::totals::Totals;
 use crate::meter::window::{Latency, LedgerLine, Window};
 
 /// Windows kept for the charts: more than any screen has columns.

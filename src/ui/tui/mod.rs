@@ -18,6 +18,7 @@ mod knob_list;
 mod layout;
 mod mark;
 pub mod message;
+#[cfg(feature = "documents")]
 pub mod picture;
 pub mod planned;
 mod profiles;
@@ -55,6 +56,7 @@ mod tests;
 mod theme_tests;
 
 pub use beside::Beside;
+#[cfg(feature = "documents")]
 pub use picture::{Film, animated, cast, is_cast_of_ours, is_svg_of_ours, svg};
 pub use profiles::{ProfileEntry, ProfileStore};
 pub use replay::Replay;

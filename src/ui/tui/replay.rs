@@ -6,7 +6,7 @@ use super::figures::Figures;
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
 use crate::json;
-use crate::meter::totals::Totals;
+use crate::meter::whole_run::totals::Totals;
 use crate::meter::window::{LedgerLine, Window};
 use crate::printable;
 use crate::runs::pitfalls::Pitfall;
@@ -15,6 +15,7 @@ use crate::runs::session::message::{Phase, Status};
 use crate::settings::Settings;
 use crate::settings::knobs;
 use crate::settings::profile;
+use crate::short_list;
 use crate::ui::{clock, report};
 use crate::units::approx_span;
 
@@ -212,7 +213,7 @@ fn states(recording: &mut Recording, from_ns: u64) -> Vec<(u64, Arc<Status>)> {
         }
         states.push((line.at_ns, Arc::new(status.clone())));
     }
-    states.sort_by_key(|(from_ns, _)| *from_ns);
+    short_list::sort_by_key(&mut states, |(from_ns, _)| *from_ns);
     states
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::error::Result;
-use crate::meter::program::ProgramFigures;
+use crate::meter::programs::program::ProgramFigures;
 use crate::runs::session::run::Session;
 use crate::runs::session::targets::Target;
 

@@ -3,7 +3,7 @@
 use super::process::Process;
 use super::running::Running;
 use super::turning::{Turned, Turning};
-use crate::meter::ledger::Turn;
+use crate::meter::turns::ledger::Turn;
 use crate::runs::session::run::Session;
 
 impl Running {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use regex_lite::Regex;
 
 use crate::error::Result;
-use crate::meter::program::MetricFigures;
+use crate::meter::programs::program::MetricFigures;
 use crate::printable;
 use crate::settings::Metric;
 use crate::settings::values::program::pattern;

@@ -5,8 +5,8 @@ use std::time::Instant;
 use rustix::process::Signal;
 
 use super::process::{Process, Site};
-use crate::meter::program::{MetricFigures, ProgramFigures};
-use crate::meter::program_probe::ProgramProbe;
+use crate::meter::programs::program::{MetricFigures, ProgramFigures};
+use crate::meter::programs::program_probe::ProgramProbe;
 use crate::settings::{Probe, ProbeKind};
 
 /// A command that is under way.

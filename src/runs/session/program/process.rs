@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use super::output::Output;
 use crate::error::{Error, Result, describe};
 use crate::host::User;
-use crate::meter::program_io::ByName;
+use crate::meter::programs::program_io::ByName;
 use crate::settings::Metric;
 use crate::stack::program::{Groups, Part, Place, Start};
 

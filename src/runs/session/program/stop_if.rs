@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use crate::meter::program_probe::Pressure;
+use crate::meter::programs::program_probe::Pressure;
 
 /// A share is of at least this time.
 const SPAN: Duration = Duration::from_millis(450);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::host::Levels;
 use crate::load::volume::{Extent, Region, Volume};
 use crate::meter::Member;
-use crate::meter::layers;
+use crate::meter::devices::layers;
 use crate::units::MIB;
 
 /// The regions and members of a target, and what to know about it.

@@ -12,12 +12,12 @@ use crate::host::{Facts, TargetFacts};
 use crate::load::volume::{self, MemberSource, Progress, Request, Survey, Volume};
 use crate::runs::pitfalls::Prepared;
 use crate::runs::session::attendant::Attendant;
-use crate::runs::session::consent::{
+use crate::runs::session::opening::consent::{
     OwnWal, check_serials, claim_all, own_wal, refuse_shared_wal, refuse_stray_consent, source,
 };
+use crate::runs::session::opening::write_maps;
 use crate::runs::session::options::Options;
-use crate::runs::session::write_budget::WriteBudget;
-use crate::runs::session::write_maps;
+use crate::runs::session::running::write_budget::WriteBudget;
 use crate::settings::profile::expand_home;
 use crate::stack::guard::{self, Claim};
 use crate::units::approx_span;

@@ -5,7 +5,7 @@ use super::layout::Layout;
 use super::pages::Pages;
 use crate::error::Result;
 use crate::load::volume::Request;
-use crate::runs::session::consent::source;
+use crate::runs::session::opening::consent::source;
 use crate::stack::build::Built;
 use crate::stack::guard::{Claim, claim_built};
 use crate::stack::plan::Exposed;

@@ -2,8 +2,8 @@
 
 use crate::class::Class;
 use crate::host::FlashSource;
-use crate::meter::steady_state::{Mean, Steadiness};
-use crate::meter::variability::Variability;
+use crate::meter::whole_run::steady_state::{Mean, Steadiness};
+use crate::meter::whole_run::variability::Variability;
 use crate::meter::written::Written;
 use crate::units::{approx_span, three_digits};
 
@@ -106,7 +106,7 @@ pub fn variability(of: &Variability) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meter::steady_state::SteadyState;
+    use crate::meter::whole_run::steady_state::SteadyState;
 
     #[test]
     fn amplification_is_shown_with_its_parts_and_what_is_unknown() {

@@ -10,6 +10,7 @@ use crate::meter::spread::Spread;
 use crate::meter::window::CyclesSource;
 use crate::runs::record::Recording;
 use crate::runs::sweep::{Folder, NotRun, Schedule, State, StepShown};
+use crate::short_list;
 use crate::ui::report::figures;
 
 /// What `show --json` prints of a sweep.
@@ -121,7 +122,7 @@ impl SweepShown {
 impl StepRow {
     fn of(folder: &Folder, number: usize, step: &StepShown) -> Self {
         let mut of_step: Vec<_> = folder.schedule.runs.iter().filter(|run| run.step == number).collect();
-        of_step.sort_by_key(|run| run.repeat);
+        short_list::sort_by_key(&mut of_step, |run| run.repeat);
         // The chart over time is of the first complete run of a single step; others' windows only take memory.
         let mut is_charted = folder.schedule.steps.len() == 1;
         let of_run = |run| {

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use super::by_step::{StepRow, SweepShown};
 use crate::meter::spread::Spread;
 use crate::settings::knobs;
+use crate::short_list;
 use crate::ui::report::chart::{self, Bar};
 use crate::ui::report::figures::{self, Figure};
 use crate::units::SECOND_NS;
@@ -38,7 +39,7 @@ fn charted(shown: &SweepShown) -> Vec<Figure> {
         runs.filter_map(|run| run.recording.as_ref()).map(|recording| &recording.summary).collect();
     let mut all = figures::of_runs(&summaries);
     all.retain(|figure| figure.is_metric() || CHARTED.contains(&figure.key.as_str()));
-    all.sort_by_key(|figure| CHARTED.iter().position(|key| *key == figure.key));
+    short_list::sort_by_key(&mut all, |figure| CHARTED.iter().position(|key| *key == figure.key));
     all
 }
 
@@ -66,7 +67,7 @@ fn by_knobs(shown: &SweepShown) -> Option<(String, Vec<(String, &StepRow)>)> {
         return None;
     }
     let mut axes: Vec<_> = (0..paths.len()).map(|at| Axis::of(shown, at)).collect();
-    axes.sort_by_key(|axis| (axis.numbers, axis.values.len()));
+    short_list::sort_by_key(&mut axes, |axis| (axis.numbers, axis.values.len()));
     if !axes.last()?.numbers {
         return None;
     }

@@ -7,9 +7,10 @@ use ratatui::text::{Line, Span};
 
 use super::frame::{panel, put, span};
 use crate::class::Class;
-use crate::meter::pooled::{Pooled, PooledLatencies, PooledLatency};
+use crate::meter::latencies::pooled::{Pooled, PooledLatencies, PooledLatency};
 use crate::meter::window::{ClassFigures, Latencies, Latency, State as ClassState};
 use crate::runs::session::message::Phase;
+use crate::short_list;
 use crate::ui::text::{NONE, count, fit, latency, left, mb, right, width};
 use crate::ui::tui::layout::{Tier, tier};
 use crate::ui::tui::state::State;
@@ -99,7 +100,7 @@ fn columns(
     let gap = if cells >= 110 { 2 } else { 1 };
     let mut room = cells.saturating_sub(NAME_CELLS + FLAGS_CELLS_MIN + gap);
     let mut order = COLUMNS.to_vec();
-    order.sort_by_key(|column| column.3);
+    short_list::sort_by_key(&mut order, |column| column.3);
     let mut taken = Vec::new();
     for (column, _, wide, _) in order {
         // Already shown if the whole table has response times.

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::frame::{put, span};
 use crate::class::Class;
-use crate::meter::steady_state::SteadyState;
+use crate::meter::whole_run::steady_state::SteadyState;
 use crate::runs::session::message::{Phase, Status};
 use crate::settings::{Named, Rocksdb};
 use crate::ui::report::stack_properties;

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::duel;
 use super::frame::{has_focus, panel, put, span};
 use crate::meter::flag::FlagKind;
-use crate::meter::outcome::{self, Outcome};
+use crate::meter::turns::outcome::{self, Outcome};
 use crate::meter::window::{Change, FigureUnit, LedgerFigure, LedgerLine, Verdict};
 use crate::ui::text::{NONE, clear_change, fit, interval, ledger_value, left, signed_percent, width};
 use crate::ui::tui::state::{Focus, State};

@@ -1,0 +1,13 @@
+//! `stacktune picture` in a build that draws none.
+
+use crate::error::{Error, Result};
+use crate::ui::cli::PictureArgs;
+
+/// Says how to get it.
+///
+/// # Errors
+/// Always, of the kind `Input`.
+pub fn run(_: &PictureArgs) -> Result<()> {
+    let what = "this build draws no pictures of the screen";
+    Err(Error::input(what).hint("`make build` builds stacktune with that"))
+}

@@ -1,0 +1,15 @@
+//! What a program that is the load uses and reports.
+//!
+//! Enters: its cgroup, its processes and its output. Leaves: its figures in a window.
+//!
+//! | module | is about |
+//! |---|---|
+//! | [`program`] | what a program that is the load used and reports, as data |
+//! | [`program_io`] | what a program's processes read and wrote, by their names |
+//! | [`program_probe`] | reads what a program that is the load uses |
+
+pub mod program;
+#[cfg(feature = "programs")]
+pub mod program_io;
+#[cfg(feature = "programs")]
+pub mod program_probe;

@@ -1,0 +1,234 @@
+//! Reads what a program that is the load uses: its cgroup's own counts, the devices below it, and pressure.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::program::ProgramFigures;
+use super::program_io::ByName;
+use crate::error::Result;
+use crate::host::{CgroupVersion, LevelDevice, Levels};
+use crate::meter::devices::block::{Device, Passed};
+
+/// What grows while a program runs.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    /// Of all of it, of its server, and of what is measured.
+    cpu_ns: [Option<u64>; 3],
+    refaults: Option<u64>,
+    major_faults: Option<u64>,
+    oom_kills: Option<u64>,
+    pressure: Pressure,
+}
+
+/// Reads what a program uses.
+#[derive(Debug)]
+pub struct ProgramProbe {
+    /// The cgroup of all of it, of its server, and of what is measured.
+    groups: [PathBuf; 3],
+    memory: Option<(PathBuf, CgroupVersion)>,
+    top: Vec<Device>,
+    bottom: Vec<Device>,
+    /// The drives from one answer of a probe for bytes of the application to the next.
+    since_answer: Vec<Device>,
+    by_name: ByName,
+    last: Counts,
+}
+
+impl ProgramProbe {
+    /// Begins to count: the cgroup in which its processes are, with those of its server and of what is measured, that
+    /// with its memory, and the devices below its folder.
+    ///
+    /// # Errors
+    /// If there can be no more threads.
+    pub fn open(
+        (group, [server, run]): (&Path, [PathBuf; 2]),
+        memory: Option<&(PathBuf, CgroupVersion)>,
+        levels: &Levels,
+    ) -> Result<Self> {
+        let counted = |devices: &[LevelDevice]| -> Vec<Device> {
+            devices.iter().map(|device| Device::open(device.stat.clone())).collect()
+        };
+        let groups = [group.to_owned(), server, run];
+        let mut probe = Self {
+            by_name: ByName::watch(groups.to_vec())?,
+            groups,
+            memory: memory.cloned(),
+            top: counted(&levels.top),
+            bottom: counted(&levels.bottom),
+            since_answer: counted(&levels.bottom),
+            last: Counts::default(),
+        };
+        probe.last = probe.counts();
+        Ok(probe)
+    }
+
+    /// Its processes by their names.
+    pub fn by_name(&self) -> &ByName {
+        &self.by_name
+    }
+
+    fn counts(&self) -> Counts {
+        let cpu_ns = |group: &PathBuf| {
+            number(&text(&group.join("cpu.stat")), "usage_usec").and_then(|us| us.checked_mul(1000))
+        };
+        let stat = self.memory.as_ref().map(|(dir, _)| text(&dir.join("memory.stat"))).unwrap_or_default();
+        Counts {
+            cpu_ns: self.groups.each_ref().map(cpu_ns),
+            refaults: number(&stat, "workingset_refault_file")
+                .or_else(|| number(&stat, "workingset_refault")),
+            major_faults: number(&stat, "pgmajfault"),
+            oom_kills: self.killed(),
+            pressure: Pressure::read(),
+        }
+    }
+
+    /// Processes that the kernel killed for memory since the program's cgroup was made.
+    pub fn oom_kills(&self) -> u64 {
+        self.killed().unwrap_or(0)
+    }
+
+    fn killed(&self) -> Option<u64> {
+        let (dir, version) = self.memory.as_ref()?;
+        let file = match version {
+            CgroupVersion::V1 => "memory.oom_control",
+            CgroupVersion::V2 => "memory.events",
+        };
+        number(&text(&dir.join(file)), "oom_kill")
+    }
+
+    /// Bytes written to the drives since the last call, or since it was opened.
+    pub fn written_since_answer(&mut self) -> Option<u64> {
+        passed(&mut self.since_answer).map(|passed| passed.written_bytes)
+    }
+
+    /// What it used since the last call.
+    pub fn window(&mut self) -> ProgramFigures {
+        let now = self.counts();
+        let last = std::mem::replace(&mut self.last, now);
+        let since = |now: Option<u64>, last: Option<u64>| now?.checked_sub(last?);
+        let [cpu_ns, server_cpu_ns, run_cpu_ns] =
+            std::array::from_fn(|at| since(now.cpu_ns[at], last.cpu_ns[at]));
+        let [top, drives] = [&mut self.top, &mut self.bottom].map(|devices| passed(devices));
+        let (memory_bytes, cache_bytes) = self.memory.as_ref().map_or((None, None), memory_of);
+        let (now_p, last_p) = (now.pressure, last.pressure);
+        ProgramFigures {
+            cpu_ns,
+            server_cpu_ns,
+            run_cpu_ns,
+            memory_bytes,
+            cache_bytes,
+            refaults: since(now.refaults, last.refaults),
+            major_faults: since(now.major_faults, last.major_faults),
+            oom_kills: since(now.oom_kills, last.oom_kills),
+            top_read_bytes: top.map(|top| top.read_bytes),
+            top_written_bytes: top.map(|top| top.written_bytes),
+            top_ios: top.map(|top| top.ios.ios),
+            top_ms: top.map(|top| top.ios.ms),
+            drives_read_bytes: drives.map(|drives| drives.read_bytes),
+            drives_written_bytes: drives.map(|drives| drives.written_bytes),
+            drives_ios: drives.map(|drives| drives.ios.ios),
+            drives_ms: drives.map(|drives| drives.ios.ms),
+            cpu_some_ns: since(now_p.cpu_some_ns, last_p.cpu_some_ns),
+            io_some_ns: since(now_p.io_some_ns, last_p.io_some_ns),
+            io_full_ns: since(now_p.io_full_ns, last_p.io_full_ns),
+            memory_some_ns: since(now_p.memory_some_ns, last_p.memory_some_ns),
+            by_name: self.by_name.take(),
+            application_bytes: None,
+            application_drives_bytes: None,
+            metrics: BTreeMap::new(),
+        }
+    }
+}
+
+/// Bytes of memory, and those of page cache.
+fn memory_of((dir, version): &(PathBuf, CgroupVersion)) -> (Option<u64>, Option<u64>) {
+    let (usage, cache) = match version {
+        CgroupVersion::V1 => ("memory.usage_in_bytes", "cache"),
+        CgroupVersion::V2 => ("memory.current", "file"),
+    };
+    let usage = text(&dir.join(usage)).trim().parse().ok();
+    (usage, number(&text(&dir.join("memory.stat")), cache))
+}
+
+/// What devices did; none without any, or if one can't be read.
+fn passed(devices: &mut [Device]) -> Option<Passed> {
+    // All are read even if one fails, as the next window begins here for each of them.
+    let each: Vec<_> = devices.iter_mut().map(Device::passed).collect();
+    each.into_iter().collect::<Option<Vec<_>>>()?.into_iter().reduce(Passed::and)
+}
+
+/// How long tasks of the host have waited since it started; none where the kernel does not count it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pressure {
+    /// Some task for a processor.
+    pub cpu_some_ns: Option<u64>,
+    /// Some task for I/O.
+    pub io_some_ns: Option<u64>,
+    /// All tasks for I/O.
+    pub io_full_ns: Option<u64>,
+    /// Some task for memory.
+    pub memory_some_ns: Option<u64>,
+}
+
+impl Pressure {
+    /// As it is now.
+    pub fn read() -> Self {
+        let [cpu, io, memory] = ["cpu", "io", "memory"].map(|of| text(&Path::new("/proc/pressure").join(of)));
+        Self {
+            cpu_some_ns: waited_ns(&cpu, "some"),
+            io_some_ns: waited_ns(&io, "some"),
+            io_full_ns: waited_ns(&io, "full"),
+            memory_some_ns: waited_ns(&memory, "some"),
+        }
+    }
+}
+
+/// The total of a line `some avg10=… total=µs`.
+fn waited_ns(text: &str, kind: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.split(' ').next() == Some(kind))?;
+    line.rsplit_once("total=")?.1.trim().parse::<u64>().ok()?.checked_mul(1000)
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// A number of a file with a name and a number in each line.
+fn number(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_counted_is_unknown() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        let memory = (dir.path().to_owned(), CgroupVersion::V2);
+        let parts = ["server", "run"].map(|part| dir.path().join(part));
+        let mut probe = ProgramProbe::open((dir.path(), parts), Some(&memory), &Levels::default()).unwrap();
+        let none = probe.window();
+        assert_eq!(
+            (none.cpu_ns, none.refaults, none.memory_bytes, none.top_read_bytes),
+            (None, None, None, None)
+        );
+        file("cpu.stat", "usage_usec 5\nuser_usec 1\n");
+        file("memory.stat", "anon 1\nfile 4096\nworkingset_refault_file 3\n");
+        file("memory.current", "8192\n");
+        assert_eq!(probe.window().cpu_ns, None, "not since when");
+        file("cpu.stat", "usage_usec 9\n");
+        let some = probe.window();
+        assert_eq!((some.cpu_ns, some.refaults, some.oom_kills), (Some(4000), Some(0), None));
+        assert_eq!((some.run_cpu_ns, some.major_faults, some.by_name), (None, None, None));
+        assert_eq!((some.memory_bytes, some.cache_bytes), (Some(8192), Some(4096)));
+    }
+
+    #[test]
+    fn pressure_is_the_total_of_its_line() {
+        let text = "some avg10=1.67 avg60=0.52 avg300=1.66 total=23827628\nfull avg10=0.00 avg60=0.07 avg300=1.52 total=7\n";
+        assert_eq!((waited_ns(text, "some"), waited_ns(text, "full")), (Some(23_827_628_000), Some(7000)));
+        assert_eq!(waited_ns("", "some"), None);
+    }
+}

@@ -1,0 +1,314 @@
+//! The ledger: what each turn of a knob did, as windows before against windows after.
+//!
+//! It compares clean windows past their settling time: before the turn, the last ten of the old setting;
+//! after it, the first five of the new one, or up to twenty if a p99 has too few I/Os otherwise. A verdict needs three
+//! on each side, and no flag that forbids it (what others use forbids only that on cycles); whether a change is clear follows from how much the windows vary, up to
+//! sixty of them ([`super::estimate`], [`super::turn_figures`]).
+//!
+//! A turn that comes before its predecessor can be judged overtakes it: the windows before the first such
+//! turn are then compared with those after the last, and the last one's line says so.
+
+use std::collections::{BTreeMap, VecDeque};
+
+pub use super::estimate::WINDOWS_MIN;
+use super::turn_figures::{self, Measured};
+use crate::class::Class;
+use crate::meter::flag::{FlagKind, stem};
+use crate::meter::window::{Flag, LedgerLine, Window};
+
+/// The most that show how much windows vary.
+const HISTORY_WINDOWS: usize = 60;
+/// A line is closed after this many windows,
+pub const AFTER_WINDOWS: usize = 5;
+/// or this many, if a percentile needs them.
+const AFTER_WINDOWS_MAX: usize = 20;
+
+/// A turn of a knob.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// When, on the run's clock.
+    pub at_ns: u64,
+    /// The knob's path.
+    pub knob: String,
+    /// The value before, as it is written in a profile.
+    pub from: String,
+    /// The value after, likewise.
+    pub to: String,
+    /// Whether it undoes the last turn.
+    pub undo: bool,
+    /// What the setting survives before and after it.
+    pub survives: (Survival, Survival),
+}
+
+/// What a setting survives; in each respect, more is better.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Survival {
+    /// How durable commits are by the WAL's own setting.
+    pub commits: u8,
+    /// Whether commits survive a power cut.
+    pub power_cut: PowerCut,
+    /// Drives that may be lost without losing data, whichever they are.
+    pub drives_lost: u64,
+}
+
+/// Whether commits survive a power cut; the later the better.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PowerCut {
+    /// They do not.
+    No,
+    /// Unknown.
+    #[default]
+    Unknown,
+    /// They do.
+    Yes,
+}
+
+impl Survival {
+    /// Whether less is survived in any respect.
+    pub fn is_less_than(self, before: Self) -> bool {
+        self.commits < before.commits || !self.less_than(before).is_empty()
+    }
+
+    /// What is no longer survived, in words; except commits, which have their own mark.
+    fn less_than(self, before: Self) -> Vec<String> {
+        let word = |cut| match cut {
+            PowerCut::No => "no",
+            PowerCut::Unknown => "unknown",
+            PowerCut::Yes => "yes",
+        };
+        let mut less = Vec::new();
+        // Commits that are not flushed are lost in a power cut: that is reported once, not twice.
+        if self.power_cut < before.power_cut && self.commits >= before.commits {
+            let (from, to) = (word(before.power_cut), word(self.power_cut));
+            less.push(FlagKind::Survives.text_with(format_args!("a power cut: {from} → {to}")));
+        }
+        if self.drives_lost < before.drives_lost {
+            let (from, to) = (before.drives_lost, self.drives_lost);
+            less.push(FlagKind::Survives.text_with(format_args!("the loss of drives: {from} → {to}")));
+        }
+        less
+    }
+}
+
+/// The lines so far, and the windows that the next one is compared with.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    lines: Vec<LedgerLine>,
+    /// Steady windows since the last turn.
+    steady: VecDeque<Sample>,
+    /// The last line, while it collects windows.
+    open: Option<Open>,
+    turned_at_ns: u64,
+}
+
+/// A line that is collecting windows.
+#[derive(Debug, Clone)]
+struct Open {
+    began: Beginning,
+    before: Vec<Sample>,
+    after: Vec<Sample>,
+    /// Classes that have failed since: what they do after that can't be compared.
+    failed: Vec<String>,
+}
+
+/// The setting under which a line's windows before were measured: that before its turn, or before the first
+/// of several turns that came too quickly to be judged one by one.
+#[derive(Debug, Clone)]
+struct Beginning {
+    /// The number of that turn.
+    number: u64,
+    /// The only knob turned since, and its value then; none if several were turned.
+    knob: Option<(String, String)>,
+    survives: Survival,
+}
+
+/// What a line needs from a window.
+#[derive(Debug, Clone, Default)]
+struct Sample {
+    measured: Measured,
+    forbidding: Vec<String>,
+    drifting: Vec<String>,
+    /// Flags that are worth knowing but forbid nothing.
+    noted: Vec<String>,
+}
+
+impl Ledger {
+    /// Writes a line for a turn; the last one is closed with what it has. Returns the lines that
+    /// changed, the new one last.
+    pub fn turn(&mut self, turn: Turn) -> Vec<LedgerLine> {
+        let number = self.lines.len() as u64 + 1;
+        let steady: Vec<_> = self.steady.drain(..).collect();
+        let (overtaken, judged): (Option<Open>, _) = match self.open.take() {
+            Some(open) if open.is_early() && !open.before.is_empty() => (Some(open), None),
+            judged => (None, judged),
+        };
+        let closed = match &overtaken {
+            Some(_) => self.close_with(Some(FlagKind::Overtaken.text_with(number))),
+            None => judged
+                .and_then(|open| self.close_with(open.is_early().then(|| FlagKind::TooShort.text().into()))),
+        };
+        let own = Beginning {
+            number,
+            knob: Some((turn.knob.clone(), turn.from.clone())),
+            survives: turn.survives.0,
+        };
+        let open = match overtaken {
+            Some(open) => Open { began: open.began.and(own), after: Vec::new(), ..open },
+            None if steady.len() < WINDOWS_MIN => Open::new(own, Vec::new()),
+            None => Open::new(own, steady),
+        };
+        self.turned_at_ns = turn.at_ns;
+        let mut line = LedgerLine {
+            number,
+            at_ns: turn.at_ns,
+            from: open.began.knob.as_ref().map_or(turn.from, |(_, from)| from.clone()),
+            knob: turn.knob,
+            to: turn.to,
+            undo: turn.undo,
+            less_durable: turn.survives.1.commits < open.began.survives.commits,
+            survives_less: turn.survives.1.less_than(open.began.survives),
+            open: true,
+            ..LedgerLine::default()
+        };
+        compare(&mut line, &open);
+        self.open = Some(open);
+        self.lines.push(line.clone());
+        closed.into_iter().chain([line]).collect()
+    }
+
+    /// How many lines there are, which is the last one's number.
+    pub fn len(&self) -> u64 {
+        self.lines.len() as u64
+    }
+
+    /// Takes a window; returns the lines that changed.
+    pub fn window(&mut self, window: &Window) -> Vec<LedgerLine> {
+        let settled = !window.flags.iter().any(|flag| flag.is(FlagKind::Settling));
+        if !window.is_clean() || !settled || window.start_ns < self.turned_at_ns {
+            return Vec::new();
+        }
+        let sample = Sample::of(window);
+        if self.steady.len() == HISTORY_WINDOWS {
+            self.steady.pop_front();
+        }
+        self.steady.push_back(sample.clone());
+        let (Some(open), Some(line)) = (&mut self.open, self.lines.last_mut()) else {
+            return Vec::new();
+        };
+        open.after.push(sample);
+        compare(line, open);
+        line.open = open.waits();
+        if !line.open {
+            self.open = None;
+        }
+        vec![line.clone()]
+    }
+
+    /// A class has failed: nothing is compared across that, even if it is started again. Returns the line that
+    /// changed.
+    pub fn class_failed(&mut self, class: Class) -> Option<LedgerLine> {
+        self.steady.clear();
+        let (open, line) = (self.open.as_mut()?, self.lines.last_mut()?);
+        open.failed.push(format!("{class} {}", FlagKind::Failed.text()));
+        compare(line, open);
+        Some(line.clone())
+    }
+
+    /// Closes the open line, as at the end of a run. Returns it, if there was one.
+    pub fn close(&mut self) -> Option<LedgerLine> {
+        let open = self.open.take()?;
+        self.close_with(open.is_early().then(|| FlagKind::TooShort.text().into()))
+    }
+
+    fn close_with(&mut self, flag: Option<String>) -> Option<LedgerLine> {
+        let line = self.lines.last_mut()?;
+        line.open = false;
+        line.flags.extend(flag);
+        Some(line.clone())
+    }
+}
+
+impl Open {
+    fn new(began: Beginning, before: Vec<Sample>) -> Self {
+        Self { began, before, after: Vec::new(), failed: Vec::new() }
+    }
+
+    /// Whether too few windows have come for a verdict.
+    fn is_early(&self) -> bool {
+        self.after.len() < WINDOWS_MIN
+    }
+
+    /// Whether it takes more windows.
+    fn waits(&self) -> bool {
+        let windows = self.after.len();
+        windows < AFTER_WINDOWS
+            || windows < AFTER_WINDOWS_MAX
+                && turn_figures::waits_for_samples(&measured(&self.after), AFTER_WINDOWS_MAX)
+    }
+}
+
+impl Beginning {
+    /// The beginning of both, if `next` follows at once.
+    fn and(self, next: Self) -> Self {
+        let one = self.knob.zip(next.knob).filter(|((knob, _), (next, _))| knob == next);
+        Self { knob: one.map(|(first, _)| first), ..self }
+    }
+}
+
+impl Sample {
+    fn of(window: &Window) -> Self {
+        let mut sample = Self { measured: Measured::of(window), ..Self::default() };
+        let of_classes = Class::ALL
+            .into_iter()
+            .flat_map(|class| window.class(class).flags.iter().map(move |flag| (Some(class), flag)));
+        for (class, flag) in window.flags.iter().map(|flag| (None, flag)).chain(of_classes) {
+            let text = class.map_or(flag.text.clone(), |class| format!("{class} {}", flag.text));
+            match flag {
+                _ if flag.is(FlagKind::Drifting) => sample.drifting.push(text),
+                Flag { forbids_verdict: true, .. } => sample.forbidding.push(text),
+                Flag { forbids_verdict: false, .. } => sample.noted.push(text),
+            }
+        }
+        let failed = Class::ALL.into_iter().filter(|class| window.class(*class).errors > 0);
+        sample.noted.extend(failed.map(|class| format!("{class} {}", FlagKind::Errors.text())));
+        sample
+    }
+}
+
+/// Fills in everything that a line says about the windows on both sides.
+fn compare(line: &mut LedgerLine, open: &Open) {
+    let Open { began, before: history, after, failed } = open;
+    let before = turn_figures::counted(history);
+    let both = || before.iter().chain(after);
+    // A trend matters if it leads up to the turn, or continues at the end.
+    let ends = [before.last(), after.last()].into_iter().flatten();
+    let drifting = ends.flat_map(|sample| &sample.drifting);
+    line.windows = (before.len() as u64, after.len() as u64);
+    line.flags = once(both().flat_map(|sample| &sample.forbidding).chain(failed).chain(drifting));
+    let judged = line.flags.is_empty();
+    line.flags.extend(once(both().flat_map(|sample| &sample.noted)));
+    if began.number < line.number {
+        line.flags
+            .push(FlagKind::Together.text_with(format_args!("{}–{} together", began.number, line.number)));
+    }
+    if line.less_durable {
+        line.flags.push(FlagKind::LessDurable.text().into());
+    }
+    line.flags.extend(line.survives_less.iter().cloned());
+    let cycles_judged = line.cycles_not_judged().is_none();
+    turn_figures::compare(line, &measured(history), &measured(after), (judged, cycles_judged));
+}
+
+fn measured(samples: &[Sample]) -> Vec<&Measured> {
+    samples.iter().map(|sample| &sample.measured).collect()
+}
+
+/// Each stem of a flag once, in the words of the last window that had it.
+fn once<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let by_kind: BTreeMap<_, _> = texts.map(|text| (stem(text), text)).collect();
+    by_kind.into_values().cloned().collect()
+}
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;

@@ -1,0 +1,133 @@
+//! What a turn did, in a word.
+
+use super::estimate::WINDOWS_MIN;
+use crate::meter::ledger_figure::LedgerFigure;
+use crate::meter::window::{Change, LedgerLine, Verdict};
+
+/// What the windows on both sides of a turn say of it together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is not decided yet.
+    Gathering,
+    /// Something forbids a verdict.
+    NotJudged,
+    /// Nothing changed clearly.
+    NoClearChange,
+    /// Something got better, and nothing worse.
+    Better,
+    /// Something got worse, and nothing better.
+    Worse,
+    /// Both.
+    TradeOff,
+    /// What a program reports changed: whether for the better only its user knows.
+    Changed,
+}
+
+impl Outcome {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Gathering => "gathering",
+            Self::NotJudged => "can't be judged",
+            Self::NoClearChange => "no clear change",
+            Self::Better => "BETTER",
+            Self::Worse => "WORSE",
+            Self::TradeOff => "TRADE-OFF",
+            Self::Changed => "CHANGED",
+        }
+    }
+}
+
+/// Whether a clear change of a figure is a gain; none if it is not clear.
+pub fn is_gain(figure: LedgerFigure, change: &Change) -> Option<bool> {
+    match change.verdict {
+        Verdict::None | Verdict::NoClearChange => None,
+        Verdict::Higher => Some(figure.more_is_gain()),
+        Verdict::Lower => Some(!figure.more_is_gain()),
+    }
+}
+
+impl LedgerLine {
+    /// What the turn did. One after which less is survived is never better: what it gains is a trade-off.
+    pub fn outcome(&self) -> Outcome {
+        if self.open {
+            return Outcome::Gathering;
+        }
+        let changes = self.changes();
+        let all = changes.iter().map(|(_, change)| *change).chain(self.metrics.values());
+        if all.into_iter().all(|change| change.verdict == Verdict::None) {
+            return Outcome::NotJudged;
+        }
+        let any =
+            |wanted: bool| changes.iter().any(|(figure, change)| is_gain(*figure, change) == Some(wanted));
+        match (any(true), any(false) || self.is_less_safe()) {
+            (true, false) => Outcome::Better,
+            (false, true) => Outcome::Worse,
+            (true, true) => Outcome::TradeOff,
+            (false, false) if self.metrics.values().any(|change| change.verdict.is_clear()) => {
+                Outcome::Changed
+            }
+            (false, false) => Outcome::NoClearChange,
+        }
+    }
+
+    /// Why there is no verdict, where there is none.
+    pub fn why_not_judged(&self) -> Option<String> {
+        if self.outcome() != Outcome::NotJudged {
+            return None;
+        }
+        let too_few = (self.windows.0 as usize) < WINDOWS_MIN;
+        let no_baseline = || "no baseline: it was turned too early".to_owned();
+        self.flags.first().cloned().or_else(|| too_few.then(no_baseline))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(scan: Verdict, wal_p99: Verdict, less_durable: bool) -> Outcome {
+        let change = |verdict| Change { verdict, ..Change::default() };
+        let line = LedgerLine {
+            scan_mb_per_s: change(scan),
+            wal_p99_ns: change(wal_p99),
+            less_durable,
+            ..LedgerLine::default()
+        };
+        line.outcome()
+    }
+
+    #[test]
+    fn one_word_for_all_figures() {
+        use Verdict::{Higher, Lower, NoClearChange, None};
+        assert_eq!(with(Higher, NoClearChange, false), Outcome::Better);
+        assert_eq!(with(Higher, Lower, false), Outcome::Better);
+        assert_eq!(with(Higher, Higher, false), Outcome::TradeOff);
+        assert_eq!(with(Lower, None, false), Outcome::Worse);
+        assert_eq!(with(Higher, Lower, true), Outcome::TradeOff, "less durable never wins");
+        assert_eq!(with(NoClearChange, NoClearChange, true), Outcome::Worse);
+        assert_eq!(with(NoClearChange, None, false), Outcome::NoClearChange);
+        assert_eq!(with(None, None, true), Outcome::NotJudged);
+        let open = LedgerLine { open: true, ..LedgerLine::default() };
+        assert_eq!(open.outcome(), Outcome::Gathering);
+    }
+
+    #[test]
+    fn what_a_program_reports_changes_for_whom_it_does() {
+        let of = |verdict| {
+            let metrics = [("tps".to_owned(), Change { verdict, ..Change::default() })].into();
+            LedgerLine { metrics, ..LedgerLine::default() }.outcome()
+        };
+        assert_eq!(of(Verdict::Higher), Outcome::Changed);
+        assert_eq!(of(Verdict::NoClearChange), Outcome::NoClearChange);
+        assert_eq!(of(Verdict::None), Outcome::NotJudged);
+    }
+
+    #[test]
+    fn of_rates_more_is_a_gain() {
+        let line = LedgerLine::default();
+        let gains = line.changes().into_iter().filter(|(figure, _)| figure.more_is_gain());
+        let names: Vec<_> = gains.map(|(figure, _)| figure.name).collect();
+        assert_eq!(names, ["scan MB/s", "WAL MB/s", "total MB/s"]);
+    }
+}

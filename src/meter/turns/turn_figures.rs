@@ -1,0 +1,275 @@
+//! The figures of a ledger's line, from the windows on both sides of its turn.
+//!
+//! Rates are means of the windows'. Percentiles are those of all I/Os of a side together: its histograms are pooled. How
+//! much a percentile varies is judged by stretches: single windows where each has enough I/Os, else as many
+//! neighbouring ones together as have.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::estimate::{self, Side, TURN_CHANGE_MIN, Together, WINDOWS_MIN};
+use crate::class::Class;
+use crate::meter::latencies::samples::Samples;
+use crate::meter::window::{Change, LedgerLine, State, Verdict, Window};
+
+/// The most windows before a turn that count, but for percentiles that need more samples.
+const BEFORE_WINDOWS: usize = 10;
+/// The windows between both sides: that of the turn, and those in which the load settles.
+const GAP_WINDOWS: usize = 3;
+/// Samples beyond a percentile in each stretch that shows how it varies.
+const STRETCH_BEYOND: u64 = 3;
+/// The percentile that a line waits for, as one in how many samples lies beyond it.
+const SLOWEST_ONE_IN: u64 = 100;
+
+/// The classes whose latency a line has.
+const LATENCIES: [Class; 2] = [Class::Point, Class::Wal];
+
+/// Where a figure comes from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Figure {
+    /// One of a window's rates.
+    Rate(usize),
+    /// A latency of one of [`LATENCIES`], and its percentile, as one in how many samples lies beyond it.
+    Percentile(usize, u64),
+}
+
+const CYCLES: Figure = Figure::Rate(3);
+
+/// In the order of [`LedgerLine::changes_mut`].
+const FIGURES: [Figure; 9] = [
+    Figure::Rate(0),
+    Figure::Percentile(0, 2),
+    Figure::Percentile(0, 100),
+    Figure::Rate(1),
+    Figure::Percentile(1, 2),
+    Figure::Percentile(1, 100),
+    Figure::Rate(2),
+    CYCLES,
+    Figure::Rate(4),
+];
+
+/// What a line's figures need from a window.
+#[derive(Debug, Clone, Default)]
+pub(in crate::meter) struct Measured {
+    rates: [Option<f64>; 5],
+    latencies: [Option<Arc<Samples>>; 2],
+    /// What a program reports.
+    metrics: BTreeMap<String, f64>,
+}
+
+impl Measured {
+    /// Of that window.
+    pub(in crate::meter) fn of(window: &Window) -> Self {
+        let running = |class| Some(window.class(class)).filter(|figures| figures.state == State::Running);
+        let (intended, missed) = window
+            .classes
+            .iter()
+            .fold((0, 0), |(intended, missed), of| (intended + of.intended, missed + of.missed));
+        let latencies = LATENCIES.map(|class| {
+            let max_ns = running(class)?.latencies.service_ns.as_ref().and_then(|latency| latency.max);
+            let histogram = window.histograms[class.index()].service.as_ref()?;
+            Some(Arc::new(Samples::of(histogram, max_ns)))
+        });
+        Self {
+            rates: [
+                running(Class::Scan).map(|scan| scan.mb_per_s),
+                running(Class::Wal).map(|wal| wal.mb_per_s),
+                window.program.is_none().then_some(window.total.mb_per_s),
+                window.total.cycles_per_byte.filter(|_| !window.cpu.coarse),
+                (intended > 0).then(|| missed as f64 / intended as f64),
+            ],
+            latencies,
+            metrics: window
+                .program
+                .iter()
+                .flat_map(|program| &program.metrics)
+                .map(|(name, metric)| (name.clone(), metric.mean))
+                .collect(),
+        }
+    }
+}
+
+/// The windows before a turn that count.
+pub(in crate::meter) fn counted<T>(before: &[T]) -> &[T] {
+    &before[before.len().saturating_sub(BEFORE_WINDOWS)..]
+}
+
+/// Whether a latency's percentile would have enough samples if the line took up to that many windows.
+pub(in crate::meter) fn waits_for_samples(after: &[&Measured], windows_max: usize) -> bool {
+    (0..LATENCIES.len()).any(|at| {
+        let count: u64 = after.iter().filter_map(|of| of.latencies[at].as_ref()).map(|of| of.count()).sum();
+        let needed = SLOWEST_ONE_IN * crate::meter::latencies::latency::SAMPLES_BEYOND;
+        count < needed && count * windows_max as u64 >= needed * after.len() as u64
+    })
+}
+
+/// Fills in the figures of a line from the windows on both sides, oldest first; `judged` says whether they may have
+/// verdicts, and cycles one, too.
+pub(in crate::meter) fn compare(
+    line: &mut LedgerLine,
+    before: &[&Measured],
+    after: &[&Measured],
+    (judged, cycles_judged): (bool, bool),
+) {
+    let found = FIGURES.map(|figure| match figure {
+        Figure::Rate(at) => {
+            let values =
+                |windows: &[&Measured]| windows.iter().filter_map(|of| of.rates[at]).collect::<Vec<_>>();
+            (Values::before(values(before), values(counted(before)).len()), Values::all(values(after)))
+        }
+        Figure::Percentile(at, one_in) => {
+            let samples = |windows: &[&Measured]| {
+                windows.iter().filter_map(|of| of.latencies[at].clone()).collect::<Vec<_>>()
+            };
+            let last = samples(counted(before)).len();
+            (
+                Values::pooled_before(samples(before), last, one_in),
+                Values::pooled_after(&samples(after), one_in),
+            )
+        }
+    });
+    let metrics = of_program(before, after);
+    let all = found.iter().chain(metrics.iter().map(|(_, sides)| sides));
+    let figures = all.filter(|(before, after)| before.value.and(after.value).is_some()).count();
+    let together = Together { figures, gap: GAP_WINDOWS, change_min: TURN_CHANGE_MIN };
+    for ((change, (before, after)), figure) in line.changes_mut().into_iter().zip(&found).zip(FIGURES) {
+        *change = changed(before, after, together, judged && (cycles_judged || figure != CYCLES));
+    }
+    line.metrics = metrics
+        .into_iter()
+        .map(|(name, (before, after))| (name, changed(&before, &after, together, judged)))
+        .collect();
+}
+
+/// What a program reports on both sides, by name.
+fn of_program(before: &[&Measured], after: &[&Measured]) -> Vec<(String, (Values, Values))> {
+    let mut names: Vec<&String> = after.iter().flat_map(|of| of.metrics.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let sides = |name: &String| {
+        let values = |windows: &[&Measured]| {
+            windows.iter().filter_map(|of| of.metrics.get(name).copied()).collect::<Vec<_>>()
+        };
+        (Values::before(values(before), values(counted(before)).len()), Values::all(values(after)))
+    };
+    names.into_iter().map(|name| (name.clone(), sides(name))).collect()
+}
+
+/// A figure on one side.
+#[derive(Debug, Default)]
+struct Values {
+    /// Of the side as a whole.
+    value: Option<f64>,
+    /// By window or stretch, oldest first.
+    all: Vec<f64>,
+    /// How many of them, those nearest to the turn, are of the side; the others show how it varies.
+    counted: usize,
+}
+
+impl Values {
+    fn all(all: Vec<f64>) -> Self {
+        let counted = all.len();
+        Self::before(all, counted)
+    }
+
+    fn before(all: Vec<f64>, counted: usize) -> Self {
+        let side = &all[all.len() - counted..];
+        let value = (counted > 0).then(|| side.iter().sum::<f64>() / counted as f64);
+        Self { value, all, counted }
+    }
+
+    fn pooled_after(windows: &[Arc<Samples>], one_in: u64) -> Self {
+        let stretches = stretches(windows.iter(), one_in);
+        Self::pooled(&stretches, stretches.len(), one_in)
+    }
+
+    /// Before a turn, the last windows count, and earlier ones as far as they are needed.
+    fn pooled_before(mut windows: Vec<Arc<Samples>>, last: usize, one_in: u64) -> Self {
+        windows.reverse();
+        let mut stretches = stretches(windows.iter(), one_in);
+        let (mut counted, mut taken, mut samples) = (0, 0, 0);
+        for stretch in &stretches {
+            if taken >= last && samples / one_in >= crate::meter::latencies::latency::SAMPLES_BEYOND {
+                break;
+            }
+            (counted, taken) = (counted + 1, taken + stretch.windows);
+            samples += stretch.samples.count();
+        }
+        stretches.reverse();
+        Self::pooled(&stretches, counted, one_in)
+    }
+
+    fn pooled(stretches: &[Stretch], counted: usize, one_in: u64) -> Self {
+        let side = &stretches[stretches.len() - counted..];
+        let value = Samples::pooled(side.iter().map(|stretch| &stretch.samples)).percentile(one_in);
+        let all = stretches.iter().filter_map(|stretch| stretch.samples.level(one_in)).collect();
+        Self { value: value.map(|ns| ns as f64), all, counted }
+    }
+
+    fn side(&self) -> &[f64] {
+        &self.all[self.all.len().saturating_sub(self.counted)..]
+    }
+
+    fn range(&self) -> Option<(f64, f64)> {
+        // A percentile of all together may lie beside those of its stretches, if only by the width of a bucket.
+        let value = self.value?;
+        Some(
+            self.side().iter().fold((value, value), |(low, high), value| (low.min(*value), high.max(*value))),
+        )
+    }
+}
+
+/// Neighbouring windows.
+struct Stretch {
+    samples: Samples,
+    windows: usize,
+}
+
+/// The windows in stretches that hold enough samples each; what is left over at the end belongs to the last one.
+fn stretches<'a>(windows: impl Iterator<Item = &'a Arc<Samples>>, one_in: u64) -> Vec<Stretch> {
+    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut open: Vec<&Samples> = Vec::new();
+    for samples in windows {
+        open.push(samples);
+        if open.iter().map(|of| of.count()).sum::<u64>() / one_in >= STRETCH_BEYOND {
+            stretches.push(Stretch { samples: Samples::pooled(open.iter().copied()), windows: open.len() });
+            open.clear();
+        }
+    }
+    if !open.is_empty() {
+        let rest = Stretch { samples: Samples::pooled(open.iter().copied()), windows: open.len() };
+        match stretches.last_mut() {
+            Some(last) => {
+                last.samples = Samples::pooled([&last.samples, &rest.samples]);
+                last.windows += rest.windows;
+            }
+            None => stretches.push(rest),
+        }
+    }
+    stretches
+}
+
+fn changed(before: &Values, after: &Values, together: Together, judged: bool) -> Change {
+    let known = before.value.zip(after.value);
+    let estimate =
+        known.filter(|_| judged && before.counted.min(after.counted) >= WINDOWS_MIN).and_then(|_| {
+            estimate::estimate(
+                Side { windows: &before.all, counted: before.counted },
+                Side::of(&after.all),
+                together,
+            )
+        });
+    let estimate = estimate.zip(known).map(|(estimate, wholes)| estimate.of_wholes(wholes, together));
+    Change {
+        before: before.value,
+        before_range: before.range(),
+        after: after.value,
+        after_range: after.range(),
+        interval: estimate.map(|estimate| (estimate.low, estimate.high)),
+        verdict: estimate.map_or(Verdict::None, |estimate| estimate.verdict()),
+    }
+}
+
+#[cfg(test)]
+#[path = "turn_figures_tests.rs"]
+mod tests;

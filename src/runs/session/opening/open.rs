@@ -1,0 +1,159 @@
+//! Opening what a session runs on: settings resolved, the target opened and filled, the host tuned.
+//!
+//! The settings as a whole come this far. What stands below takes its part of what they were resolved to.
+
+use std::sync::Arc;
+
+use super::host_tuning::HostTuning;
+use super::left_over::left_over;
+use super::resolve::Resolved;
+use super::retained_stack::RetainedStack;
+use super::target_folder::others_in_folder;
+use super::target_stack::{raise, refuse_unsuited};
+use crate::class::Class;
+use crate::error::{Error, Result};
+use crate::host::Facts;
+use crate::load::workers::Workers;
+use crate::load::workers::control::Writes;
+use crate::runs::session::attendant::Attendant;
+use crate::runs::session::options::Options;
+use crate::runs::session::targets::{Content, Found, Target, TargetSpec};
+use crate::settings::{DriveState, Settings};
+use crate::stack::build::Built;
+
+/// What a session runs on, ready for the load.
+pub(in crate::runs::session) struct Opened {
+    pub resolved: Resolved,
+    // Its workers are dropped before the target: they drain while locks and claims still keep others away.
+    pub workers: Box<dyn Workers>,
+    pub target: Target,
+    pub host: HostTuning,
+    pub written: Written,
+}
+
+/// What is written, and may be.
+pub(in crate::runs::session) struct Written {
+    pub writes: Arc<Writes>,
+    /// What the process had written when the target began to be opened.
+    opened_bytes: u64,
+}
+
+impl Written {
+    /// Bytes that were written for this session.
+    pub fn here_bytes(&self) -> u64 {
+        self.writes.written_bytes().saturating_sub(self.opened_bytes)
+    }
+}
+
+/// Opens the target of the settings on what is retained for it, else on what is built for it. What was built
+/// is left in `retained` where that fails.
+///
+/// # Errors
+/// Input where this host can't do what the settings say; refused where data is at risk; interrupted where
+/// the attendant ends the fill.
+pub(in crate::runs::session) fn open(
+    asked: Settings,
+    options: Options,
+    facts: Arc<Facts>,
+    attendant: &mut dyn Attendant,
+    retained: &mut RetainedStack,
+) -> Result<Opened> {
+    if !retained.stands()
+        && let Some(text) = left_over()
+    {
+        attendant.notice(&text);
+    }
+    let resolved = Resolved::new(asked, options, facts)?;
+    if let Some(text) = others_in_folder(&resolved.settings) {
+        attendant.notice(&text);
+    }
+    let opened_bytes = resolved.budget.written_bytes();
+    let built = stand(&resolved, attendant, retained)?;
+    let mut target = match open_content(&resolved, built.as_ref(), attendant) {
+        Ok(content) => Target::of(content, built),
+        Err(error) => return Err(retain(error, built, &resolved, retained)),
+    };
+    let (resolved, sequence, host) = match make_ready(&resolved, &mut target, attendant) {
+        Ok(ready) => ready,
+        Err(error) => return Err(retain(error, target.abandon(), &resolved, retained)),
+    };
+    if let Some(userspace) = &resolved.userspace {
+        let profile = &resolved.settings.name;
+        target = target.leave_kernel(userspace, profile, &mut |advance| attendant.step(advance))?;
+    }
+    resolved.fallbacks.iter().for_each(|text| attendant.notice(text));
+    let writes = Arc::new(Writes::new(sequence, resolved.budget.count()).keeping(target.map()));
+    writes.limit(resolved.budget.limit_bytes);
+    let workers = target.workers(writes.clone())?;
+    Ok(Opened { resolved, workers, target, host, written: Written { writes, opened_bytes } })
+}
+
+/// What the target stands on: what stands already, else what is built now; none where nothing is to be built.
+fn stand(
+    resolved: &Resolved,
+    attendant: &mut dyn Attendant,
+    retained: &mut RetainedStack,
+) -> Result<Option<Built>> {
+    let Resolved { options, facts, budget, .. } = resolved;
+    let TargetSpec::Stack(spec) = &resolved.target else { return Ok(None) };
+    refuse_unsuited(spec, options)?;
+    if let Some(built) = retained.take_for(&resolved.identity)? {
+        return Ok(Some(built));
+    }
+    raise(&resolved.stack, (spec, &resolved.settings.name), options, facts, budget, attendant).map(Some)
+}
+
+/// Opens what lies there, if it can do what it is to do and may be filled.
+fn open_content(
+    resolved: &Resolved,
+    built: Option<&Built>,
+    attendant: &mut dyn Attendant,
+) -> Result<Content> {
+    let Resolved { options, facts, .. } = resolved;
+    let found = Found::look(&resolved.target, built, options, facts, &mut *attendant)?;
+    if let Some(target) = found.facts() {
+        resolved.check_on(target)?;
+    }
+    resolved.budget.refuse(found.bytes_to_fill())?;
+    let mut content = found.open(attendant)?;
+    if let Content::Pages(pages) = &mut content
+        && !resolved.options.read_only
+        && let Err(why) =
+            pages.keep_map([Class::Background, Class::Wal].map(|class| resolved.job(class).page_bytes))
+    {
+        attendant.notice(&format!("`verify` won't see lost writes: there is no write map: {why}"));
+    }
+    Ok(content)
+}
+
+/// Leaves what was built to the next session, or to be taken down.
+fn retain(error: Error, built: Option<Built>, resolved: &Resolved, retained: &mut RetainedStack) -> Error {
+    if let Some(built) = built {
+        retained.put(built, resolved.identity.clone());
+    }
+    error
+}
+
+/// Sees that the opened target can do what the settings say, fills it, and tunes the host for it. Returns
+/// where sequence numbers begin.
+fn make_ready(
+    resolved: &Resolved,
+    target: &mut Target,
+    attendant: &mut dyn Attendant,
+) -> Result<(Resolved, u64, HostTuning)> {
+    let resolved = resolved.on(target.facts(), target.is_mounted())?;
+    let sequence = target.make_ready(
+        &resolved.budget,
+        (resolved.options.read_only, resolved.stack.layers.state == DriveState::Preconditioned),
+        attendant,
+    )?;
+    let mut host = HostTuning::begin(&resolved.host, &resolved.facts, target)?;
+    match attendant.before_load(&target.layout().members) {
+        Ok(notes) => target.note(notes),
+        Err(error) => {
+            host.restore(target.journal())?;
+            return Err(error);
+        }
+    }
+    Ok((resolved, sequence, host))
+}

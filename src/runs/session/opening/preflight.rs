@@ -1,0 +1,329 @@
+//! A target is looked at before anybody runs on it: what speaks against it, and what a run would destroy.
+//! Nothing is made or written.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::consent::{
+    DEVICE_BYTES_MIN, OursCheck, OwnWal, check_serials, destroy_of, names_of, own_wal, refuse_shared_wal,
+    wanted_of,
+};
+use super::data_set::outlook;
+use super::expected_caps::expected_caps;
+use super::plan_shown::{Taken, keyed, plain, shown};
+use super::resolve::{fit_files, userspace_of};
+use super::target_folder::{files_elsewhere_noted, others_in_folder, refuse_unsafe_folders};
+use super::target_stack::planned;
+use crate::error::{Error, Result};
+use crate::host::Facts;
+use crate::load::volume::{self, MemberSource, Request, Survey};
+use crate::runs::session::message::{PlanShown, Wanted};
+use crate::runs::session::options::Options;
+use crate::runs::session::program::{for_program, program_noted};
+use crate::runs::session::running::write_budget::WriteBudget;
+use crate::runs::session::targets::{bytes_to_fill, files, handover_steps};
+use crate::settings::knobs::Conditions;
+use crate::settings::profile::check;
+use crate::settings::{Layer, Settings};
+use crate::stack::devices::Drive;
+use crate::stack::guard::{self, Consent, Examination};
+use crate::stack::paths::state_dir;
+use crate::stack::plan::StackSpec;
+use crate::stack::runner::quoted;
+use crate::stack::state::StateFolder;
+
+/// What opening the settings' target takes, as the operator sees it.
+///
+/// # Errors
+/// Why it can't be opened.
+pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
+    refuse_unsafe_folders(settings, facts)?;
+    if settings.builds_stack() {
+        let budget = WriteBudget::untouched(settings.run.max_writes_bytes);
+        let plan = planned(settings, facts, None, &[], &budget)?;
+        return Ok(shown(&plan, keyed(settings), 0, Vec::new()));
+    }
+    if !settings.touches_storage() || settings.program.is_some() {
+        return Ok(plain(settings, Taken::default(), 0, Vec::new(), None));
+    }
+    let handed_over = match userspace_of(settings) {
+        Some(spec) => handover_steps(&spec, &settings.target.devices, facts)?,
+        None => Vec::new(),
+    };
+    let mut seen = Preflight::default();
+    let request = (!settings.is_keyed()).then(|| seen.request(settings, facts)).flatten();
+    if let Some(error) = seen.first {
+        return Err(error);
+    }
+    let writes_bytes = match request {
+        Some(request) => match Survey::of(&request) {
+            // What is in the way of files is in the way of the run.
+            Err(error) if settings.target.devices.is_empty() => return Err(error),
+            survey => survey.ok().map(|survey| seen.bytes_to_fill(&survey)),
+        },
+        None => outlook(settings, None)?.load_bytes,
+    };
+    let taken = Taken { handed_over, destroys: Some(seen.destroyed), writes_bytes };
+    Ok(plain(settings, taken, 0, Vec::new(), None))
+}
+
+/// Bytes that filling or loading the settings' target writes, where nothing is built for it; none where that is not
+/// known before. Of the devices `wiped` all is filled; `held` is the folder that this process has locked and leaves
+/// first.
+///
+/// # Errors
+/// Where the data set can't be loaded.
+pub(in crate::runs::session) fn bytes_to_write(
+    settings: &Settings,
+    facts: &Facts,
+    wiped: &HashSet<PathBuf>,
+    held: Option<&Path>,
+) -> Result<Option<u64>> {
+    if !settings.touches_storage() {
+        return Ok(Some(0));
+    }
+    if settings.is_keyed() {
+        return outlook(settings, held).map(|outlook| outlook.load_bytes);
+    }
+    let survey = unlocked(settings, facts).and_then(|request| Survey::of(&request).ok());
+    Ok(survey.map(|survey| bytes_to_fill(&survey, |path| wiped.contains(path))))
+}
+
+/// What a run would open, without a look at whether it may; none where a part of it can't be had.
+fn unlocked(settings: &Settings, facts: &Facts) -> Option<Request> {
+    let device = |name: &String| {
+        let device = facts.find(name).ok()?;
+        let (path, size_bytes) = (device.path.clone(), device.size_bytes);
+        Some(MemberSource::Device { file: File::open(&path).ok()?, path, size_bytes })
+    };
+    let target = &settings.target;
+    let mut request = if target.devices.is_empty() {
+        files(&target.dir, target.count, target.size_bytes).ok()?
+    } else {
+        Request::of_devices(target.devices.iter().map(device).collect::<Option<_>>()?)
+    };
+    if let Some(wal) = &settings.wal.target {
+        request.wal = Some(match own_wal(wal, facts).ok()? {
+            OwnWal::File(path) => MemberSource::File { path },
+            OwnWal::Device(name) => device(&name)?,
+        });
+    }
+    Some(request)
+}
+
+/// Refuses what the operator did not allow of what a run of these settings destroys, as things are.
+/// What else speaks against the run is not looked for.
+///
+/// # Errors
+/// Refused (3), naming the device.
+pub fn refuse_unallowed(settings: &Settings, options: &Options, facts: &Facts) -> Result<()> {
+    if options.read_only || !settings.touches_storage() {
+        return Ok(());
+    }
+    let destroy = destroy_of(&options.destroy, settings, facts);
+    let consent = Consent::named(&destroy, facts)?.and_typed(&options.typed).and_commands(&options.commands);
+    if settings.stack.is_built() {
+        // What is over the limit of writes is refused, but not for that.
+        let unlimited = WriteBudget::untouched(None);
+        let Ok(plan) = planned(settings, facts, None, &[], &unlimited) else { return Ok(()) };
+        return plan.confirm(&consent).map(drop);
+    }
+    let names = names_of(&settings.target, &settings.wal, facts);
+    // A file of the WAL's own is no device.
+    let examined = guard::examine_all(&names, facts, DEVICE_BYTES_MIN, &OursCheck).into_iter().flatten();
+    examined.into_iter().try_for_each(|examination| guard::permit(examination, &consent).map(drop))
+}
+
+/// What the layers by commands run, in full, before anybody allows it.
+pub fn layers_noted(settings: &Settings) -> Vec<String> {
+    let words = |commands: &[Vec<String>]| {
+        let command = |words: &Vec<String>| {
+            let words: Vec<String> = words.iter().map(|word| quoted(word.as_ref())).collect();
+            words.join(" ")
+        };
+        commands.iter().map(command).collect::<Vec<_>>().join("\n")
+    };
+    let note = |layer: &Layer| {
+        format!(
+            "layer `{}` runs this as root, where --allow-commands allows it:\n{}\nand this to take it away, also in \
+             `stacktune cleanup`:\n{}\nwhich is to leave {}",
+            layer.name,
+            words(&layer.up),
+            words(&layer.down),
+            layer.device
+        )
+    };
+    settings.stack.by_commands.iter().map(note).collect()
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub struct Preflight {
+    /// Why the settings can't run here as things are, each with what to do about it.
+    pub problems: Vec<String>,
+    /// What a run does otherwise than the settings say, and what it asks for.
+    pub notes: Vec<String>,
+    /// The first of the problems that is no knob's.
+    first: Option<Error>,
+    /// The devices that hold something which a run would destroy.
+    destroyed: Vec<Wanted>,
+    /// The devices that hold something else than a fill of ours, or nothing: all of them is filled.
+    wiped: HashSet<PathBuf>,
+}
+
+/// Looks whether a run that writes could begin with these settings. Those of the demo may be made to
+/// fit the disk.
+pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
+    let (mut found, mut settings) = (Preflight::default(), settings.clone());
+    if demo && let Err(error) = fit_files(&mut settings, &mut found.notes) {
+        found.problem(error.to_string());
+    }
+    if settings.program.is_some() {
+        found.notes.extend(program_noted(&settings));
+        if let Some(of_program) = found.taken(for_program(settings.clone())) {
+            settings = of_program;
+        }
+    }
+    found.check(&settings, Conditions { facts, target: None });
+    found.notes.extend(layers_noted(&settings));
+    if !settings.touches_storage() {
+        return found;
+    }
+    found.taken(refuse_unsafe_folders(&settings, facts));
+    let elsewhere = found.taken(files_elsewhere_noted(&settings, facts));
+    found.notes.extend(elsewhere.unwrap_or_default());
+    found.notes.extend(others_in_folder(&settings));
+    if settings.stack.is_built() {
+        found.stack(&settings, facts);
+        return found;
+    }
+    if settings.program.is_some() {
+        return found;
+    }
+    if settings.is_keyed() {
+        // Without RocksDB, the check of the knob has said so.
+        if cfg!(feature = "rocksdb")
+            && let Some(outlook) = found.taken(outlook(&settings, None))
+        {
+            found.notes.push(format!("a run would {}", outlook.text));
+        }
+        return found;
+    }
+    if let Some(request) = found.request(&settings, facts) {
+        found.survey(&settings, facts, &request);
+    }
+    found
+}
+
+impl Preflight {
+    fn problem(&mut self, text: String) {
+        if !self.problems.contains(&text) {
+            self.problems.push(text);
+        }
+    }
+
+    /// The value, or the reason among the problems.
+    fn taken<T>(&mut self, outcome: Result<T>) -> Option<T> {
+        match outcome {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.problem(error.to_string());
+                self.first.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    fn check(&mut self, settings: &Settings, conditions: Conditions) {
+        check(settings, conditions).iter().for_each(|problem| self.problem(problem.to_string()));
+    }
+
+    /// Whether a run would build its stack.
+    fn stack(&mut self, settings: &Settings, facts: &Facts) {
+        self.devices(&settings.target.devices, facts);
+        // Without root, the check of the knobs has said so.
+        if facts.platform.unprivileged && !self.problems.is_empty() {
+            return;
+        }
+        self.taken(StateFolder::refuse_unusable(&state_dir()));
+        let target = expected_caps(&StackSpec::of(settings), facts);
+        let conditions = Conditions { facts, target: Some(&target) };
+        self.check(settings, conditions);
+        if check(settings, conditions).is_empty() {
+            let budget = WriteBudget::untouched(settings.run.max_writes_bytes);
+            self.taken(planned(settings, facts, None, &[], &budget));
+        }
+    }
+
+    /// What a run would open, if every part of it can be had.
+    fn request(&mut self, settings: &Settings, facts: &Facts) -> Option<Request> {
+        self.taken(check_serials(&settings.target, &settings.wal, facts));
+        let target = &settings.target;
+        let devices = self.devices(&target.devices, facts);
+        let wal = match &settings.wal.target {
+            Some(wal) => Some(self.wal(wal, settings, facts)?),
+            None => None,
+        };
+        let mut request = if devices.is_empty() {
+            self.taken(files(&target.dir, target.count, target.size_bytes))?
+        } else {
+            Request::of_devices(devices.into_iter().collect::<Option<_>>()?)
+        };
+        request.wal = wal;
+        let members = request.data.iter().chain(&request.wal);
+        let files = members.filter(|member| matches!(member, MemberSource::File { .. }));
+        let free = files.map(|file| volume::refuse_foreign(file.path())).collect::<Result<Vec<()>>>();
+        self.taken(free)?;
+        // Reported together with other problems.
+        let _ = self.taken(request.refuse_locked());
+        Some(request)
+    }
+
+    fn wal(&mut self, wal: &str, settings: &Settings, facts: &Facts) -> Option<MemberSource> {
+        let wal = self.taken(own_wal(wal, facts))?;
+        self.taken(refuse_shared_wal(Some(&wal), &settings.target.devices, facts))?;
+        match wal {
+            OwnWal::File(path) => Some(MemberSource::File { path }),
+            OwnWal::Device(name) => self.devices(&[name], facts).pop().flatten(),
+        }
+    }
+
+    /// Devices, if the guard lets a run have them, at least with the operator's consent.
+    fn devices(&mut self, names: &[String], facts: &Facts) -> Vec<Option<MemberSource>> {
+        let examined = guard::examine_all(names, facts, DEVICE_BYTES_MIN, &OursCheck);
+        names.iter().zip(examined).map(|(name, examined)| self.device(name, examined)).collect()
+    }
+
+    fn device(&mut self, name: &str, examined: Result<Examination>) -> Option<MemberSource> {
+        let examined = self.taken(examined)?;
+        let device = examined.device.clone();
+        if examined.needs_consent() {
+            let content = examined.content.join(", ");
+            self.notes.push(format!(
+                "{name} holds {content}: a run destroys that, and only where `--destroy {name}` allows it"
+            ));
+            self.destroyed.push(wanted_of(&Drive::of(&device), examined.content));
+        }
+        if !examined.own_fill {
+            self.wiped.insert(device.path.clone());
+        }
+        let file = File::open(&device.path).map_err(|e| Error::os("cannot open", &device.path, e));
+        let file = self.taken(file)?;
+        Some(MemberSource::Device { path: device.path, file, size_bytes: device.size_bytes })
+    }
+
+    /// Bytes that filling the members writes.
+    fn bytes_to_fill(&self, survey: &Survey) -> u64 {
+        bytes_to_fill(survey, |path| self.wiped.contains(path))
+    }
+
+    fn survey(&mut self, settings: &Settings, facts: &Facts, request: &Request) {
+        let Some(survey) = self.taken(Survey::of(request)) else { return };
+        if let Some(target) = &survey.facts {
+            self.check(settings, Conditions { facts, target: Some(target) });
+        }
+        let bytes = self.bytes_to_fill(&survey);
+        self.taken(WriteBudget::untouched(settings.run.max_writes_bytes).refuse(bytes));
+    }
+}

@@ -1,0 +1,138 @@
+//! The stack that a target stands on: planned, built before the target is opened, and taken down after.
+
+use super::consent::{OursCheck, check_serials, not_typed, refuse_stray_consent};
+use super::plan_shown::shown;
+use super::resolve::refuse_unable;
+use crate::error::{Error, Result};
+use crate::host::Facts;
+use crate::runs::session::attendant::Attendant;
+use crate::runs::session::options::Options;
+use crate::runs::session::running::write_budget::WriteBudget;
+use crate::runs::session::targets::BuiltSpec;
+use crate::settings::{Kv, Settings};
+use crate::stack::build::{BuildContext, Built, build};
+use crate::stack::guard::{Claim, Consent};
+use crate::stack::id::StackId;
+use crate::stack::paths::state_dir;
+use crate::stack::plan::{Confirmed, Plan, PlanContext, StackSpec, plan};
+use crate::stack::runner::Runner;
+
+/// What it takes to build the stack of the settings, where nothing but missing consent speaks against it.
+/// `standing` and `held` are the plan and the devices of the target that is closed and taken down before, if there
+/// is one.
+///
+/// # Errors
+/// What a run is refused for, too: both decide by [`refuse_unsuited`], [`check_serials`], the plan and the budget.
+pub(in crate::runs::session) fn planned(
+    settings: &Settings,
+    facts: &Facts,
+    standing: Option<&Plan>,
+    held: &[Claim],
+    budget: &WriteBudget,
+) -> Result<Plan> {
+    refuse_unable(settings, facts)?;
+    let spec = BuiltSpec::of(settings);
+    refuse_unsuited(&spec, &Options::default())?;
+    check_serials(&spec.target, &spec.wal, facts)?;
+    let context = PlanContext { facts, state_dir: &state_dir(), own_data: &OursCheck, standing, held };
+    let plan = plan(&StackSpec::of(settings), &context, StackId::random())?;
+    budget.refuse(plan.writes_bytes)?;
+    Ok(plan)
+}
+
+/// The plan that the operator agreed to, made anew; a new one where none was.
+fn agreed(spec: &StackSpec, options: &Options, facts: &Facts) -> Result<Plan> {
+    let context =
+        PlanContext { facts, state_dir: &state_dir(), own_data: &OursCheck, standing: None, held: &[] };
+    let Some((id, lines)) = &options.agreed else { return plan(spec, &context, StackId::random()) };
+    let plan = plan(spec, &context, id.clone())?;
+    if plan.lines() == *lines {
+        return Ok(plan);
+    }
+    let what = "what would be done is no longer what was shown: the host has changed meanwhile";
+    Err(Error::refused(what).hint("look at the plan again"))
+}
+
+/// Refuses what can't be had on a stack.
+pub(in crate::runs::session) fn refuse_unsuited(spec: &BuiltSpec, options: &Options) -> Result<()> {
+    if options.read_only {
+        let what = "a stack is built by writing, and --read-only writes nothing";
+        return Err(Error::input(what).hint("set stack.* to none, or leave --read-only out"));
+    }
+    if spec.wal.target.is_some() {
+        let what = "wal.target names a place outside the target, and a stack holds the WAL itself";
+        return Err(Error::input(what).hint("leave wal.target out, or build no stack"));
+    }
+    Ok(())
+}
+
+/// The plan of a stack that a run builds, where nothing but missing consent speaks against it.
+///
+/// # Errors
+/// Whatever speaks against it, before anything is destroyed for it.
+fn decided(
+    stack: &StackSpec,
+    spec: &BuiltSpec,
+    options: &Options,
+    facts: &Facts,
+    budget: &WriteBudget,
+) -> Result<Plan> {
+    refuse_unsuited(spec, options)?;
+    check_serials(&spec.target, &spec.wal, facts)?;
+    refuse_stray_consent(&options.destroy, &spec.target.devices, facts)?;
+    let plan = agreed(stack, options, facts)?;
+    budget.refuse(plan.writes_bytes)?;
+    Ok(plan)
+}
+
+/// Builds a stack, with the operator's consent where it destroys anything. `profile` names the run in the
+/// journal.
+pub(in crate::runs::session) fn raise(
+    stack: &StackSpec,
+    (spec, profile): (&BuiltSpec, &str),
+    options: &Options,
+    facts: &Facts,
+    budget: &WriteBudget,
+    attendant: &mut dyn Attendant,
+) -> Result<Built> {
+    let plan = decided(stack, spec, options, facts, budget)?;
+    let confirmed = confirm(plan, spec.kv.as_ref(), options, facts, attendant)?;
+    let context = BuildContext {
+        state_dir: state_dir(),
+        profile: profile.to_owned(),
+        runner: Runner::default(),
+        own_data: &OursCheck,
+    };
+    build(confirmed, &context, &mut |advance| attendant.step(advance))
+}
+
+fn confirm(
+    plan: Plan,
+    kv: Option<&Kv>,
+    options: &Options,
+    facts: &Facts,
+    attendant: &mut dyn Attendant,
+) -> Result<Confirmed> {
+    let consent = Consent::named(&options.destroy, facts)?.and_typed(&options.typed);
+    let consent = consent.and_commands(&options.commands);
+    let asked = match plan.clone().confirm(&consent) {
+        Ok(confirmed) => return Ok(confirmed),
+        Err(_) => attendant.plan(shown(&plan, kv, 0, Vec::new())),
+    };
+    let at_screen = asked.is_some();
+    let confirmed = plan.confirm(&consent.and_typed(&asked.unwrap_or_default()));
+    confirmed.map_err(|error| if at_screen { not_typed(error) } else { error })
+}
+
+/// Takes down what was built for a target that can't be opened, unless it is to stay; reports both errors.
+pub(in crate::runs::session) fn give_up(built: Built, error: Error, attendant: &mut dyn Attendant) -> Error {
+    let ended = if attendant.keeps() {
+        built.keep().map(|commands| attendant.kept(commands))
+    } else {
+        built.tear_down(&mut |advance| attendant.step(advance))
+    };
+    match ended {
+        Ok(()) => error,
+        Err(left) => Error { what: format!("{}; and then {}", error.what, left.what), ..error },
+    }
+}

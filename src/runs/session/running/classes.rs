@@ -1,0 +1,408 @@
+//! The classes of a session and their workers: which run, drain, or are stopped and why.
+
+use super::write_budget::WriteBudget;
+use crate::class::Class;
+use crate::error::{Result, describe, describe_errno};
+use crate::host::{Facts, FlashWrites};
+use crate::load::workers::{Activity, Workers};
+use crate::meter::Meters;
+use crate::meter::context::ClassContext;
+use crate::meter::window::State;
+use crate::runs::session::opening::page_cache::Dropping;
+use crate::runs::session::opening::resolve::Resolved;
+use crate::runs::session::targets::{Target, paths_of};
+use crate::settings::jobs::Job;
+use crate::settings::{Buffering, Cpus};
+use crate::units::{SECOND_NS, format_size};
+
+/// The classes. Dropped, their workers are stopped, and their end is waited for.
+pub(in crate::runs::session) struct Classes {
+    workers: Box<dyn Workers>,
+    runs: [ClassRun; 4],
+}
+
+#[derive(Debug, Default)]
+struct ClassRun {
+    /// The job of the workers that run or drain.
+    running: Option<Job>,
+    /// Whether its workers went through the page cache since that was last dropped.
+    cached: bool,
+    draining: bool,
+    /// It drained, or waited to be started, when the window that runs began.
+    drained: bool,
+    stopped: Option<Stopped>,
+    /// Writes back and drops what the page cache holds, before direct I/O begins.
+    dropping: Option<Dropping>,
+}
+
+/// Why a class was stopped.
+#[derive(Debug)]
+pub(in crate::runs::session) struct Stopped {
+    pub why: String,
+    /// Nothing more may be written: a higher limit starts it again.
+    pub exhausted: bool,
+    /// Its workers ended by a failure of their own or of their interface, not by what the storage answered.
+    pub failed: bool,
+}
+
+impl Stopped {
+    fn because(why: String) -> Self {
+        Self { why, exhausted: false, failed: false }
+    }
+
+    fn failed(why: String) -> Self {
+        Self { failed: true, ..Self::because(why) }
+    }
+}
+
+/// What classes run under and on.
+pub(in crate::runs::session) struct Around<'a> {
+    pub resolved: &'a Resolved,
+    pub target: &'a mut Target,
+    pub meters: &'a mut Meters,
+    /// No class is to run now: paused, or ending.
+    pub rests: bool,
+}
+
+/// What a look at the classes has found.
+#[derive(Debug, Default)]
+pub(in crate::runs::session) struct Settled {
+    /// Sentences for the operator.
+    pub notices: Vec<String>,
+    /// What is measured has changed.
+    pub turned: bool,
+    /// Classes that failed, and why.
+    pub failed: Vec<(Class, String)>,
+}
+
+impl Classes {
+    /// No class runs yet.
+    pub fn new(workers: Box<dyn Workers>) -> Self {
+        Self { workers, runs: Default::default() }
+    }
+
+    /// The workers' clock.
+    pub fn now_ns(&self) -> u64 {
+        self.workers.now_ns()
+    }
+
+    /// Whether time passes only in [`Self::run_until`].
+    pub fn is_simulated(&self) -> bool {
+        self.workers.is_simulated()
+    }
+
+    /// Lets simulated time pass until then.
+    pub fn run_until(&mut self, ns: u64) {
+        self.workers.run_until(ns);
+    }
+
+    /// What drives by model have written to their flash; none without any.
+    pub fn flash_writes(&self) -> Option<FlashWrites> {
+        self.workers.flash_writes()
+    }
+
+    /// Whether a class is draining or waits to be started.
+    pub fn any_pending(&self) -> bool {
+        self.runs.iter().any(|run| run.draining || run.dropping.is_some())
+    }
+
+    /// A window begins: what drains now belongs to it too, even if that has ended when it ends.
+    pub fn begin_window(&mut self) {
+        for run in &mut self.runs {
+            run.drained = run.draining || run.dropping.is_some();
+        }
+    }
+
+    /// A class as the meters know it.
+    pub fn context(&self, job: &Job, paused: bool) -> ClassContext {
+        let run = &self.runs[job.class.index()];
+        let state = match &run.stopped {
+            _ if run.draining || run.dropping.is_some() => State::Draining,
+            Some(stopped) if job.enabled && stopped.failed => State::Failed(stopped.why.clone()),
+            Some(stopped) if job.enabled => State::Stopped(stopped.why.clone()),
+            _ if !job.enabled => State::Off,
+            _ if paused => State::Paused,
+            _ => State::Running,
+        };
+        let job = run.running.as_ref().unwrap_or(job);
+        ClassContext {
+            state,
+            drained: run.drained,
+            interface: job.interface,
+            buffering: job.buffering,
+            rate_bytes_per_s: job.rate_bytes_per_s,
+            in_flight_bytes_max: job.workers * job.depth * job.page_bytes,
+        }
+    }
+
+    /// Whether no class has workers any more.
+    pub fn are_idle(&mut self) -> bool {
+        if self.workers.is_simulated() {
+            let now_ns = self.workers.now_ns();
+            self.workers.run_until(now_ns + SECOND_NS);
+        }
+        let Self { workers, runs } = self;
+        Class::ALL.into_iter().all(|class| {
+            runs[class.index()].dropping.as_ref().is_none_or(Dropping::is_finished)
+                && !workers.activity(class).is_busy()
+        })
+    }
+
+    /// Whether a class's workers run.
+    pub fn is_running(&mut self, class: Class) -> bool {
+        self.workers.activity(class) == Activity::Running
+    }
+
+    /// Whether a class's workers were not yet seen to have ended all.
+    pub fn works(&self, class: Class) -> bool {
+        self.runs[class.index()].running.is_some()
+    }
+
+    /// Forgets why classes were stopped that had nothing more to write, so that they start again.
+    pub fn forgive_exhausted(&mut self) {
+        for run in &mut self.runs {
+            if run.stopped.as_ref().is_some_and(|stopped| stopped.exhausted) {
+                run.stopped = None;
+            }
+        }
+    }
+
+    /// Forgets why one class was stopped.
+    pub fn forgive(&mut self, class: Class) {
+        self.runs[class.index()].stopped = None;
+    }
+
+    /// Lets a class drain; it starts again under its job then.
+    pub fn stop(&mut self, class: Class) {
+        self.workers.stop(class);
+        let run = &mut self.runs[class.index()];
+        run.draining = run.running.is_some();
+    }
+
+    /// Lets a class drain, which does not start again by itself.
+    pub fn give_up(&mut self, class: Class, why: &str) {
+        self.stop(class);
+        let why = why.trim_end_matches('.').to_owned();
+        self.runs[class.index()].stopped = Some(Stopped::because(why));
+    }
+
+    /// Lets all drain for good.
+    pub fn end(&mut self) {
+        Class::ALL.into_iter().for_each(|class| self.workers.stop(class));
+    }
+
+    /// Takes every class one step on: what has drained starts again, what stopped by itself is reported.
+    pub fn settle(&mut self, around: &mut Around) -> Settled {
+        let mut settled = Settled::default();
+        for class in Class::ALL {
+            if let Some(stopped) = self.take_on(class, around, &mut settled) {
+                if stopped.failed {
+                    settled.notices.push(format!("{class} failed: {}", stopped.why));
+                    settled.failed.push((class, stopped.why.clone()));
+                } else {
+                    settled.notices.push(format!("{class} stopped: {}", stopped.why));
+                }
+                self.runs[class.index()].stopped = Some(stopped);
+                settled.turned = true;
+            }
+        }
+        settled
+    }
+
+    /// Takes a class one step on. Returns why it stopped, if it did so by itself.
+    fn take_on(&mut self, class: Class, around: &mut Around, settled: &mut Settled) -> Option<Stopped> {
+        let activity = self.workers.activity(class);
+        if activity.is_busy() {
+            return None;
+        }
+        let run = &mut self.runs[class.index()];
+        run.running = None;
+        let by_turn = std::mem::take(&mut run.draining);
+        match activity {
+            // Also where it drained for a turn: nothing that failed starts again by itself.
+            Activity::Gone(why) => return Some(Stopped::failed(why)),
+            Activity::Panicked(message) => {
+                return Some(Stopped::failed(format!("a worker panicked: {message}")));
+            }
+            Activity::Broken(why) => {
+                return Some(Stopped::failed(format!("its interface failed: {why}")));
+            }
+            _ if by_turn => {}
+            Activity::Tripped(errno) => {
+                let why = format!("over 1,000 errors in a second, the last: {}", describe_errno(errno));
+                return Some(Stopped::because(why));
+            }
+            Activity::Exhausted => return Some(exhausted(&around.resolved.budget)),
+            _ => {}
+        }
+        if self.waits_for_database(around, settled) {
+            let should_run = self.should_run(class, around);
+            self.runs[class.index()].draining = by_turn || should_run;
+            return None;
+        }
+        // What was begun is ended even where the class was muted or paused meanwhile.
+        if self.drops_cache(class, settled) || !self.should_run(class, around) {
+            return None;
+        }
+        if self.begins_to_drop(class, around) {
+            settled.turned = true;
+            return None;
+        }
+        self.start(class, around).err().map(|error| Stopped::because(error.one_line()))
+    }
+
+    /// Whether classes must wait until the database is open with what the settings say.
+    fn waits_for_database(&self, around: &mut Around, settled: &mut Settled) -> bool {
+        let works = Class::ALL.into_iter().any(|class| self.works(class));
+        let Some(pairs) = around.target.key_value_mut() else { return false };
+        let reopening = pairs.reopens(&around.resolved.settings.kv.rocksdb, works);
+        settled.notices.extend(reopening.failed);
+        settled.turned |= reopening.began;
+        reopening.waits
+    }
+
+    fn should_run(&self, class: Class, around: &Around) -> bool {
+        let stopped = self.runs[class.index()].stopped.is_some();
+        around.resolved.job(class).enabled && !around.rests && !stopped
+    }
+
+    /// Starts a class's workers, if it is to run.
+    ///
+    /// # Errors
+    /// Why they can't be started.
+    pub fn start(&mut self, class: Class, around: &mut Around) -> Result<()> {
+        if !self.should_run(class, around) {
+            return Ok(());
+        }
+        let job = around.resolved.job(class).clone();
+        let cpus = cpus_of(&job.cpus, &around.resolved.facts);
+        for source in self.workers.start(&job, &cpus)? {
+            around.meters.add(source);
+        }
+        let run = &mut self.runs[class.index()];
+        run.cached |= job.buffering != Buffering::Direct;
+        run.running = Some(job);
+        Ok(())
+    }
+
+    /// Before a class that went through the page cache, however long ago, begins with direct I/O, what
+    /// is cached is written back and dropped, in a thread of its own. Returns whether that has begun.
+    fn begins_to_drop(&mut self, class: Class, around: &Around) -> bool {
+        let run = &mut self.runs[class.index()];
+        let leaves_cache = run.cached && around.resolved.job(class).buffering == Buffering::Direct;
+        if !leaves_cache || around.target.pages().is_none() {
+            return false;
+        }
+        let layout = around.target.layout();
+        let paths = paths_of(if class == Class::Wal { &layout.wal } else { &layout.data });
+        run.cached = false;
+        run.dropping = Some(Dropping::begin(paths));
+        true
+    }
+
+    /// Whether what a class left in the page cache is still being dropped.
+    fn drops_cache(&mut self, class: Class, settled: &mut Settled) -> bool {
+        let dropping = &mut self.runs[class.index()].dropping;
+        if dropping.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return true;
+        }
+        if let Some(Ok(Err(error))) = dropping.take().map(Dropping::join) {
+            let why = describe(&error);
+            settled.notices.push(format!("what is cached could not be written back and dropped: {why}"));
+        }
+        false
+    }
+}
+
+fn exhausted(budget: &WriteBudget) -> Stopped {
+    let limit = budget.limit_bytes.map_or_else(String::new, format_size);
+    let why = format!("{limit} are written, which is run.max_writes");
+    Stopped { exhausted: true, ..Stopped::because(why) }
+}
+
+fn cpus_of(cpus: &Cpus, facts: &Facts) -> Vec<u32> {
+    match cpus {
+        Cpus::Any => Vec::new(),
+        Cpus::List(list) => list.clone(),
+        Cpus::Node(id) => {
+            let node = facts.cpu.nodes.iter().find(|node| node.id == *id);
+            node.map(|node| node.cpus.clone()).unwrap_or_default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::session::headless::tests::Nobody;
+    use crate::runs::session::message::Event;
+    use crate::runs::session::options::Options;
+    use crate::runs::session::run::Session;
+    use crate::settings::knobs::Value;
+    use crate::settings::{Interface, Settings};
+    use crate::units::MIB;
+
+    /// Scans alone, through the page cache.
+    fn scanning(dir: &std::path::Path) -> Session {
+        let mut settings = Settings::default();
+        (settings.io.interface, settings.io.buffering) = (Interface::Sync, Buffering::Cached);
+        (settings.target.count, settings.target.size_bytes) = (1, 16 * MIB);
+        settings.target.dir = dir.join("target").to_string_lossy().into_owned();
+        settings.classes.iter_mut().skip(1).for_each(|class| class.enabled = false);
+        settings.classes[0].depth = 1;
+        let facts = std::sync::Arc::new(crate::runs::record::fixture::facts());
+        let mut session = Session::open(settings, Options::default(), facts, &mut Nobody).unwrap();
+        session.start().unwrap();
+        session
+    }
+
+    /// Lets what drains or drops come to its end.
+    fn settle(session: &mut Session) {
+        while session.is_settling() {
+            std::thread::yield_now();
+            session.settle_classes();
+        }
+    }
+
+    fn turn(session: &mut Session, knob: &str, value: &Value) {
+        session.turn(knob, value);
+        let refused = |event: &Event| matches!(event, Event::Turned { outcome: Err(_), .. });
+        assert!(!session.events().any(|event| refused(&event)), "{knob} was not turned");
+    }
+
+    #[test]
+    fn what_is_cached_is_dropped_even_where_the_turn_to_direct_came_while_nothing_ran() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let mut session = scanning(dir.path());
+        let direct = session.target.facts().map(|facts| facts.direct.clone());
+        assert_eq!(direct, Some(crate::host::Feature::Present), "/var/tmp needs direct I/O");
+        let rest = |session: &mut Session, muted: bool, rests: bool| {
+            if muted {
+                turn(session, "scan.enabled", &Value::Bool(!rests));
+            } else {
+                session.pause(rests);
+            }
+        };
+        for muted in [false, true] {
+            turn(&mut session, "io.buffering", &Value::Choice("cached"));
+            settle(&mut session);
+            rest(&mut session, muted, true);
+            settle(&mut session);
+            turn(&mut session, "io.buffering", &Value::Choice("direct"));
+            assert!(session.classes.runs[0].running.is_none() && session.classes.runs[0].dropping.is_none());
+            rest(&mut session, muted, false);
+            assert!(session.classes.runs[0].dropping.is_some(), "muted: {muted}");
+            // It does not stay begun where the class rests again meanwhile.
+            rest(&mut session, muted, true);
+            settle(&mut session);
+            rest(&mut session, muted, false);
+            settle(&mut session);
+            assert!(session.classes.runs[0].running.is_some() && !session.classes.runs[0].cached);
+        }
+        session.end();
+    }
+}
+
+#[cfg(test)]
+#[path = "failed_tests.rs"]
+mod failed_tests;

@@ -1,0 +1,26 @@
+//! What a stack survives, for the ledger.
+
+use crate::host::Facts;
+use crate::meter::turns::ledger::{self, Survival};
+use crate::settings::Settings;
+use crate::stack::plan::{PowerCut, Resilience, StackSpec, properties};
+
+/// What a stack survives on this host, for the ledger, with that many of its drives lost: one is, where the
+/// settings say so, whether or not a window has shown that yet.
+pub fn survival(stack: &StackSpec, facts: &Facts, lost: u64) -> Survival {
+    let commits = u8::from(stack.flushes);
+    let Resilience { power_cut, drives_lost, .. } =
+        properties(stack, facts, 0).without(lost.max(stack.lost_as_set())).resilience;
+    let power_cut = match power_cut.verdict() {
+        PowerCut::Yes => ledger::PowerCut::Yes,
+        PowerCut::No => ledger::PowerCut::No,
+        PowerCut::Unknown => ledger::PowerCut::Unknown,
+    };
+    Survival { commits, power_cut, drives_lost }
+}
+
+/// Whether a run with each of these settings survives less than with the other, in some respect.
+pub fn survives_less(settings: &[Settings; 2], facts: &Facts) -> [bool; 2] {
+    let [one, other] = settings.each_ref().map(|settings| survival(&StackSpec::of(settings), facts, 0));
+    [one.is_less_than(other), other.is_less_than(one)]
+}
