@@ -22,7 +22,8 @@ use super::update::{self, update};
 use super::wake::{Wake, forward, read_input, watch_signals};
 use super::{background, job_control, shelf, themes, view};
 use crate::error::{Error, Result};
-use crate::runs::session::{Command, Event, candidates, raise_thread_priority};
+use crate::runs::session::candidates;
+use crate::runs::session::{Command, Event, raise_thread_priority};
 use crate::threads;
 use crate::ui::clock;
 use crate::ui::report::ran::Ran;
@@ -227,7 +228,7 @@ impl Ui {
             changed |= next_step.is_some();
             if changed && Instant::now() >= next_draw {
                 let state = &self.state;
-                if screen.terminal.draw(|frame| view::draw(state, frame.buffer_mut())).is_err() {
+                if screen.draw(|buffer| view::draw(state, buffer)).is_err() {
                     return Left::HungUp;
                 }
                 changed = false;

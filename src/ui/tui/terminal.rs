@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::cursor::Show;
 use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
-use crossterm::execute;
 use crossterm::terminal::{
-    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
+    LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
+use crossterm::{execute, queue};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
 
 use crate::error::{Error, Result, describe};
 use crate::threads;
@@ -60,6 +62,14 @@ impl Screen {
         // Not by ratatui's clear: it asks the terminal where the cursor is, and waits for the answer.
         self.terminal = ManuallyDrop::new(Terminal::new(CrosstermBackend::new(stdout()))?);
         Ok(())
+    }
+
+    /// Draws a frame. A terminal that can shows it as a whole, so that no half of it is ever seen.
+    pub fn draw(&mut self, draw: impl FnOnce(&mut Buffer)) -> std::io::Result<()> {
+        queue!(stdout(), BeginSynchronizedUpdate)?;
+        let drawn = self.terminal.draw(|frame| draw(frame.buffer_mut())).map(drop);
+        execute!(stdout(), EndSynchronizedUpdate)?;
+        drawn
     }
 
     /// Gives the terminal back until [`Screen::retake`].

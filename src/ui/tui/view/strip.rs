@@ -6,7 +6,8 @@ use ratatui::text::{Line, Span};
 
 use super::frame::{put, span};
 use super::ledger::{by, verdict};
-use crate::meter::ledger::{AFTER_WINDOWS, WINDOWS_MIN};
+use crate::meter::turns::ledger::{AFTER_WINDOWS, WINDOWS_MIN};
+use crate::meter::turns::settling::{SETTLING_NS, SETTLING_WINDOWS};
 use crate::meter::window::LedgerLine;
 use crate::runs::session::message::{DuelShown, Phase};
 use crate::ui::text::{fit, signed_percent, width};
@@ -136,19 +137,32 @@ fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static
         spans.push(span("can't be judged: no baseline before it", theme.warn));
         return spans;
     }
-    spans.push(match after {
-        0 => span("settling…", theme.accent),
+    let left = left_s(state, line).map_or_else(String::new, |left_s| format!(", about {left_s:.0} s left"));
+    let text = match after {
+        0 => format!("settling{left}"),
         _ if after < AFTER_WINDOWS => {
-            span(format!("gathering {after} of {AFTER_WINDOWS} {}", bar(after, AFTER_WINDOWS)), theme.accent)
+            format!("gathering {after} of {AFTER_WINDOWS} {}{left}", bar(after, AFTER_WINDOWS))
         }
-        _ => span(format!("gathering {after}: a p99 needs more I/Os"), theme.accent),
-    });
+        _ => format!("gathering {after}: a p99 needs more I/Os"),
+    };
+    spans.push(span(text, theme.accent));
     let room = cells.saturating_sub(spans.iter().map(Span::width).sum());
     let so_far = line.changes().into_iter().find_map(|(figure, change)| {
         Some(format!("  {figure} {} so far", signed_percent(change.relative()?)))
     });
     spans.extend(so_far.filter(|text| width(text) <= room).map(|text| span(text, theme.dim)));
     spans
+}
+
+/// How long the fewest windows of a verdict still take: the rest of the window of the turn, settling, and those that count.
+fn left_s(state: &State, line: &LedgerLine) -> Option<f64> {
+    let window = state.figures().window.as_ref()?;
+    let length_ns = window.duration_ns.max(1);
+    let counted = AFTER_WINDOWS.checked_sub(line.windows.1 as usize).filter(|windows| *windows > 0)?;
+    let settled_ns = line.at_ns + length_ns + SETTLING_NS.max(u64::from(SETTLING_WINDOWS) * length_ns);
+    let settling_ns = settled_ns.saturating_sub(window.start_ns + window.duration_ns);
+    let settling_ns = if line.windows.1 == 0 { settling_ns } else { 0 };
+    Some((settling_ns + counted as u64 * length_ns) as f64 / 1e9)
 }
 
 fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> {
