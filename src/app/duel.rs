@@ -145,7 +145,7 @@ fn dry_run(duel: &BuildDuel, json: bool) -> Result<()> {
     print(&format!("{texts}{}", report::duel_cost(cost)))
 }
 
-impl build_duel::Watcher for Watcher<'_> {
+impl build_duel::BuildDuelWatcher for Watcher<'_> {
     fn block(&mut self, what: &str) {
         self.notice(what);
     }

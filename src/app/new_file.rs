@@ -32,6 +32,6 @@ pub fn folder_of(out: &Path) -> Result<HeldFolder> {
 /// If it can't be made.
 pub fn make(folder: &HeldFolder, out: &Path) -> Result<File> {
     let name = out.file_name().and_then(|name| name.to_str());
-    let name = name.ok_or_else(|| Error::input(format!("{} is no name of a file", out.shown())))?;
+    let name = name.ok_or_else(|| Error::input(format!("{} does not name a file", out.shown())))?;
     folder.create(name, OFlags::empty())
 }

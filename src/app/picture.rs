@@ -20,11 +20,12 @@ use crate::settings::Settings;
 use crate::settings::knobs::{self, Value};
 use crate::threads;
 use crate::ui::cli::{PictureArgs, parse_set};
+use crate::ui::theme_name::ThemeName;
 use crate::ui::tui::message::{Effect, Msg};
 use crate::ui::tui::state::State;
 use crate::ui::tui::theme::Theme;
 use crate::ui::tui::update::{choose_knob, picked, update};
-use crate::ui::tui::{Film, animated, cast, is_cast_of_ours, is_svg_of_ours, svg, view};
+use crate::ui::tui::{Film, Paper, animated, cast, is_cast_of_ours, is_svg_of_ours, svg, view};
 
 /// A file of ours is known by its first lines.
 const HEAD_BYTES: u64 = 4096;
@@ -91,10 +92,11 @@ pub fn run(args: &PictureArgs) -> Result<()> {
     shooting.shoot(elapsed(began));
     let _ = commands.send(Command::Quit);
     let _ = session.join();
+    let paper = if args.theme == ThemeName::Light { Paper::LIGHT } else { Paper::DARK };
     let picture = if args.animate {
-        animated(&shooting.film, &view::plots(&shooting.state))
+        animated(&shooting.film, &view::plots(&shooting.state), paper)
     } else {
-        svg(&shooting.screen())
+        svg(&shooting.screen(), paper)
     };
     files.write(&picture, &shooting.film)
 }

@@ -118,7 +118,7 @@ pub(super) fn run_steps(steps: &Steps, profile: &Profile, around: Option<Box<dyn
     shown.failure().map_or(Ok(()), Err)
 }
 
-impl sweep::Watcher for Watcher<'_> {
+impl sweep::SweepWatcher for Watcher<'_> {
     fn on_event(&mut self, event: SweepEvent) {
         match event {
             SweepEvent::Begins { run, label, number, of, time } => {

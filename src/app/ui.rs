@@ -66,7 +66,7 @@ fn operate(profile: Profile, options: Options, theme: Option<Theme>) -> Result<(
         .name("session".into())
         .spawn(move || live::run(settings, options, &facts_with_versions, &asked, &report))
         .map_err(|error| threads::refused("run the load", &error))?;
-    let tui::Outcome { ended, kept, mut ran } =
+    let tui::ScreenEnd { ended, kept, mut ran } =
         tui::run(Link { commands, events }, screen(theme, profiles, memory));
     match &ended {
         // The operator asked to quit at once: what still drains ends with the process.

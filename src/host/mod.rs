@@ -18,7 +18,7 @@
 //! | [`find`] | finding the device that a name means | nodes, block, facts |
 //! | [`read`] | reads all facts | root, system, block, storage, facts, cpu |
 //! | [`system`] | what kernel and machine allow: features, tools, cgroups, other programs | root, feature, mounts |
-//! | [`drive`] | one drive: its health, flash, formats, link, queue and warmth | root, mounts, nodes, feature |
+//! | [`drive`] | one drive: its health, flash, formats, link, queue and temperature | root, mounts, nodes, feature |
 //! | [`block`] | block devices, what they lie on and what uses them | drive, root, nodes, system, mounts |
 //!
 

@@ -190,8 +190,9 @@ fn refuse_writable(path: &Path, folder: &OwnedFd) -> Result<()> {
         return Ok(());
     }
     let path = path.shown();
-    Err(Error::refused(format!("others may write to {path}"))
-        .hint("nothing was changed: look at what is in it, then take that right from them (`chmod go-w`)"))
+    Err(Error::refused(format!("others may write to {path}")).hint(
+        "nothing was changed: look at what is in it, then remove their write permission (`chmod go-w`)",
+    ))
 }
 
 fn refuse_owner(path: &Path, found: &Stat) -> Result<()> {

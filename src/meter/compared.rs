@@ -1,7 +1,7 @@
 //! The workers' count of bytes against the block layer's, since the totals began.
 
 use super::context::WindowContext;
-use super::window::{MemberFigures, State};
+use super::window::{ClassState, MemberFigures};
 use crate::units::MIB;
 
 /// The block layer's count is compared with the workers' from this many bytes on, and from this multiple of
@@ -29,7 +29,7 @@ impl Compared {
         self.engine_bytes +=
             members.iter().map(|member| member.read_bytes + member.written_bytes).sum::<u64>();
         self.block_bytes += blocks.iter().flatten().map(|(read, written)| read + written).sum::<u64>();
-        let in_flight = context.classes.iter().filter(|class| class.state != State::Off);
+        let in_flight = context.classes.iter().filter(|class| class.state != ClassState::Off);
         let in_flight_bytes = in_flight.map(|class| class.in_flight_bytes_max).sum();
         self.in_flight_bytes_max = self.in_flight_bytes_max.max(in_flight_bytes);
     }

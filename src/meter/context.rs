@@ -2,7 +2,7 @@
 
 use super::counts::engine::EngineFigures;
 use super::programs::program::ProgramFigures;
-use super::window::State;
+use super::window::ClassState;
 use crate::class::Class;
 use crate::host::{FlashWrites, TargetFacts};
 use crate::settings::interface::Interface;
@@ -12,7 +12,7 @@ use crate::settings::{ArrayState, Buffering};
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassContext {
     /// What it was doing at the end of the window.
-    pub state: State,
+    pub state: ClassState,
     /// Whether I/O of an earlier setting was under way when the window began, even if it has drained since.
     pub drained: bool,
     /// How its I/O enters the kernel, or avoids it.
@@ -94,7 +94,7 @@ impl WindowContext<'_> {
         let direct = |class: Class| {
             let context = &self.classes[class.index()];
             let counted = context.interface.through_block_layer();
-            context.state == State::Off || (counted && !self.through_cache(class))
+            context.state == ClassState::Off || (counted && !self.through_cache(class))
         };
         !self.pairs && self.program.is_none() && Class::ALL.into_iter().all(direct)
     }
@@ -104,14 +104,14 @@ impl WindowContext<'_> {
         let mut writers = Class::ALL.into_iter().filter(|class| class.writes());
         !writers.any(|class| {
             let context = &self.classes[class.index()];
-            context.state != State::Off && !context.interface.through_block_layer()
+            context.state != ClassState::Off && !context.interface.through_block_layer()
         })
     }
 
     /// Whether the block layer sees all of the load's I/O with storage.
     pub fn all_through_block_layer(&self) -> bool {
         let passes_by = |class: &ClassContext| {
-            class.state != State::Off
+            class.state != ClassState::Off
                 && class.interface.touches_storage()
                 && !class.interface.through_block_layer()
         };

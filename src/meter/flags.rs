@@ -7,7 +7,7 @@ use super::beside::others_io::OthersIo;
 use super::context::WindowContext;
 use super::devices::drives::DriveFigures;
 use super::flag::{Flag, FlagKind, percent};
-use super::window::{ClassFigures, CpuFigures, State, Window};
+use super::window::{ClassFigures, ClassState, CpuFigures, Window};
 use crate::class::Class;
 use crate::host::{Lost, Throttling, Upkeep};
 use crate::settings::{ArrayState, Buffering};
@@ -202,16 +202,16 @@ pub(super) fn of_class(
     let of = &context.classes[class.index()];
     let mut flags = Vec::new();
     match &of.state {
-        State::Off => return flags,
-        State::Stopped(why) => {
+        ClassState::Off => return flags,
+        ClassState::Stopped(why) => {
             flags.push(FlagKind::Stopped.flag(format!("The class is not running: {why}.")));
         }
-        State::Failed(why) => {
+        ClassState::Failed(why) => {
             flags.push(FlagKind::Failed.flag(format!("The class has failed: {why}.")));
         }
-        State::Draining | State::Running | State::Paused => {}
+        ClassState::Draining | ClassState::Running | ClassState::Paused => {}
     }
-    if of.drained || of.state == State::Draining {
+    if of.drained || of.state == ClassState::Draining {
         let why = "I/O of an earlier setting was under way in this window: the figures do not belong to a single setting.";
         flags.push(FlagKind::Draining.flag(why));
     }
@@ -263,11 +263,11 @@ fn of_figures(figures: &ClassFigures) -> Vec<Flag> {
 /// The kinds of flags that a class's own figures raise, whatever else was known when they were measured.
 pub fn implied_of_class(figures: &ClassFigures) -> Vec<FlagKind> {
     let mut kinds = match figures.state {
-        State::Off => return Vec::new(),
-        State::Stopped(_) => vec![FlagKind::Stopped],
-        State::Failed(_) => vec![FlagKind::Failed],
-        State::Draining => vec![FlagKind::Draining],
-        State::Running | State::Paused => Vec::new(),
+        ClassState::Off => return Vec::new(),
+        ClassState::Stopped(_) => vec![FlagKind::Stopped],
+        ClassState::Failed(_) => vec![FlagKind::Failed],
+        ClassState::Draining => vec![FlagKind::Draining],
+        ClassState::Running | ClassState::Paused => Vec::new(),
     };
     kinds.extend(of_figures(figures).iter().filter_map(|flag| FlagKind::of(&flag.text)));
     kinds.extend(figures.drained.filter(|drained| drained.unfinished > 0).map(|_| FlagKind::Unfinished));

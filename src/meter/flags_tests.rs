@@ -7,7 +7,7 @@ use crate::settings::testing::capable_files;
 /// A context in which nothing should be flagged.
 pub fn context() -> WindowContext<'static> {
     let class = ClassContext {
-        state: State::Running,
+        state: ClassState::Running,
         drained: false,
         interface: Interface::IoUring,
         buffering: Buffering::Direct,
@@ -90,7 +90,7 @@ fn settings_under_which_no_storage_is_measured_are_flagged() {
     assert_eq!(scan(&context), ["simulated"]);
     context.classes[0].interface = Interface::Null;
     assert_eq!(scan(&context), ["no storage"]);
-    context.classes[0].state = State::Off;
+    context.classes[0].state = ClassState::Off;
     assert_eq!(scan(&context), [""; 0]);
 }
 
@@ -129,10 +129,10 @@ fn whole_windows_are_flagged() {
     let turned = WindowContext { turned: true, paused: true, ..context() };
     assert_eq!(texts(&of_window(&turned, None, true, None)), ["paused", "turned"]);
     let mut draining = context();
-    draining.classes[0].state = State::Draining;
+    draining.classes[0].state = ClassState::Draining;
     assert_eq!(scan(&draining), ["draining"]);
     draining.classes[0] =
-        ClassContext { state: State::Running, drained: true, ..draining.classes[0].clone() };
+        ClassContext { state: ClassState::Running, drained: true, ..draining.classes[0].clone() };
     assert_eq!(scan(&draining), ["draining"], "it has drained since the window began");
 }
 

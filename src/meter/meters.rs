@@ -19,7 +19,7 @@ use super::source::{Delta, Source};
 use super::turns::settling::{Settling, Trend};
 use super::whole_run::totals::{Sums, Totals};
 use super::window::{
-    ClassFigures, CpuFigures, Drained, Latencies, MemberFigures, OthersIo, State, TotalFigures, Window,
+    ClassFigures, ClassState, CpuFigures, Drained, Latencies, MemberFigures, OthersIo, TotalFigures, Window,
 };
 use super::written::Written;
 use crate::class::Class;
@@ -411,7 +411,7 @@ impl Meters {
                 latency.and_then(|latency| latency.p50.map(|ns| ns as f64).or(latency.mean))
             }
         };
-        if let Some(value) = value.filter(|_| steady && figures.state == State::Running) {
+        if let Some(value) = value.filter(|_| steady && figures.state == ClassState::Running) {
             trend.push(value)
         } else {
             trend.clear();

@@ -73,7 +73,7 @@ pub struct Latencies {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "state", content = "why")]
-pub enum State {
+pub enum ClassState {
     /// It does I/O.
     #[default]
     Running,
@@ -114,7 +114,7 @@ impl Drained {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassFigures {
     /// What the class was doing at the end of it.
-    pub state: State,
+    pub state: ClassState,
     /// Completed I/Os; in the last window those until the run's end.
     pub ios: u64,
     /// Bytes of these.

@@ -171,7 +171,7 @@ impl Events {
             requeued: paired.requeued,
         };
         if trace.drives().len() > DRIVES_MAX {
-            return Err(Error::input(format!("{}: it is of over {DRIVES_MAX} drives", path.shown())));
+            return Err(Error::input(format!("{}: it covers more than {DRIVES_MAX} drives", path.shown())));
         }
         Ok(trace)
     }

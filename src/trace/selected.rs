@@ -39,7 +39,8 @@ pub fn select(
             let what = format!(
                 "a {what} of {bytes} B at {at} lies across the space's end: from {start_bytes} to {end}"
             );
-            return Err(Error::input(what).hint("check where it begins (--start), and how large it is"));
+            return Err(Error::input(what)
+                .hint("check where the space begins (--start) and how large it is (--logical)"));
         }
         ios.push(Io { offset_bytes: io.offset_bytes.saturating_sub(start_bytes), ..*io });
     }

@@ -89,7 +89,7 @@ fn writing_stops_at_exactly_its_limit() {
         for class in ["wal", "background"] {
             assert_eq!(summary["classes"][class]["state"], "stopped", "{class}: {summary:#}");
         }
-        recorded.ran.ended(0, &["background stopped: 1MiB are written, which is run.max_writes"]);
+        recorded.ran.ended(0, &["background stopped: 1MiB have been written, the limit of run.max_writes"]);
         verify(&home, &profile, &[]);
     }
 }

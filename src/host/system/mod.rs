@@ -8,7 +8,7 @@
 //! | [`drivers`] | which kernel drivers for arrays and file systems this host lacks |
 //! | [`features`] | what the kernel lets this process do, tried, not guessed |
 //! | [`file_limit`] | how many files this process may have open |
-//! | [`hugepages`] | pages of a larger size |
+//! | [`hugepages`] | huge pages, set aside and free |
 //! | [`platform`] | what the kernel and the machine allow beyond plain I/O |
 //! | [`programs`] | other programs on this host: their names, and how much of the processor they use |
 //! | [`spdk`] | whether the operator's SPDK can be used |

@@ -97,9 +97,7 @@ impl Memory {
                 .map_err(|error| Error::os("cannot read", path, error))?;
             physical_address(u64::from_ne_bytes(entry)).ok_or_else(|| {
                 if entry[7] >> 7 == 0 {
-                    return Error::failed(
-                        "a huge page is not there: a limit of the control group's, perhaps",
-                    );
+                    return Error::failed("a huge page is not in memory: perhaps a cgroup limit");
                 }
                 Error::input("the kernel does not reveal physical addresses (/proc/self/pagemap)")
                     .hint("it does so for root, with the capability CAP_SYS_ADMIN")

@@ -90,8 +90,8 @@ impl Pinned {
     fn new(bytes: usize) -> Result<Self> {
         let memory = Memory::on_large_pages(bytes)?;
         let refused = |error: io::Error| {
-            Error::input(format!("memory can't be kept where it is: {}", describe(&error)))
-                .hint("it is pinned through io_uring, which has to be allowed here")
+            Error::input(format!("memory can't be pinned: {}", describe(&error)))
+                .hint("stacktune pins it through io_uring, which must be allowed here")
         };
         let ring = IoUring::new(1).map_err(refused)?;
         let start = memory.start().as_ptr();

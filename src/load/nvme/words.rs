@@ -18,7 +18,7 @@ pub fn cannot_open(what: &str, error: &VfioError) -> Error {
                 .hint("run `modprobe vfio-pci`")
         }
         VfioError::OpenContainer(why) => Error::os("cannot open", Path::new("/dev/vfio/vfio"), errno(why))
-            .hint("driving a drive from userspace needs root, or the right to /dev/vfio"),
+            .hint("driving a drive from userspace needs root, or access to /dev/vfio"),
         VfioError::OpenGroup(why, group) => match os(why) {
             Some(libc::EBUSY) => Error::refused(format!("{what} is driven by another program already"))
                 .hint(format!("`fuser -v /dev/vfio/{group}` shows by which")),

@@ -11,33 +11,37 @@ use super::worker::{Orders, Turn, Worker};
 use crate::error::{Error, Result, describe};
 use crate::load::io::{self, Backend, OpenRequest, Setup, Use, clock};
 use crate::meter::counts::cell::WorkerCell;
-use crate::settings::interface::Interface;
+use crate::settings::Named;
 use crate::settings::jobs::Job;
 use crate::threads;
-
-/// Starts a class's workers, one per order.
-pub type Launcher = fn(&[u32], Vec<Orders>) -> Result<Vec<WorkerThread>>;
 
 /// A worker's thread, which ends with the reason why its interface failed, if that has one in words.
 pub type WorkerThread = JoinHandle<Option<String>>;
 
-/// What runs an interface in threads; none if this build has no code for it, or it is simulated.
-pub fn launcher(interface: Interface) -> Option<Launcher> {
-    struct Launching;
-    impl Use for Launching {
-        type Output = Launcher;
+/// Starts a class's workers on its interface, one per order.
+///
+/// # Errors
+/// If this build has no code for the interface, or it is simulated; if members or threads are refused.
+pub(super) fn launch(job: &Job, cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<WorkerThread>> {
+    struct Launching<'a> {
+        cpus: &'a [u32],
+        orders: Vec<Orders>,
+    }
+    impl Use for Launching<'_> {
+        type Output = Result<Vec<WorkerThread>>;
 
-        fn backend<B: Backend>(self) -> Launcher {
-            launch::<B>
+        fn backend<B: Backend>(self) -> Self::Output {
+            launch_on::<B>(self.cpus, self.orders)
         }
     }
-    io::dispatch(interface, Launching)
+    let cannot = || Error::input(format!("{} can't run on {} here", job.class, job.interface.name()));
+    io::dispatch(job.interface, Launching { cpus, orders }).ok_or_else(cannot)?
 }
 
 /// A stack for the loop and one system call deep, not for recursion.
 const STACK_BYTES: usize = 256 << 10;
 
-fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<WorkerThread>> {
+fn launch_on<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<WorkerThread>> {
     let Some(first) = orders.first() else { return Ok(Vec::new()) };
     let members = Arc::new(B::open_members(&OpenRequest {
         paths: first.region.extents.iter().map(|extent| extent.path.clone()).collect(),

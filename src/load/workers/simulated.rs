@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::control::{Control, Writes};
 use super::generations::{Generations, end};
+use super::launch::launch;
 use super::lifecycle::{Activity, Workers};
-use super::threaded;
 use super::worker::{Orders, Turn, Worker};
 use crate::class::Class;
 use crate::error::Result;
@@ -40,7 +40,7 @@ impl Workers for SimulatedWorkers {
         let Self { generations, simulation } = self;
         generations.start(job, |orders| {
             if !job.interface.is_simulated() {
-                return threaded::launch(job, cpus, orders);
+                return launch(job, cpus, orders);
             }
             simulation.start(orders);
             Ok(Vec::new())

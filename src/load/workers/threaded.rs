@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use super::control::Writes;
 use super::generations::Generations;
-use super::launch::{WorkerThread, launcher};
+use super::launch::launch;
 use super::lifecycle::{Activity, Workers};
-use super::worker::Orders;
 use crate::class::Class;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::load::io::clock;
 use crate::load::volume::Region;
 use crate::meter::source::Source;
-use crate::settings::Named;
 use crate::settings::jobs::Job;
 
 /// Workers on the regions of a volume, one thread each.
@@ -37,11 +35,4 @@ impl Workers for ThreadedWorkers {
     fn activity(&mut self, class: Class) -> Activity {
         self.0.activity(class)
     }
-}
-
-/// Starts a class's workers on its interface.
-pub(super) fn launch(job: &Job, cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<WorkerThread>> {
-    let launcher = launcher(job.interface)
-        .ok_or_else(|| Error::input(format!("{} can't run on {} here", job.class, job.interface.name())))?;
-    launcher(cpus, orders)
 }

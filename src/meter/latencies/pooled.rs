@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::latency::SAMPLES_BEYOND;
 use super::samples::Samples;
 use crate::class::Class;
-use crate::meter::window::{ClassHistograms, Latency, State, Window};
+use crate::meter::window::{ClassHistograms, ClassState, Latency, Window};
 
 /// The most windows that are pooled.
 const WINDOWS_MAX: usize = 60;
@@ -68,7 +68,7 @@ impl Pool {
         Class::ALL.map(|class| {
             let (figures, at) = (window.class(class), class.index());
             let recent = &mut self.recent[at];
-            if figures.state != State::Running {
+            if figures.state != ClassState::Running {
                 *recent = Default::default();
                 return PooledLatencies::default();
             }
@@ -174,7 +174,7 @@ mod tests {
         assert!(all.iter().all(|of| of.p99.is_none()) && pool.recent[2][0].0.len() == WINDOWS_MAX);
         assert_eq!(all[99].p50.map(|p50| p50.span_ns), Some(2 * SECOND_NS));
         let mut stopped = window(100, 0);
-        stopped.classes[2].state = State::Off;
+        stopped.classes[2].state = ClassState::Off;
         assert_eq!(pool.window(&stopped)[2], PooledLatencies::default());
         assert_eq!(pool.window(&window(101, 15))[2].service.p50, None);
     }

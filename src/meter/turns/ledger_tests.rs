@@ -3,7 +3,7 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 
 use super::*;
-use crate::meter::window::{Change, ClassHistograms, State, Verdict};
+use crate::meter::window::{Change, ClassHistograms, ClassState, Verdict};
 use crate::units::SECOND_NS;
 
 struct Run {
@@ -275,7 +275,7 @@ fn unclean_windows_and_stopped_classes_are_left_out() {
     run.windows_with(&[1.0; 3], |window| window.warmup = true);
     run.turn();
     run.windows_with(&[0.0; 5], |window| {
-        window.classes[0].state = State::Off;
+        window.classes[0].state = ClassState::Off;
         window.cpu.coarse = true;
     });
     let line = run.last();

@@ -6,7 +6,7 @@ use crate::meter::window::{Change, LedgerLine, Verdict};
 
 /// What the windows on both sides of a turn say of it together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TurnOutcome {
     /// It is not decided yet.
     Gathering,
     /// Something forbids a verdict.
@@ -23,7 +23,7 @@ pub enum Outcome {
     Changed,
 }
 
-impl Outcome {
+impl TurnOutcome {
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
@@ -49,31 +49,31 @@ pub fn is_gain(figure: LedgerFigure, change: &Change) -> Option<bool> {
 
 impl LedgerLine {
     /// What the turn did. One after which less is survived is never better: what it gains is a trade-off.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> TurnOutcome {
         if self.open {
-            return Outcome::Gathering;
+            return TurnOutcome::Gathering;
         }
         let changes = self.changes();
         let all = changes.iter().map(|(_, change)| *change).chain(self.metrics.values());
         if all.into_iter().all(|change| change.verdict == Verdict::None) {
-            return Outcome::NotJudged;
+            return TurnOutcome::NotJudged;
         }
         let any =
             |wanted: bool| changes.iter().any(|(figure, change)| is_gain(*figure, change) == Some(wanted));
         match (any(true), any(false) || self.is_less_safe()) {
-            (true, false) => Outcome::Better,
-            (false, true) => Outcome::Worse,
-            (true, true) => Outcome::TradeOff,
+            (true, false) => TurnOutcome::Better,
+            (false, true) => TurnOutcome::Worse,
+            (true, true) => TurnOutcome::TradeOff,
             (false, false) if self.metrics.values().any(|change| change.verdict.is_clear()) => {
-                Outcome::Changed
+                TurnOutcome::Changed
             }
-            (false, false) => Outcome::NoClearChange,
+            (false, false) => TurnOutcome::NoClearChange,
         }
     }
 
     /// Why there is no verdict, where there is none.
     pub fn why_not_judged(&self) -> Option<String> {
-        if self.outcome() != Outcome::NotJudged {
+        if self.outcome() != TurnOutcome::NotJudged {
             return None;
         }
         let too_few = (self.windows.0 as usize) < WINDOWS_MIN;
@@ -86,7 +86,7 @@ impl LedgerLine {
 mod tests {
     use super::*;
 
-    fn with(scan: Verdict, wal_p99: Verdict, less_durable: bool) -> Outcome {
+    fn with(scan: Verdict, wal_p99: Verdict, less_durable: bool) -> TurnOutcome {
         let change = |verdict| Change { verdict, ..Change::default() };
         let line = LedgerLine {
             scan_mb_per_s: change(scan),
@@ -100,16 +100,16 @@ mod tests {
     #[test]
     fn one_word_for_all_figures() {
         use Verdict::{Higher, Lower, NoClearChange, None};
-        assert_eq!(with(Higher, NoClearChange, false), Outcome::Better);
-        assert_eq!(with(Higher, Lower, false), Outcome::Better);
-        assert_eq!(with(Higher, Higher, false), Outcome::TradeOff);
-        assert_eq!(with(Lower, None, false), Outcome::Worse);
-        assert_eq!(with(Higher, Lower, true), Outcome::TradeOff, "less durable never wins");
-        assert_eq!(with(NoClearChange, NoClearChange, true), Outcome::Worse);
-        assert_eq!(with(NoClearChange, None, false), Outcome::NoClearChange);
-        assert_eq!(with(None, None, true), Outcome::NotJudged);
+        assert_eq!(with(Higher, NoClearChange, false), TurnOutcome::Better);
+        assert_eq!(with(Higher, Lower, false), TurnOutcome::Better);
+        assert_eq!(with(Higher, Higher, false), TurnOutcome::TradeOff);
+        assert_eq!(with(Lower, None, false), TurnOutcome::Worse);
+        assert_eq!(with(Higher, Lower, true), TurnOutcome::TradeOff, "less durable never wins");
+        assert_eq!(with(NoClearChange, NoClearChange, true), TurnOutcome::Worse);
+        assert_eq!(with(NoClearChange, None, false), TurnOutcome::NoClearChange);
+        assert_eq!(with(None, None, true), TurnOutcome::NotJudged);
         let open = LedgerLine { open: true, ..LedgerLine::default() };
-        assert_eq!(open.outcome(), Outcome::Gathering);
+        assert_eq!(open.outcome(), TurnOutcome::Gathering);
     }
 
     #[test]
@@ -118,9 +118,9 @@ mod tests {
             let metrics = [("tps".to_owned(), Change { verdict, ..Change::default() })].into();
             LedgerLine { metrics, ..LedgerLine::default() }.outcome()
         };
-        assert_eq!(of(Verdict::Higher), Outcome::Changed);
-        assert_eq!(of(Verdict::NoClearChange), Outcome::NoClearChange);
-        assert_eq!(of(Verdict::None), Outcome::NotJudged);
+        assert_eq!(of(Verdict::Higher), TurnOutcome::Changed);
+        assert_eq!(of(Verdict::NoClearChange), TurnOutcome::NoClearChange);
+        assert_eq!(of(Verdict::None), TurnOutcome::NotJudged);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::estimate::{self, Side, TURN_CHANGE_MIN, Together, WINDOWS_MIN};
 use crate::class::Class;
 use crate::meter::latencies::samples::Samples;
-use crate::meter::window::{Change, LedgerLine, State, Verdict, Window};
+use crate::meter::window::{Change, ClassState, LedgerLine, Verdict, Window};
 
 /// The most windows before a turn that count, but for percentiles that need more samples.
 const BEFORE_WINDOWS: usize = 10;
@@ -60,7 +60,8 @@ pub(in crate::meter) struct Measured {
 impl Measured {
     /// Of that window.
     pub(in crate::meter) fn of(window: &Window) -> Self {
-        let running = |class| Some(window.class(class)).filter(|figures| figures.state == State::Running);
+        let running =
+            |class| Some(window.class(class)).filter(|figures| figures.state == ClassState::Running);
         let (intended, missed) = window
             .classes
             .iter()

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
-use crate::meter::window::{State, Window};
+use crate::meter::window::{ClassState, Window};
 use crate::units::{SECOND_NS, mb_per_s};
 
 /// The span of Figure 11.
@@ -81,7 +81,7 @@ impl VariabilityWatch {
                 let due_bytes = rate_mb_per_s * window.duration_ns as f64 / 1e3;
                 figures.intended > 0 || (*page > 0 && due_bytes >= 8.0 * *page as f64)
             });
-            if figures.state == State::Running && due && figures.ios == 0 && !window.turned {
+            if figures.state == ClassState::Running && due && figures.ios == 0 && !window.turned {
                 self.stalled_ns[class.index()] += window.duration_ns;
             }
         }
@@ -136,10 +136,10 @@ mod tests {
     fn window(second: u64, ios: u64) -> Window {
         let mut window = Window { start_ns: second * SECOND_NS, duration_ns: SECOND_NS, ..Window::default() };
         for class in Class::ALL {
-            window.classes[class.index()].state = State::Off;
+            window.classes[class.index()].state = ClassState::Off;
         }
         let scan = &mut window.classes[0];
-        (scan.state, scan.ios, scan.bytes) = (State::Running, ios, ios * 1_000_000);
+        (scan.state, scan.ios, scan.bytes) = (ClassState::Running, ios, ios * 1_000_000);
         window.total.bytes = ios * 1_000_000;
         window
     }

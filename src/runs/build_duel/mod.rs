@@ -42,7 +42,7 @@ pub fn is_duel_of_builds(dir: &Path) -> bool {
 }
 
 /// Who watches such a duel.
-pub trait Watcher: Attendant {
+pub trait BuildDuelWatcher: Attendant {
     /// A block begins, in words.
     fn block(&mut self, what: &str);
     /// The block's run makes progress.
@@ -141,7 +141,12 @@ impl BuildDuel {
     /// # Errors
     /// Refused (3), before anything is done, where the operator did not allow what either value destroys; why nothing
     /// more can be built, or a target could not be taken down.
-    pub fn fight(&mut self, out: &Path, around: &Around, watcher: &mut dyn Watcher) -> Result<Ended> {
+    pub fn fight(
+        &mut self,
+        out: &Path,
+        around: &Around,
+        watcher: &mut dyn BuildDuelWatcher,
+    ) -> Result<Ended> {
         self.refuse_unallowed(around.options, &(around.facts)())?;
         refuse_folder(out)?;
         make_folder(out)?;
@@ -223,7 +228,7 @@ impl BuildDuel {
         value: usize,
         (folder, name): &(&HeldFolder, &str),
         around: &Around,
-        watcher: &mut dyn Watcher,
+        watcher: &mut dyn BuildDuelWatcher,
     ) -> std::result::Result<Option<Ended>, Lost> {
         let (settings, facts) = (&self.settings[value], (around.facts)());
         self.refuse_other(value, &facts).map_err(Lost::Block)?;

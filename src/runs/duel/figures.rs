@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::class::Class;
 use crate::meter::flag::FlagKind;
 use crate::meter::latencies::latency::SAMPLES_BEYOND;
-use crate::meter::window::{State, Window};
+use crate::meter::window::{ClassState, Window};
 use crate::units::mb_per_s;
 
 /// What settings are compared by.
@@ -65,7 +65,7 @@ impl Figure {
 
 fn bytes(window: &Window, class: Class) -> Option<u64> {
     let figures = window.class(class);
-    (figures.state == State::Running).then_some(figures.bytes)
+    (figures.state == ClassState::Running).then_some(figures.bytes)
 }
 
 fn rate(windows: &[Window], bytes: impl Fn(&Window) -> Option<u64>) -> Option<f64> {

@@ -9,7 +9,7 @@ use super::names::PROFILE;
 use crate::class::Class;
 use crate::json;
 use crate::meter::flag::FlagKind;
-use crate::meter::window::{LedgerLine, State, Window};
+use crate::meter::window::{ClassState, LedgerLine, Window};
 use crate::runs::pitfalls::Circumstances;
 use crate::settings::jobs::{Job, jobs};
 use crate::settings::profile::parse;
@@ -62,7 +62,7 @@ fn missing_flags(
     let mut lacking: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for window in windows {
         let has = |flags: &[crate::meter::flag::Flag], kind| flags.iter().any(|flag| flag.is(kind));
-        for class in Class::ALL.into_iter().filter(|class| window.class(*class).state != State::Off) {
+        for class in Class::ALL.into_iter().filter(|class| window.class(*class).state != ClassState::Off) {
             for kind in of_class(&jobs[class.index()], target, fits) {
                 if !has(&window.class(class).flags, kind) {
                     *lacking.entry((class.name(), kind.text())).or_default() += 1;

@@ -84,8 +84,8 @@ use crate::meter::whole_run::steady_state::Steadiness;
 use crate::meter::whole_run::totals::Totals;
 use crate::meter::whole_run::variability::Variability;
 use crate::meter::window::{
-    ClassFigures, CpuFigures, CyclesSource, Drained, EngineFigures, Flag, Incidents, Latency, MemberFigures,
-    OthersIo, Polls, ProgramFigures, State, is_zero,
+    ClassFigures, ClassState, CpuFigures, CyclesSource, Drained, EngineFigures, Flag, Incidents, Latency,
+    MemberFigures, OthersIo, Polls, ProgramFigures, is_zero,
 };
 use crate::meter::written::{Parts, Written};
 use crate::runs::pitfalls::{Circumstances, Pitfall, pitfalls};
@@ -218,7 +218,7 @@ pub struct Classes {
 pub struct ClassSummary {
     /// What it was doing at the end.
     #[serde(flatten)]
-    pub state: State,
+    pub state: ClassState,
     /// Bytes of completed I/Os.
     pub bytes: u64,
     /// Completed I/Os.

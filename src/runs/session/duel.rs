@@ -30,7 +30,7 @@ impl Sides {
         let knob = knobs::find(&spec.knob).ok_or_else(|| Error::input("there is no such knob"))?;
         let parse = |text: &String| {
             let wrong = |expected| {
-                Error::input(format!("`{text}` is no value of {}: expected {expected}", knob.path))
+                Error::input(format!("`{text}` is not a value of {}: expected {expected}", knob.path))
             };
             knob.parse(text).map_err(wrong)
         };

@@ -10,6 +10,8 @@
 //! |---|---|
 //! | [`message`] | commands from the operator, events to the screen and the recorder |
 //! | [`options`] | how a session may be opened, beside its settings |
+//! | [`resolve`] | settings × host facts × options, resolved: all that a run does, settled before it does it |
+//! | [`write_budget`] | how much a run may still write |
 //! | [`attendant`] | who waits while a session is opened |
 //! | [`targets`] | what a run works on: opened behind the guard, made ready, and closed cleanly |
 //! | [`program`] | a program as the load |
@@ -32,16 +34,18 @@ pub mod message;
 mod opening;
 mod options;
 mod program;
+mod resolve;
 mod run;
 mod running;
 mod targets;
 mod thread_priority;
 mod turning;
+mod write_budget;
 
 pub use attendant::Attendant;
 pub use duel::{Duel, Sides};
 pub use message::{Advance, Command, DuelAsked, Event, Phase, PlanShown, Progress, Wanted};
-pub use opening::candidates::{Candidate, Found, candidates};
+pub use opening::candidates::{Candidate, OnDevice, candidates};
 pub use opening::consent::{destroy_of, names_of, refuse_stray_consent};
 pub use opening::data_set::verify_pairs;
 pub use opening::preflight::{Preflight, layers_noted, plan_shown, preflight, refuse_unallowed};
@@ -53,6 +57,6 @@ pub use options::Options;
 pub use program::StopIf;
 pub use program::{ProgramOptions, for_program, program_noted};
 pub use run::Session;
-pub use running::verified::{Verified, to_read_back};
+pub use targets::verified::{Verified, to_read_back};
 pub use thread_priority::raise_thread_priority;
 pub use turning::survival::survives_less;

@@ -50,7 +50,7 @@ pub enum SweepEvent<'a> {
 }
 
 /// Watches a sweep.
-pub trait Watcher: Attendant {
+pub trait SweepWatcher: Attendant {
     /// Reports what happens.
     fn on_event(&mut self, event: SweepEvent);
     /// Something is waited for. Returns whether to continue.
@@ -92,7 +92,7 @@ pub fn prepare(
     profile: &Profile,
     options: &Options,
     facts: &dyn Fn() -> Arc<Facts>,
-    watcher: &mut dyn Watcher,
+    watcher: &mut dyn SweepWatcher,
 ) -> Result<Folder> {
     if is_sweep(dir) {
         let folder = Folder::begin(dir, profile, options.read_only)?;
@@ -140,7 +140,7 @@ pub fn run(
     facts: &dyn Fn() -> Arc<Facts>,
     keep: bool,
     interrupts: &dyn Fn() -> usize,
-    watcher: &mut dyn Watcher,
+    watcher: &mut dyn SweepWatcher,
 ) -> Result<Ended> {
     let profile = folder.profile()?;
     let Some(sweep) = profile.sweep.clone() else {
@@ -166,7 +166,7 @@ pub fn run(
 }
 
 /// Tears down what an earlier process of this sweep had built and left when it died.
-fn take_away_left(folder: &Folder, watcher: &mut dyn Watcher) -> Result<()> {
+fn take_away_left(folder: &Folder, watcher: &mut dyn SweepWatcher) -> Result<()> {
     let steps = &folder.schedule.steps;
     let names: Vec<_> =
         steps.iter().map(|step| format!("{}: {}", folder.schedule.profile, step.label)).collect();
@@ -206,7 +206,7 @@ struct Sweeper<'a> {
     sweep: Sweep,
     /// What is kept between two runs.
     kept: RetainedStack,
-    watcher: &'a mut dyn Watcher,
+    watcher: &'a mut dyn SweepWatcher,
 }
 
 impl Sweeper<'_> {
@@ -319,7 +319,7 @@ enum Failure {
 
 /// The attendant while a run's target is opened; then waits for what keeps the runs comparable.
 struct Waiting<'a> {
-    watcher: &'a mut dyn Watcher,
+    watcher: &'a mut dyn SweepWatcher,
     between: &'a Between,
 }
 

@@ -27,7 +27,7 @@ struct Notes {
     link: Option<(PathBuf, PathBuf)>,
 }
 
-impl Watcher for Notes {
+impl SweepWatcher for Notes {
     fn on_event(&mut self, event: SweepEvent) {
         if let SweepEvent::Begins { run, .. } = event {
             self.begun.push(run.dir.clone());

@@ -87,9 +87,8 @@ fn cannot_claim(path: &Path, error: std::io::Error) -> Error {
             )
         }
         Some(libc::EROFS) => read_only(path),
-        Some(libc::EACCES | libc::EPERM) => {
-            Error::os("cannot open", path, error).hint("writing to block devices needs root")
-        }
+        Some(libc::EACCES | libc::EPERM) => Error::os("cannot open", path, error)
+            .hint("writing to a block device needs root, or write access to it"),
         _ => Error::os("cannot open", path, error),
     }
 }

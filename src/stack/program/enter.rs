@@ -99,7 +99,7 @@ pub fn find(program: &str) -> Result<PathBuf> {
     if program.contains('/') {
         let path = PathBuf::from(program);
         if !path.is_absolute() {
-            return Err(Error::input(format!("{shown} is no absolute path"))
+            return Err(Error::input(format!("{shown} is not an absolute path"))
                 .hint("begin it with `/`, or name a program"));
         }
         return Some(path)

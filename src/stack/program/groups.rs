@@ -119,7 +119,7 @@ impl Groups {
             if is_cgroups(&file) {
                 Ok(file)
             } else {
-                Err(Error::refused(format!("{} is no cgroup", dir.shown())))
+                Err(Error::refused(format!("{} is not a cgroup", dir.shown())))
             }
         };
         std::iter::once(&self.part(part)).chain(&self.dirs[1..]).map(open).collect()

@@ -199,7 +199,7 @@ fn still_there(name: &str, made: &LayerMade, left: &str) -> Error {
     let program = made.down.first().map_or("its commands", |command| command.program.as_str());
     let name = printable::line(name);
     Error::failed(format!("layer `{name}` is still there after its `down`: {left}")).hint(format!(
-        "take it away by hand ({} …; `wipefs --all` for a mark on a device), then clean up again",
+        "remove it by hand ({} …; `wipefs --all` for a signature on a device), then clean up again",
         quoted(program.as_ref())
     ))
 }

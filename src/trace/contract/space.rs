@@ -188,6 +188,6 @@ impl Space {
 }
 
 fn too_far(what: &str) -> Error {
-    Error::input(format!("{what}: too much to be scored"))
-        .hint("take larger pages with --page, or a part of it")
+    Error::input(format!("{what}: too much to score"))
+        .hint("use larger pages (--page), or a part of the space (--start, --logical)")
 }

@@ -10,7 +10,7 @@ use crate::class::Class;
 use crate::host::Throttling;
 use crate::meter::counts::slow::SlowKind;
 use crate::meter::window::{
-    Change, CyclesSource, FigureUnit, Latency, LedgerFigure, LedgerLine, State, Verdict,
+    Change, ClassState, CyclesSource, FigureUnit, Latency, LedgerFigure, LedgerLine, Verdict,
 };
 use crate::printable;
 use crate::runs::record::Recording;
@@ -137,7 +137,7 @@ fn row(label: &str, cells: [&str; 8]) -> String {
 
 fn class_rows(class: Class, summary: &Summary) -> String {
     let figures = summary.class(class);
-    if figures.state == State::Off && figures.ios == 0 {
+    if figures.state == ClassState::Off && figures.ios == 0 {
         return row(class.name(), ["off", "", "", "", "", "", "", ""]);
     }
     let target = figures.target_mb_per_s.map(three_digits).unwrap_or_default();
@@ -168,8 +168,8 @@ fn class_rows(class: Class, summary: &Summary) -> String {
         let _ = writeln!(out, "  missed {} of {} intended starts", figures.missed, figures.intended);
     }
     let end = match &figures.state {
-        State::Stopped(why) => Some(format!("  stopped: {why}")),
-        State::Failed(why) => Some(format!("  failed: {why}")),
+        ClassState::Stopped(why) => Some(format!("  stopped: {why}")),
+        ClassState::Failed(why) => Some(format!("  failed: {why}")),
         _ => None,
     };
     if let Some(end) = end {

@@ -57,7 +57,7 @@ mod theme_tests;
 
 pub use beside::Beside;
 #[cfg(feature = "documents")]
-pub use picture::{Film, animated, cast, is_cast_of_ours, is_svg_of_ours, svg};
+pub use picture::{Film, Paper, animated, cast, is_cast_of_ours, is_svg_of_ours, svg};
 pub use profiles::{ProfileEntry, ProfileStore};
 pub use replay::Replay;
-pub use run::{Link, Memory, Options, Outcome, run, show};
+pub use run::{Link, Memory, Options, ScreenEnd, run, show};

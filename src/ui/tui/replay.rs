@@ -70,7 +70,7 @@ impl Replay {
         recording.windows.dedup_by(|later, earlier| end(later) <= end(earlier));
         let (Some(first), Some(last)) = (recording.windows.first(), recording.windows.last()) else {
             let what = format!("{} has no window yet", printable::path(&recording.dir));
-            return Err(Error::input(what).hint("a screen shows a recording from its first window on"));
+            return Err(Error::input(what).hint("a recording can be shown once its first window is complete"));
         };
         let (from_ns, until_ns) = (first.start_ns, end(last));
         let mut figures = Figures::of_recording();

@@ -39,7 +39,7 @@ pub struct Link {
 
 /// How it ended.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct ScreenEnd {
     /// How the run ended.
     pub ended: Result<()>,
     /// The commands that remove a retained stack; empty if there is none.
@@ -110,9 +110,9 @@ enum Left {
 /// SIGTERM, SIGQUIT, SIGHUP or a second `q`. If the operator kept the stack, the commands that remove it are returned.
 ///
 /// [`Kind::Interrupted`]: crate::error::Kind::Interrupted
-pub fn run(link: Link, options: Options) -> Outcome {
+pub fn run(link: Link, options: Options) -> ScreenEnd {
     let (mut kept, mut ran) = (Vec::new(), Ran::default());
-    Outcome { ended: run_until_end(Shown::Run(link), options, &mut kept, &mut ran), kept, ran }
+    ScreenEnd { ended: run_until_end(Shown::Run(link), options, &mut kept, &mut ran), kept, ran }
 }
 
 /// Shows a recording, or two, until the operator quits or a signal comes. There is no session: nothing runs, and nothing can be

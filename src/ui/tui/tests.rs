@@ -395,7 +395,7 @@ fn a_picture_shows_what_the_screen_shows() {
     for (columns, lines) in [(80, 24), (160, 50)] {
         let mut state = turned(columns, lines);
         state.theme = super::theme::Theme::dark();
-        let svg = super::svg(&drawn(&state));
+        let svg = super::svg(&drawn(&state), super::Paper::DARK);
         assert!(svg.contains(">background</text>") && svg.contains(">members</text>") == (columns == 160));
         if let Ok(folder) = std::env::var("STACKTUNE_PICTURES") {
             std::fs::write(format!("{folder}/screen-{columns}x{lines}.svg"), svg).expect("a picture");

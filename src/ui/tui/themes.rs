@@ -66,7 +66,7 @@ pub fn find(folder: Option<&Path>, name: &str) -> Result<Theme> {
     if path.symlink_metadata().is_err() {
         return Err(none());
     }
-    read(&path).map_err(|why| Error::input(format!("the theme {} is not one: {why}", path.shown())))
+    read(&path).map_err(|why| Error::input(format!("{} is not a theme file: {why}", path.shown())))
 }
 
 fn can_name(name: &str) -> bool {

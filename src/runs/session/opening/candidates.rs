@@ -15,12 +15,12 @@ pub struct Candidate {
     /// Node, model, serial and size.
     pub about: String,
     /// What is on it, or why it can't be one.
-    pub found: Found,
+    pub found: OnDevice,
 }
 
 /// What is on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum OnDevice {
     /// The run that asks holds it.
     Held,
     /// Nothing.
@@ -48,25 +48,33 @@ fn among(facts: &Facts, named: &[String], held: &[String]) -> Vec<Candidate> {
         Candidate {
             name: known.unwrap_or_else(|| lasting.to_string_lossy().into_owned()),
             about: Drive::of(device).in_full(),
-            found: if held.iter().any(|name| is(&name, device)) { Found::Held } else { look(device, facts) },
+            found: if held.iter().any(|name| is(&name, device)) {
+                OnDevice::Held
+            } else {
+                look(device, facts)
+            },
         }
     });
     // What can be chosen comes first.
-    short_list::sort_by_key(&mut found, |candidate| matches!(candidate.found, Found::Refused(_)));
+    short_list::sort_by_key(&mut found, |candidate| matches!(candidate.found, OnDevice::Refused(_)));
     found.extend(named.iter().filter_map(|name| {
         let error = facts.find(name).err()?;
-        Some(Candidate { name: name.clone(), about: String::new(), found: Found::Refused(error.one_line()) })
+        Some(Candidate {
+            name: name.clone(),
+            about: String::new(),
+            found: OnDevice::Refused(error.one_line()),
+        })
     }));
     found
 }
 
-fn look(device: &Device, facts: &Facts) -> Found {
+fn look(device: &Device, facts: &Facts) -> OnDevice {
     let name = device.path.to_string_lossy();
     match guard::examine(&name, facts, DEVICE_BYTES_MIN, &OursCheck) {
-        Ok(found) if found.needs_consent() => Found::Foreign(found.content),
-        Ok(found) if found.own_fill => Found::Ours,
-        Ok(_) => Found::Empty,
-        Err(error) => Found::Refused(error.one_line()),
+        Ok(found) if found.needs_consent() => OnDevice::Foreign(found.content),
+        Ok(found) if found.own_fill => OnDevice::Ours,
+        Ok(_) => OnDevice::Empty,
+        Err(error) => OnDevice::Refused(error.one_line()),
     }
 }
 
@@ -83,11 +91,11 @@ mod tests {
         let names = ["/dev/nvme1n1", "/dev/disk/by-id/no-such-drive"].map(str::to_owned);
         let found = among(&facts, &names, &names[..1]);
         let [held, system, missing] = &found[..] else { panic!("{found:?}") };
-        assert_eq!((held.name.as_str(), &held.found), ("/dev/nvme1n1", &Found::Held), "as it is named");
+        assert_eq!((held.name.as_str(), &held.found), ("/dev/nvme1n1", &OnDevice::Held), "as it is named");
         assert!(held.about.starts_with("/dev/nvme1n1, drive, no serial, "), "{}", held.about);
         assert_eq!(system.name, "/dev/disk/by-id/nvme-drive-0");
         let why = |candidate: &Candidate| match &candidate.found {
-            Found::Refused(why) => why.clone(),
+            OnDevice::Refused(why) => why.clone(),
             other => panic!("{other:?}"),
         };
         assert!(

@@ -70,7 +70,7 @@ fn uncached(filesystem: Filesystem, facts: &Facts) -> Feature {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::session::opening::resolve::refuse_unable;
+    use crate::runs::session::resolve::refuse_unable;
     use crate::settings::knobs::Conditions;
     use crate::settings::profile::check;
     use crate::settings::testing::capable_host;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::host_tuning::HostTuning;
 use super::left_over::left_over;
-use super::resolve::Resolved;
 use super::retained_stack::RetainedStack;
 use super::target_folder::others_in_folder;
 use super::target_stack::{raise, refuse_unsuited};
@@ -17,7 +16,8 @@ use crate::load::workers::Workers;
 use crate::load::workers::control::Writes;
 use crate::runs::session::attendant::Attendant;
 use crate::runs::session::options::Options;
-use crate::runs::session::targets::{Content, Found, Target, TargetSpec};
+use crate::runs::session::resolve::Resolved;
+use crate::runs::session::targets::{Content, FoundTarget, Target, TargetSpec};
 use crate::settings::{DriveState, Settings};
 use crate::stack::build::Built;
 
@@ -110,7 +110,7 @@ fn open_content(
     attendant: &mut dyn Attendant,
 ) -> Result<Content> {
     let Resolved { options, facts, .. } = resolved;
-    let found = Found::look(&resolved.target, built, options, facts, &mut *attendant)?;
+    let found = FoundTarget::look(&resolved.target, built, options, facts, &mut *attendant)?;
     if let Some(target) = found.facts() {
         resolved.check_on(target)?;
     }

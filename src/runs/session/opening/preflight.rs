@@ -12,7 +12,6 @@ use super::consent::{
 use super::data_set::outlook;
 use super::expected_caps::expected_caps;
 use super::plan_shown::{Taken, keyed, plain, shown};
-use super::resolve::{fit_files, userspace_of};
 use super::target_folder::{files_elsewhere_noted, others_in_folder, refuse_unsafe_folders};
 use super::target_stack::planned;
 use crate::error::{Error, Result};
@@ -21,8 +20,9 @@ use crate::load::volume::{self, MemberSource, Request, Survey};
 use crate::runs::session::message::{PlanShown, Wanted};
 use crate::runs::session::options::Options;
 use crate::runs::session::program::{for_program, program_noted};
-use crate::runs::session::running::write_budget::WriteBudget;
+use crate::runs::session::resolve::{fit_files, userspace_of};
 use crate::runs::session::targets::{bytes_to_fill, files, handover_steps};
+use crate::runs::session::write_budget::WriteBudget;
 use crate::settings::knobs::Conditions;
 use crate::settings::profile::check;
 use crate::settings::{Layer, Settings};

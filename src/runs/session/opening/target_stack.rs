@@ -2,13 +2,13 @@
 
 use super::consent::{OursCheck, check_serials, not_typed, refuse_stray_consent};
 use super::plan_shown::shown;
-use super::resolve::refuse_unable;
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::session::attendant::Attendant;
 use crate::runs::session::options::Options;
-use crate::runs::session::running::write_budget::WriteBudget;
+use crate::runs::session::resolve::refuse_unable;
 use crate::runs::session::targets::BuiltSpec;
+use crate::runs::session::write_budget::WriteBudget;
 use crate::settings::{Kv, Settings};
 use crate::stack::build::{BuildContext, Built, build};
 use crate::stack::guard::{Claim, Consent};

@@ -82,13 +82,13 @@ impl Session {
             log: String::new(),
         });
         if running.is_set_up(&target)? {
-            notice("command.setup is left out: the program's folder was set up by the same words");
+            notice("command.setup is skipped: the same command has already set up the program's folder");
         } else {
             running.set_up(goes_on)?;
             running.mark_set_up(&target)?;
         }
         if !drop_cached(&target.join(PROGRAM_NAME)) {
-            notice("not all that the page cache held of the program's folder could be dropped");
+            notice("the program's folder could not be dropped from the page cache completely");
         }
         running.start_server(goes_on)?;
         running.turn_knobs(goes_on)?;

@@ -1,16 +1,16 @@
 //! The classes of a session and their workers: which run, drain, or are stopped and why.
 
-use super::write_budget::WriteBudget;
 use crate::class::Class;
 use crate::error::{Result, describe, describe_errno};
 use crate::host::{Facts, FlashWrites};
 use crate::load::workers::{Activity, Workers};
 use crate::meter::Meters;
 use crate::meter::context::ClassContext;
-use crate::meter::window::State;
+use crate::meter::window::ClassState;
 use crate::runs::session::opening::page_cache::Dropping;
-use crate::runs::session::opening::resolve::Resolved;
+use crate::runs::session::resolve::Resolved;
 use crate::runs::session::targets::{Target, paths_of};
+use crate::runs::session::write_budget::WriteBudget;
 use crate::settings::jobs::Job;
 use crate::settings::{Buffering, Cpus};
 use crate::units::{SECOND_NS, format_size};
@@ -117,12 +117,12 @@ impl Classes {
     pub fn context(&self, job: &Job, paused: bool) -> ClassContext {
         let run = &self.runs[job.class.index()];
         let state = match &run.stopped {
-            _ if run.draining || run.dropping.is_some() => State::Draining,
-            Some(stopped) if job.enabled && stopped.failed => State::Failed(stopped.why.clone()),
-            Some(stopped) if job.enabled => State::Stopped(stopped.why.clone()),
-            _ if !job.enabled => State::Off,
-            _ if paused => State::Paused,
-            _ => State::Running,
+            _ if run.draining || run.dropping.is_some() => ClassState::Draining,
+            Some(stopped) if job.enabled && stopped.failed => ClassState::Failed(stopped.why.clone()),
+            Some(stopped) if job.enabled => ClassState::Stopped(stopped.why.clone()),
+            _ if !job.enabled => ClassState::Off,
+            _ if paused => ClassState::Paused,
+            _ => ClassState::Running,
         };
         let job = run.running.as_ref().unwrap_or(job);
         ClassContext {
@@ -316,7 +316,7 @@ impl Classes {
 
 fn exhausted(budget: &WriteBudget) -> Stopped {
     let limit = budget.limit_bytes.map_or_else(String::new, format_size);
-    let why = format!("{limit} are written, which is run.max_writes");
+    let why = format!("{limit} have been written, the limit of run.max_writes");
     Stopped { exhausted: true, ..Stopped::because(why) }
 }
 

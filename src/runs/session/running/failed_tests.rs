@@ -117,7 +117,11 @@ fn a_run_without_an_operator_ends_at_once_and_says_what_failed() {
         let summary = summary.unwrap();
         assert_eq!(summary.failure.as_deref(), Some(why));
         assert!(summary.duration_s < 6.0, "{}", summary.duration_s);
-        assert!(matches!(summary.classes.scan.state, State::Failed(_)), "{:?}", summary.classes.scan.state);
+        assert!(
+            matches!(summary.classes.scan.state, ClassState::Failed(_)),
+            "{:?}",
+            summary.classes.scan.state
+        );
         assert!(summary.classes.scan.flags.contains(&"failed".to_owned()));
     }
 }
@@ -132,11 +136,11 @@ fn on_the_screen_the_others_go_on_and_nothing_is_judged_across_it() {
     *fate.lock().unwrap() = Some((Class::Scan, Activity::Broken("no such device (ENODEV)".into())));
     let (window, _) = windows(&mut session, 2);
     let scan = window.class(Class::Scan);
-    assert_eq!(scan.state, State::Failed("its interface failed: no such device (ENODEV)".into()));
+    assert_eq!(scan.state, ClassState::Failed("its interface failed: no such device (ENODEV)".into()));
     assert!(scan.ios == 0 && window.class(Class::Point).ios > 0 && window.class(Class::Wal).ios > 0);
     session.restart(Class::Scan);
     let (window, line) = windows(&mut session, 12);
-    assert!(window.class(Class::Scan).state == State::Running && window.class(Class::Scan).ios > 0);
+    assert!(window.class(Class::Scan).state == ClassState::Running && window.class(Class::Scan).ios > 0);
     let line = line.unwrap();
     // More than five: a p99 needs them.
     assert_eq!((line.windows.1, line.open), (9, false));
@@ -157,5 +161,8 @@ fn what_fails_while_it_drains_for_a_turn_is_not_started_again() {
     *fate.lock().unwrap() = Some((Class::Scan, Activity::Panicked("page 7 is odd".into())));
     session.turn("scan.depth", &Value::Int(8));
     let (window, _) = windows(&mut session, 2);
-    assert_eq!(window.class(Class::Scan).state, State::Failed("a worker panicked: page 7 is odd".into()));
+    assert_eq!(
+        window.class(Class::Scan).state,
+        ClassState::Failed("a worker panicked: page 7 is odd".into())
+    );
 }

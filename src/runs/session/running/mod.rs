@@ -2,20 +2,16 @@
 //!
 //! | module | is about |
 //! |---|---|
-//! | [`classes`] | The classes of a session and their workers: which run, drain, or are stopped and why |
-//! | [`ending`] | How windows, recordings and runs end. What was under way at the end of a recording belongs to it: it is waited |
-//! | [`last_window`] | What ends and is waited for: a run whose last window is not yet made, or a recording |
-//! | [`losses`] | A target that loses drives while it runs: reported at once, and where nothing is left to run on, the |
-//! | [`recorder`] | What a session reports: events for the screen, and a recording while one goes on |
-//! | [`verified`] | Reading back what a run has written |
-//! | [`window_schedule`] | The run's clock: when windows end, and what has happened within the one that runs |
-//! | [`write_budget`] | What may be written: `run.max_writes`, over all runs of this process |
+//! | [`classes`] | the classes of a session and their workers: which run, drain, or are stopped and why |
+//! | [`ending`] | how windows, recordings and runs end |
+//! | [`last_window`] | what ends and is waited for: a run whose last window is not yet made, or a recording |
+//! | [`losses`] | drives lost while a run goes on; classes stop where nothing is left to run on |
+//! | [`recorder`] | what a session reports: events for the screen, and a recording while one goes on |
+//! | [`window_schedule`] | the run's clock: when windows end, and what has happened within the one that runs |
 
 pub(super) mod classes;
 pub(super) mod ending;
 pub(super) mod last_window;
 pub(super) mod losses;
 pub(super) mod recorder;
-pub(super) mod verified;
 pub(super) mod window_schedule;
-pub(super) mod write_budget;

@@ -19,7 +19,7 @@ use crate::stack::build::Built;
 use crate::stack::plan::Exposed;
 
 /// What is there to be opened.
-pub(in crate::runs::session) enum Found {
+pub(in crate::runs::session) enum FoundTarget {
     Imagined(Imagined),
     Pages(FoundPages),
     KeyValue(FoundPairs),
@@ -44,7 +44,7 @@ pub struct Imagined {
     pub(super) sim: Option<Sim>,
 }
 
-impl Found {
+impl FoundTarget {
     /// Looks at what is to be opened, on what was built for it. All that may refuse does so here, before
     /// anything is made or written; what is to be written is held against others from here on.
     ///
@@ -128,16 +128,16 @@ impl Imagined {
     }
 }
 
-fn pairs(spec: &KvSpec, exposed: Option<&Exposed>, options: &Options) -> Result<Found> {
+fn pairs(spec: &KvSpec, exposed: Option<&Exposed>, options: &Options) -> Result<FoundTarget> {
     let dir = folder(&spec.dir, exposed, "RocksDB")?;
-    FoundPairs::look(dir, spec.kv.clone(), options.anew).map(Found::KeyValue)
+    FoundPairs::look(dir, spec.kv.clone(), options.anew).map(FoundTarget::KeyValue)
 }
 
 /// The target's folder.
-fn own_folder(dir: &str) -> Result<Found> {
+fn own_folder(dir: &str) -> Result<FoundTarget> {
     let dir = std::path::absolute(expand_home(dir)?);
     let dir = dir.map_err(|error| Error::input(format!("target.files.dir: {error}")))?;
-    Ok(Found::Folder(dir))
+    Ok(FoundTarget::Folder(dir))
 }
 
 fn writes_at_once() -> Error {

@@ -15,7 +15,7 @@ use crate::meter::counts::engine::EngineFigures;
 use crate::printable::Shown as _;
 use crate::runs::session::attendant::Attendant;
 use crate::runs::session::opening::data_set::in_words;
-use crate::runs::session::running::write_budget::WriteBudget;
+use crate::runs::session::write_budget::WriteBudget;
 use crate::settings::jobs::OpenedWith;
 use crate::settings::{Kv, Rocksdb};
 use crate::threads;

@@ -6,9 +6,10 @@
 //! | file | what |
 //! |---|---|
 //! | [`spec`] | what the settings say of it |
-//! | [`found`] | what its place holds, before anything of that is changed |
+//! | [`found`] | what is at the target's place, before anything there is changed |
+//! | [`verified`] | a target read back |
 //! | [`target`] | one of them, open: made ready, read back, closed |
-//! | [`layout`] | regions, members and notes of each; all there is of imagined ones |
+//! | [`layout`] | regions, members and notes of a target; of an imagined one, all there is |
 //! | [`pages`] | files and devices, read and written in pages |
 //! | [`key_value`] | a data set of key-value pairs |
 //! | [`stack`] | either of these on what is built for them |
@@ -22,8 +23,9 @@ mod spec;
 mod stack;
 mod target;
 mod userspace_drives;
+pub(super) mod verified;
 
-pub(super) use found::{Content, Found};
+pub(super) use found::{Content, FoundTarget};
 pub(super) use key_value::KeyValue;
 pub use layout::paths_of;
 pub(super) use pages::{Pages, bytes_to_fill, files};

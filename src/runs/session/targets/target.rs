@@ -19,8 +19,8 @@ use crate::load::workers::{KvWorkers, SimulatedWorkers, ThreadedWorkers, Workers
 use crate::runs::pitfalls::Prepared;
 use crate::runs::session::attendant::Attendant;
 use crate::runs::session::message::Progress;
-use crate::runs::session::running::verified::Verified;
-use crate::runs::session::running::write_budget::WriteBudget;
+use crate::runs::session::targets::verified::Verified;
+use crate::runs::session::write_budget::WriteBudget;
 use crate::stack::build::Built;
 use crate::stack::guard::Claim;
 use crate::stack::journal::Journal;

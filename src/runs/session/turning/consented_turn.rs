@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::turns::Pending;
 use crate::runs::session::message::{Event, PlanShown};
 use crate::runs::session::opening::consent::wanted_of;
-use crate::runs::session::opening::resolve::Resolved;
+use crate::runs::session::resolve::Resolved;
 use crate::runs::session::run::Session;
 use crate::settings::ArrayState;
 use crate::settings::knobs::{self, Value};

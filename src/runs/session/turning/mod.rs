@@ -2,11 +2,11 @@
 //!
 //! | module | is about |
 //! |---|---|
-//! | [`consented_turn`] | Turns under the load that destroy something: shown as a plan, and carried out once the operator has agreed |
-//! | [`rebuild`] | Building the target anew while a session runs: planned and shown first, then done as it was shown |
-//! | [`survival`] | What a stack survives, for the ledger |
-//! | [`turn`] | Turning knobs while the load runs |
-//! | [`turns`] | What was turned so far, and the plan that waits for the operator |
+//! | [`consented_turn`] | turns under the load that destroy something: shown as a plan, and carried out once the operator has agreed |
+//! | [`rebuild`] | building the target anew while a session runs: planned and shown first, then done as it was shown |
+//! | [`survival`] | what a stack survives, for the ledger |
+//! | [`turn`] | turning knobs while the load runs |
+//! | [`turns`] | what was turned so far, and the plan that waits for the operator |
 
 pub(super) mod consented_turn;
 pub(super) mod rebuild;

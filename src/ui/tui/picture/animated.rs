@@ -10,7 +10,7 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use ratatui::style::Color;
 
-use super::drawing::Drawing;
+use super::drawing::{Drawing, Paper};
 use super::film::{Film, Played};
 use super::scroll::Columns;
 use super::svg::{END, head};
@@ -23,11 +23,11 @@ const ONE_IN_MAX: usize = 20;
 const GAP: u16 = 2;
 
 /// The film as SVG, with as many of its frames as fit; `charts` are the areas whose columns move to the left.
-pub fn animated(film: &Film, charts: &[Rect]) -> String {
+pub fn animated(film: &Film, charts: &[Rect], paper: Paper) -> String {
     let mut one_in = 1;
     loop {
         let (frames, all_s) = film.played(one_in);
-        let svg = draw(&frames, all_s, charts);
+        let svg = draw(&frames, all_s, charts, paper);
         if svg.len() <= BYTES_MAX || one_in == ONE_IN_MAX {
             return svg;
         }
@@ -35,7 +35,7 @@ pub fn animated(film: &Film, charts: &[Rect]) -> String {
     }
 }
 
-fn draw(frames: &[Played<'_>], all_s: f64, charts: &[Rect]) -> String {
+fn draw(frames: &[Played<'_>], all_s: f64, charts: &[Rect], paper: Paper) -> String {
     let mut columns = Columns::default();
     let scrolls: Vec<_> = charts.iter().map(|area| columns.stretches(*area, frames)).collect();
     let at = |frame: usize| format!("{:.2}%", frames[frame].from_s * 100.0 / all_s);
@@ -53,14 +53,14 @@ fn draw(frames: &[Played<'_>], all_s: f64, charts: &[Rect]) -> String {
         }
     }
     let area = frames.first().map_or(Rect::default(), |frame| frame.screen.area);
-    let mut out = head(area, &style);
-    columns.define(&mut out);
+    let mut out = head(area, &style, paper);
+    columns.define(&mut out, paper);
     for (n, frame) in frames.iter().enumerate() {
         let before = n.checked_sub(1).map(|before| frames[before].screen);
         if n > 0 {
             let _ = write!(out, "<g class=\"f\" style=\"animation-name:f{n}\">");
         }
-        changes(before, frame.screen, charts).write(&mut out);
+        changes(before, frame.screen, charts, paper).write(&mut out);
         out.push_str(if n > 0 { "</g>\n" } else { "\n" });
     }
     for (chart, (area, stretches)) in charts.iter().zip(&scrolls).enumerate() {
@@ -70,8 +70,8 @@ fn draw(frames: &[Played<'_>], all_s: f64, charts: &[Rect]) -> String {
 }
 
 /// What of a screen was not there before, but for the charts; everything without a screen before it.
-fn changes(before: Option<&Buffer>, now: &Buffer, charts: &[Rect]) -> Drawing {
-    let mut drawing = Drawing::default();
+fn changes(before: Option<&Buffer>, now: &Buffer, charts: &[Rect], paper: Paper) -> Drawing {
+    let mut drawing = Drawing::on(paper);
     for y in 0..now.area.height {
         for part in changed(before, now, y, charts) {
             let x = usize::from(part.start);

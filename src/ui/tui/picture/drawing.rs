@@ -12,8 +12,6 @@ use ratatui::style::{Color, Modifier};
 pub const CELL: (f64, f64) = (8.4, 18.0);
 /// The font's size in pixels.
 pub const FONT: u32 = 14;
-/// The picture's background.
-pub const BACKGROUND: &str = "#12161d";
 /// How paths are scaled to pixels.
 pub const SCALED: &str = "scale(4.2 4.5)";
 /// The way back, for texts among paths.
@@ -23,18 +21,32 @@ const UNSCALED: &str = "scale(.238095 .222222)";
 pub const STYLE: &str = "path{shape-rendering:crispEdges}\
     .l,.d,.a{shape-rendering:geometricPrecision}.b,.h,.d,.a{fill:none}.b{stroke-width:4}.h{stroke-width:2}\
     .d{stroke-width:.7;stroke-linecap:round}.a{stroke-width:.23}";
-const FOREGROUND: &str = "#d6dbe3";
 /// From a cell's top to the baseline, in pixels.
 const BASELINE: usize = 14;
 /// A pixel, in dots.
 const THIN: f64 = 0.23;
 
+/// What a picture is drawn on: the colours of a terminal that are not the theme's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Paper {
+    pub background: &'static str,
+    foreground: &'static str,
+}
+
+impl Paper {
+    /// A dark terminal.
+    pub const DARK: Self = Self { background: "#12161d", foreground: "#d6dbe3" };
+    /// A light one.
+    pub const LIGHT: Self = Self { background: "#fbfbf8", foreground: "#23272e" };
+}
+
 /// Elements by their attributes, in the order of their first use.
 type Elements = Vec<(String, String)>;
 
 /// What is drawn of some cells.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Drawing {
+    paper: Paper,
     backgrounds: Elements,
     paths: Elements,
     texts: Elements,
@@ -51,9 +63,15 @@ fn of<'a>(elements: &'a mut Elements, attributes: &str) -> &'a mut String {
 }
 
 impl Drawing {
+    /// On this paper, nothing yet.
+    pub fn on(paper: Paper) -> Self {
+        let (backgrounds, paths, texts) = Default::default();
+        Self { paper, backgrounds, paths, texts, charts: false }
+    }
+
     /// Of columns of a chart.
-    pub fn of_chart() -> Self {
-        Self { charts: true, ..Self::default() }
+    pub fn of_chart(paper: Paper) -> Self {
+        Self { charts: true, ..Self::on(paper) }
     }
 
     /// Adds cells that lie side by side in a row, from a column on; `erases` what was there before.
@@ -61,8 +79,8 @@ impl Drawing {
         self.backgrounds(row, (x, y), erases);
         let mut at = 0;
         while at < row.len() {
-            let (c, fg) = (first_char(row[at]), colors(row[at]).0);
-            let same = |cell: &&&Cell| first_char(cell) == c && colors(cell).0 == fg;
+            let (c, fg) = (first_char(row[at]), self.colors(row[at]).0);
+            let same = |cell: &&&Cell| first_char(cell) == c && self.colors(cell).0 == fg;
             let run = match c {
                 ' ' => 1,
                 _ if is_wide(c) => row[at..].iter().take_while(same).count(),
@@ -81,9 +99,9 @@ impl Drawing {
     fn backgrounds(&mut self, row: &[&Cell], (x, y): (usize, usize), erases: bool) {
         let mut at = 0;
         while at < row.len() {
-            let bg = colors(row[at]).1;
-            let run = row[at..].iter().take_while(|cell| colors(cell).1 == bg).count();
-            if let Some(bg) = bg.or_else(|| erases.then(|| BACKGROUND.to_owned())) {
+            let bg = self.colors(row[at]).1;
+            let run = row[at..].iter().take_while(|cell| self.colors(cell).1 == bg).count();
+            if let Some(bg) = bg.or_else(|| erases.then(|| self.paper.background.to_owned())) {
                 let path = of(&mut self.backgrounds, &format!("class=\"b\" stroke=\"{bg}\""));
                 line(path, 2 * (x + at), 4 * y + 2, 2 * run);
             }
@@ -94,9 +112,9 @@ impl Drawing {
     /// Letters of one style from the first cell on, single spaces between them included: at more of them a new text
     /// begins, so that columns stay columns in a font of another width.
     fn words(&self, row: &[&Cell]) -> usize {
-        let (fg, modifier) = (colors(row[0]).0, row[0].modifier);
+        let (fg, modifier) = (self.colors(row[0]).0, row[0].modifier);
         let is_letter = |at: usize| {
-            let cell = row.get(at).filter(|cell| colors(cell).0 == fg && cell.modifier == modifier);
+            let cell = row.get(at).filter(|cell| self.colors(cell).0 == fg && cell.modifier == modifier);
             cell.map(|cell| first_char(cell)).is_some_and(|c| c != ' ' && !self.is_shape(c))
         };
         let mut run = 1;
@@ -120,6 +138,16 @@ impl Drawing {
         let (x, y) = (number(x as f64 * CELL.0), y * CELL.1 as usize + BASELINE);
         let texts = of(&mut self.texts, &format!("fill=\"{fg}\"{bold}{dim}"));
         let _ = write!(texts, "<text x=\"{x}\" y=\"{y}\">{text}</text>");
+    }
+
+    /// Foreground and background, as they are seen.
+    fn colors(&self, cell: &Cell) -> (String, Option<String>) {
+        let fg = hex(cell.fg).unwrap_or_else(|| self.paper.foreground.into());
+        let bg = hex(cell.bg);
+        if cell.modifier.contains(Modifier::REVERSED) {
+            return (bg.unwrap_or_else(|| self.paper.background.into()), Some(fg));
+        }
+        (fg, bg)
     }
 
     fn is_shape(&self, c: char) -> bool {
@@ -232,16 +260,6 @@ fn is_wide(c: char) -> bool {
 
 fn is_braille(c: char) -> bool {
     ('\u{2801}'..='\u{28ff}').contains(&c)
-}
-
-/// Foreground and background, as they are seen.
-fn colors(cell: &Cell) -> (String, Option<String>) {
-    let fg = hex(cell.fg).unwrap_or_else(|| FOREGROUND.into());
-    let bg = hex(cell.bg);
-    if cell.modifier.contains(Modifier::REVERSED) {
-        return (bg.unwrap_or_else(|| BACKGROUND.into()), Some(fg));
-    }
-    (fg, bg)
 }
 
 /// A colour as `#rrggbb`; the 16 colours as most terminals have them. None is the terminal's own.

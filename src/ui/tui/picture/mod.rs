@@ -11,5 +11,6 @@ mod tests;
 
 pub use animated::animated;
 pub use cast::{cast, is_cast_of_ours};
+pub use drawing::Paper;
 pub use film::Film;
 pub use svg::{is_svg_of_ours, svg};

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 
-use super::drawing::{CELL, Drawing, SCALED, number};
+use super::drawing::{CELL, Drawing, Paper, SCALED, number};
 use super::film::Played;
 
 /// Columns of charts, each kept once.
@@ -54,10 +54,10 @@ impl Columns {
     }
 
     /// Appends how each column is drawn.
-    pub fn define(&self, out: &mut String) {
+    pub fn define(&self, out: &mut String, paper: Paper) {
         out.push_str("<defs>");
         for (n, column) in self.all.iter().enumerate().filter(|(_, column)| !is_blank(column)) {
-            let mut drawing = Drawing::of_chart();
+            let mut drawing = Drawing::of_chart(paper);
             column.iter().enumerate().for_each(|(y, cell)| drawing.row(&[cell], (0, y), false));
             let _ = write!(out, "<g id=\"c{n}\">");
             drawing.paths(out);

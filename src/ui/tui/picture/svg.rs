@@ -5,7 +5,7 @@ use std::fmt::Write;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 
-use super::drawing::{BACKGROUND, CELL, Drawing, FONT, STYLE};
+use super::drawing::{CELL, Drawing, FONT, Paper, STYLE};
 
 const MARGIN: f64 = 12.0;
 
@@ -18,10 +18,10 @@ pub fn is_svg_of_ours(text: &[u8]) -> bool {
     lines.next().is_some_and(|first| first.starts_with(b"<svg ")) && lines.next() == Some(MARK.as_bytes())
 }
 
-/// The buffer as SVG, on a dark background.
-pub fn svg(buffer: &Buffer) -> String {
-    let mut drawing = Drawing::default();
-    let mut out = head(buffer.area, "");
+/// The buffer as SVG.
+pub fn svg(buffer: &Buffer, paper: Paper) -> String {
+    let mut drawing = Drawing::on(paper);
+    let mut out = head(buffer.area, "", paper);
     for y in 0..buffer.area.height {
         let row: Vec<&Cell> = (0..buffer.area.width).map(|x| &buffer[(x, y)]).collect();
         drawing.row(&row, (0, usize::from(y)), false);
@@ -32,7 +32,7 @@ pub fn svg(buffer: &Buffer) -> String {
 }
 
 /// How a picture of a screen of that size begins; `style` is added to its styles.
-pub(super) fn head(area: Rect, style: &str) -> String {
+pub(super) fn head(area: Rect, style: &str, paper: Paper) -> String {
     let (width, height) =
         (f64::from(area.width) * CELL.0 + 2.0 * MARGIN, f64::from(area.height) * CELL.1 + 2.0 * MARGIN);
     let mut out = format!(
@@ -43,8 +43,9 @@ pub(super) fn head(area: Rect, style: &str) -> String {
     );
     let _ = write!(
         out,
-        "<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{BACKGROUND}\"/>\n\
-         <g transform=\"translate({MARGIN} {MARGIN})\">\n"
+        "<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{}\"/>\n\
+         <g transform=\"translate({MARGIN} {MARGIN})\">\n",
+        paper.background
     );
     out
 }
@@ -62,7 +63,7 @@ mod tests {
     fn words_are_text_and_what_fills_cells_is_drawn() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 16, 1));
         buffer.set_string(0, 0, "a<b c  d █▀⣀", Style::new().fg(Color::Rgb(1, 2, 3)));
-        let svg = svg(&buffer);
+        let svg = svg(&buffer, Paper::DARK);
         assert!(
             svg.contains("<text x=\"0\" y=\"14\">a&lt;b c</text><text x=\"58.8\" y=\"14\">d</text>"),
             "{svg}"

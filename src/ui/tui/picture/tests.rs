@@ -8,7 +8,7 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 
-use super::{Film, animated, cast, is_cast_of_ours, is_svg_of_ours};
+use super::{Film, Paper, animated, cast, is_cast_of_ours, is_svg_of_ours};
 use crate::runs::session::Event;
 use crate::ui::tui::fixture::{self, duel, running_for, tell, troubled, turned};
 use crate::ui::tui::state::State;
@@ -94,7 +94,7 @@ fn the_terminals_own_colours_are_written_by_their_numbers() {
 #[test]
 fn a_film_has_as_many_frames_as_fit_a_document() {
     let (film, plots) = film(&Theme::dark());
-    let svg = animated(&film, &plots);
+    let svg = animated(&film, &plots, Paper::DARK);
     assert!(is_svg_of_ours(svg.as_bytes()) && svg.ends_with("</svg>\n"));
     assert_eq!(svg.matches("@keyframes f").count(), film.frames().len() - 1);
     for opened in ["g", "svg", "defs", "style", "text"] {
@@ -115,7 +115,7 @@ fn a_film_has_as_many_frames_as_fit_a_document() {
         }
         noise.add(Duration::from_secs(u64::from(frame)), screen, false);
     }
-    let svg = animated(&noise, &[]);
+    let svg = animated(&noise, &[], Paper::DARK);
     let frames = svg.matches("@keyframes f").count();
     assert!(frames > 0 && frames < 10, "{frames} frames, {} bytes", svg.len());
 }

@@ -2,7 +2,7 @@
 
 use super::input::{PAGE, blocked, scrolled};
 use super::turn;
-use crate::runs::session::{Candidate, Found};
+use crate::runs::session::{Candidate, OnDevice};
 use crate::settings::knobs::{Value, find};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::Action;
@@ -68,7 +68,7 @@ pub fn pressed(
 fn tick(ticked: &mut Vec<String>, candidate: &Candidate) {
     let before = ticked.len();
     ticked.retain(|name| *name != candidate.name);
-    if ticked.len() == before && !matches!(candidate.found, Found::Refused(_)) {
+    if ticked.len() == before && !matches!(candidate.found, OnDevice::Refused(_)) {
         ticked.push(candidate.name.clone());
     }
 }

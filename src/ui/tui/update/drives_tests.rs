@@ -4,7 +4,7 @@ use crossterm::event::KeyCode;
 
 use super::tests::{choose, key, letter};
 use super::update;
-use crate::runs::session::{Candidate, Found};
+use crate::runs::session::{Candidate, OnDevice};
 use crate::settings::knobs::Value;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::fixture::{filling, running};
@@ -13,21 +13,24 @@ use crate::ui::tui::state::State;
 use crate::ui::tui::tests::shown;
 
 fn candidates() -> Vec<Candidate> {
-    let of =
-        |name: &str, about: &str, found: Found| Candidate { name: name.into(), about: about.into(), found };
+    let of = |name: &str, about: &str, found: OnDevice| Candidate {
+        name: name.into(),
+        about: about.into(),
+        found,
+    };
     let drive = |serial: &str| format!("/dev/disk/by-id/nvme-Drive_960G_{serial}");
     vec![
-        of(&drive("S1"), "/dev/nvme0n1, Drive 960G, serial S1, 894 GiB", Found::Empty),
-        of(&drive("S2"), "/dev/nvme1n1, Drive 960G, serial S2, 894 GiB", Found::Ours),
+        of(&drive("S1"), "/dev/nvme0n1, Drive 960G, serial S1, 894 GiB", OnDevice::Empty),
+        of(&drive("S2"), "/dev/nvme1n1, Drive 960G, serial S2, 894 GiB", OnDevice::Ours),
         of(
             &drive("S3"),
             "/dev/nvme2n1, Drive 960G, serial S3, 894 GiB",
-            Found::Foreign(vec!["a file system (ext4)".into(), "a table of partitions (gpt)".into()]),
+            OnDevice::Foreign(vec!["a file system (ext4)".into(), "a table of partitions (gpt)".into()]),
         ),
         of(
             "/dev/vda",
             "/dev/vda, unknown model, no serial, 100 GiB",
-            Found::Refused(
+            OnDevice::Refused(
                 "/dev/vda is in use: the system's own drive: holds / (and 1 more) – the system's own drive is \
                  never written to; choose another one"
                     .into(),

@@ -1,7 +1,7 @@
 //! Turning knobs by a step or to an exact value, and switching classes.
 
 use crate::class::Class;
-use crate::meter::window::State as ClassState;
+use crate::meter::window::ClassState;
 use crate::runs::session::Command;
 use crate::settings::knobs::{Knob, Scope, Value, find};
 use crate::ui::tui::dialog::Dialog;

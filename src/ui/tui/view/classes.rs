@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::frame::{panel, put, span};
 use crate::class::Class;
 use crate::meter::latencies::pooled::{Pooled, PooledLatencies, PooledLatency};
-use crate::meter::window::{ClassFigures, Latencies, Latency, State as ClassState};
+use crate::meter::window::{ClassFigures, ClassState, Latencies, Latency};
 use crate::runs::session::message::Phase;
 use crate::short_list;
 use crate::ui::text::{NONE, count, fit, latency, left, mb, right, width};
@@ -146,8 +146,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
             let of = figures(state, class).map(|figures| &figures.latencies);
             let write = of.and_then(|of| of.write_ns.as_ref());
             let flush = of.and_then(|of| of.flush_ns.as_ref());
-            lines.push(wal_part(state, "└ write", &columns, gap, (write, pooled.write)));
-            lines.push(wal_part(state, "└ flush", &columns, gap, (flush, pooled.flush)));
+            lines.push(wal_part(state, "└ write", &columns, (gap, cells), (write, pooled.write)));
+            lines.push(wal_part(state, "└ flush", &columns, (gap, cells), (flush, pooled.flush)));
         }
     }
     lines.push(all(state, &columns, gap, cells));
@@ -355,7 +355,7 @@ fn wal_part(
     state: &State,
     name: &str,
     columns: &[(Column, &str, usize)],
-    gap: usize,
+    (gap, cells): (usize, usize),
     (figures, pooled): (Option<&Latency>, PooledLatency),
 ) -> Line<'static> {
     let mut text = left(name, NAME_CELLS);
@@ -368,7 +368,9 @@ fn wal_part(
         text += &right(&shown, *wide);
     }
     text += &" ".repeat(gap);
-    text += &time_spans(pooled).unwrap_or_default();
+    let over = time_spans(pooled).unwrap_or_default();
+    let room = cells.saturating_sub(width(&text));
+    text += &fit(&over, room);
     Line::from(span(text, state.theme.dim))
 }
 

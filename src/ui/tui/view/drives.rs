@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::frame::{put, span, window};
-use crate::runs::session::{Candidate, Found};
+use crate::runs::session::{Candidate, OnDevice};
 use crate::ui::text::{fit, left, width, wrap};
 use crate::ui::tui::state::State;
 
@@ -68,14 +68,14 @@ fn rows(
         let place = ticked.iter().position(|name| *name == candidate.name);
         let tick = place.map_or_else(|| "[ ] ".to_owned(), |place| format!("[{}] ", place + 1));
         let style = match (&candidate.found, at == chosen) {
-            (Found::Refused(_), _) => theme.dim,
+            (OnDevice::Refused(_), _) => theme.dim,
             (_, true) => theme.strong,
             (_, false) => theme.plain,
         };
         let of_found = match candidate.found {
-            Found::Foreign(_) => theme.warn,
-            Found::Refused(_) => theme.dim,
-            Found::Held | Found::Ours | Found::Empty => theme.good,
+            OnDevice::Foreign(_) => theme.warn,
+            OnDevice::Refused(_) => theme.dim,
+            OnDevice::Held | OnDevice::Ours | OnDevice::Empty => theme.good,
         };
         Line::from(vec![
             span(if at == chosen { "▸ " } else { "  " }, theme.accent),
@@ -89,23 +89,23 @@ fn rows(
 
 fn in_brief(candidate: &Candidate) -> String {
     match &candidate.found {
-        Found::Held => "this run's".into(),
-        Found::Empty => "empty".into(),
-        Found::Ours => "filled by stacktune".into(),
-        Found::Foreign(content) => format!("holds {}", content.join(", ")),
-        Found::Refused(why) => format!("can't: {why}"),
+        OnDevice::Held => "this run's".into(),
+        OnDevice::Empty => "empty".into(),
+        OnDevice::Ours => "filled by stacktune".into(),
+        OnDevice::Foreign(content) => format!("holds {}", content.join(", ")),
+        OnDevice::Refused(why) => format!("can't: {why}"),
     }
 }
 
 fn in_full(candidate: &Candidate) -> String {
     match &candidate.found {
-        Found::Held => "This run is on it.".into(),
-        Found::Empty => "Nothing is on it that would be lost.".into(),
-        Found::Ours => "It has a fill of stacktune's, which is kept where it suits.".into(),
-        Found::Foreign(content) => format!(
+        OnDevice::Held => "This run is on it.".into(),
+        OnDevice::Empty => "Nothing is on it that would be lost.".into(),
+        OnDevice::Ours => "It has a fill of stacktune's, which is kept where it suits.".into(),
+        OnDevice::Foreign(content) => format!(
             "It holds {}. That is destroyed only after the plan, once its serial is typed in full.",
             content.join(", ")
         ),
-        Found::Refused(why) => format!("It can't be a target: {why}"),
+        OnDevice::Refused(why) => format!("It can't be a target: {why}"),
     }
 }

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::duel;
 use super::frame::{has_focus, panel, put, span};
 use crate::meter::flag::FlagKind;
-use crate::meter::turns::outcome::{self, Outcome};
+use crate::meter::turns::outcome::{self, TurnOutcome};
 use crate::meter::window::{Change, FigureUnit, LedgerFigure, LedgerLine, Verdict};
 use crate::ui::text::{NONE, clear_change, fit, interval, ledger_value, left, signed_percent, width};
 use crate::ui::tui::state::{Focus, State};
@@ -148,14 +148,14 @@ pub fn verdict(state: &State, line: &LedgerLine) -> Vec<Span<'static>> {
     let theme = &state.theme;
     let outcome = line.outcome();
     let style = match outcome {
-        Outcome::Better => theme.good.patch(theme.title),
-        Outcome::Worse => theme.bad,
-        Outcome::TradeOff | Outcome::Changed => theme.warn,
-        Outcome::Gathering => theme.accent,
-        Outcome::NotJudged | Outcome::NoClearChange => theme.dim,
+        TurnOutcome::Better => theme.good.patch(theme.title),
+        TurnOutcome::Worse => theme.bad,
+        TurnOutcome::TradeOff | TurnOutcome::Changed => theme.warn,
+        TurnOutcome::Gathering => theme.accent,
+        TurnOutcome::NotJudged | TurnOutcome::NoClearChange => theme.dim,
     };
     let mut spans = vec![span(outcome.word(), style)];
-    if outcome == Outcome::Gathering && line.windows.1 > 0 {
+    if outcome == TurnOutcome::Gathering && line.windows.1 > 0 {
         spans.push(span(format!(" {}", line.windows.1), theme.accent));
     }
     let less = if line.less_durable { Some(FlagKind::LessDurable.text().to_owned()) } else { None };

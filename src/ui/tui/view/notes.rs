@@ -8,7 +8,7 @@ use ratatui::text::Line;
 use super::frame::{panel, put, span};
 use crate::class::Class;
 use crate::meter::price;
-use crate::meter::window::{Flag, State as ClassState};
+use crate::meter::window::{ClassState, Flag};
 use crate::ui::report::stack_properties;
 use crate::ui::text::wrap;
 use crate::ui::tui::state::State;

@@ -41,7 +41,7 @@ impl Verified {
             Self::Pages(report) if !report.write_map.compared => {
                 let why = report.write_map.why.as_deref().unwrap_or_default();
                 Err(Error::failed(format!("not checked for lost writes: {why}"))
-                    .hint("what the next run writes is"))
+                    .hint("the next run keeps a write map, so its writes can be checked"))
             }
             _ => Ok(()),
         }

@@ -6,18 +6,18 @@
 
 use std::sync::Arc;
 
-use super::consent::names_of;
-use super::expected_caps::expected_caps;
-use super::host_tuning::HostSpec;
-use super::target_folder::refuse_unsafe_folders;
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
 use crate::load::volume::affordable_size;
+use crate::runs::session::opening::consent::names_of;
+use crate::runs::session::opening::expected_caps::expected_caps;
+use crate::runs::session::opening::host_tuning::HostSpec;
+use crate::runs::session::opening::target_folder::refuse_unsafe_folders;
 use crate::runs::session::options::Options;
 use crate::runs::session::running::window_schedule::Pace;
-use crate::runs::session::running::write_budget::WriteBudget;
 use crate::runs::session::targets::{BuiltSpec, ImaginedSpec, KvSpec, PagesSpec, TargetSpec, UserspaceSpec};
+use crate::runs::session::write_budget::WriteBudget;
 use crate::settings::Settings;
 use crate::settings::change::{self, TargetIdentity};
 use crate::settings::jobs::{self, Job};
