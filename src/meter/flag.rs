@@ -234,7 +234,7 @@ const SPECS: &[FlagSpec] = &{
             .adds(Adds::Cores("1.8 cores"))
             .forbids_cycles(),
         forbids(K::ProcessorsFull, Window, "processors full", "all processors were busy (over 90% of their time), and other programs used enough of them to be flagged: the load waited for a processor. A duel goes on, since both of its values wait alike"),
-        forbids(K::OthersIo, Window, "others on", "other programs read and wrote that much on a drive below the target, at least (from 1 MB/s and a hundredth of what the drive moves on): the load may have waited for it")
+        forbids(K::OthersIo, Window, "others on", "other programs read and wrote that much on a drive below the target, at least (from 1 MB/s and a twentieth of what the drive moves on): the load may have waited for it")
             .adds(Adds::Words("nvme0n1: 35 MB/s")),
         forbids(K::BlockLayerDiffers, Window, "block layer differs", "the kernel's count of bytes differs from stacktune's by that share")
             .adds(Adds::Share("7%")),

@@ -87,7 +87,7 @@ pub(super) fn others_io(drives: &[OthersIo], seconds: f64) -> Option<Flag> {
         format!("{} (reads {read}, writes {written}, of {} MB/s in all)", of.drive, rate(of.bytes))
     });
     let why = format!(
-        "Other programs used the drives at least this much: {}. The load may have waited for them.",
+        "Other programs used the same drives: at least {}. The load may have waited for them.",
         each.collect::<Vec<_>>().join(", ")
     );
     drives.first().map(|of| FlagKind::OthersIo.with_rate(&of.drive, &rate(of.moved_bytes()), why))

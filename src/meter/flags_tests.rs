@@ -191,14 +191,14 @@ fn others_on_the_drives_are_flagged_with_the_busiest_first() {
         written_bytes,
     };
     let drives = [
-        io("sda", 2_000_000_000, Some(30_000_000), None),
+        io("sda", 1_000_000_000, Some(60_000_000), None),
         io("nvme0n1", 400_000_000, Some(0), Some(70_000_000)),
         io("sdb", 400_000_000, Some(1_000_000), Some(0)),
     ];
     let flag = others_io(&drives, 2.0).unwrap();
     assert_eq!((flag.text.as_str(), flag.forbids_verdict), ("others on nvme0n1: 35.0 MB/s", true));
     assert!(flag.is(FlagKind::OthersIo) && !flag.is(FlagKind::Others), "{flag:?}");
-    let expected = "nvme0n1 (reads 0.00 MB/s, writes 35.0 MB/s, of 200 MB/s in all), sda (reads 15.0 MB/s, writes unknown, of 1000 MB/s in all)";
+    let expected = "nvme0n1 (reads 0.00 MB/s, writes 35.0 MB/s, of 200 MB/s in all), sda (reads 30.0 MB/s, writes unknown, of 500 MB/s in all)";
     assert!(flag.why.contains(expected) && !flag.why.contains("sdb"), "{}", flag.why);
     let window = Window { duration_ns: 2_000_000_000, others_io: drives[1..2].to_vec(), ..Window::default() };
     assert_eq!(implied_of_window(&window), [FlagKind::OthersIo]);

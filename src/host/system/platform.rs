@@ -76,7 +76,7 @@ fn io_uring_operations() -> Option<u64> {
 
 fn vfio(root: &Root, iommu_groups: u64, unsafe_noiommu: &Feature) -> Feature {
     if !root.has("dev/vfio/vfio") {
-        Feature::Missing("no /dev/vfio/vfio: `modprobe vfio-pci` makes it".to_owned())
+        Feature::Missing("no /dev/vfio/vfio: `modprobe vfio-pci` creates it".to_owned())
     } else if iommu_groups == 0 && *unsafe_noiommu != Feature::Present {
         Feature::Missing("no IOMMU is in use: enable it in the firmware and the kernel".to_owned())
     } else {

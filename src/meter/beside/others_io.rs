@@ -9,10 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::mb_per_s;
 
-/// From this share of what the drive moves on, others' I/O matters. It is half of what the page cache or the hypervisor
-/// may take before it is flagged, as others' I/Os are mostly smaller than the load's, and cost a drive more than their
-/// bytes show.
-const SHARE: f64 = 0.01;
+/// From this share of what the drive moves on, others' I/O matters. It is half of what others may take of the processor,
+/// as their I/Os are mostly smaller than the load's, and cost a drive more than their bytes show.
+const SHARE: f64 = 0.05;
 /// And from this on, a second, or in all where it is less than a second: what the system's own services write now and
 /// then is less.
 const BYTES_PER_S: f64 = 1e6;
@@ -91,15 +90,15 @@ mod tests {
     }
 
     #[test]
-    fn it_matters_from_a_hundredth_of_the_drives_bytes_and_a_megabyte_a_second_on() {
+    fn it_matters_from_a_twentieth_of_the_drives_bytes_and_a_megabyte_a_second_on() {
         const MB: u64 = 1_000_000;
         for (all_mb, others_mb, seconds, matters) in [
-            (100, 2, 1.0, true),
-            (100, 2, 2.0, false),
-            (1000, 9, 1.0, false),
-            (1000, 11, 1.0, true),
-            (100, 1, 0.1, false),
-            (100, 2, 0.1, true),
+            (20, 2, 1.0, true),
+            (20, 2, 2.0, false),
+            (1000, 49, 1.0, false),
+            (1000, 51, 1.0, true),
+            (10, 1, 0.1, false),
+            (20, 2, 0.1, true),
         ] {
             let of = io(all_mb * MB, Some(others_mb * MB / 2), Some(others_mb * MB / 2));
             assert_eq!(of.matters(seconds), matters, "{others_mb} of {all_mb} MB in {seconds} s");

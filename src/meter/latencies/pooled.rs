@@ -30,6 +30,9 @@ pub struct PooledLatency {
     pub p90: Option<Pooled>,
     /// 99th percentile.
     pub p99: Option<Pooled>,
+    /// The longest, in the windows of the percentile that takes most of them: beside that, the last window's own could be
+    /// the smaller one.
+    pub max: Option<Pooled>,
 }
 
 /// A class's latencies likewise.
@@ -108,6 +111,7 @@ impl Recent {
     /// The percentiles that the last window lacks.
     fn lacking(&self, last: Option<&Latency>) -> PooledLatency {
         let own = last.map(|last| [last.p50, last.p90, last.p99]).unwrap_or_default();
+        let mut max = None;
         let mut found = own.into_iter().zip(ONE_IN).map(|(own, one_in)| {
             if own.is_some() {
                 return None;
@@ -121,10 +125,13 @@ impl Recent {
                 taken
             });
             let pooled = Samples::pooled(from_end.map(|(samples, _)| samples));
-            pooled.percentile(one_in).map(|ns| Pooled { ns, span_ns })
+            let found = pooled.percentile(one_in).map(|ns| Pooled { ns, span_ns });
+            max = found.and_then(|_| Some(Pooled { ns: pooled.max()?, span_ns })).or(max);
+            found
         });
         let mut next = || found.next().flatten();
-        PooledLatency { p50: next(), p90: next(), p99: next() }
+        let (p50, p90, p99) = (next(), next(), next());
+        PooledLatency { p50, p90, p99, max }
     }
 }
 

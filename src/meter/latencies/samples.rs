@@ -45,6 +45,11 @@ impl Samples {
         self.count
     }
 
+    /// The largest.
+    pub fn max(&self) -> Option<u64> {
+        self.counts.last().map(|(value_ns, _)| *value_ns)
+    }
+
     /// The percentile beyond which one in that many samples lies; none if fewer than [`SAMPLES_BEYOND`] do.
     pub fn percentile(&self, one_in: u64) -> Option<u64> {
         let beyond = self.count / one_in;

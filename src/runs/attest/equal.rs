@@ -82,7 +82,7 @@ mod tests {
             evidence: 3.0,
             threshold: ENOUGH,
             change: None,
-            interval: (0.0, 0.0),
+            interval: Some((0.0, 0.0)),
         };
         Report {
             knob: KNOB.into(),

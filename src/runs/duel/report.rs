@@ -80,8 +80,8 @@ pub struct DuelRow {
     pub threshold: f64,
     /// The median of the change from the first value to the second, as a fraction; none without pairs.
     pub change: Option<f64>,
-    /// What it is between, if it is the same in all pairs.
-    pub interval: (f64, f64),
+    /// What it is between, if it is the same in all pairs; none without pairs.
+    pub interval: Option<(f64, f64)>,
 }
 
 impl DuelRow {
@@ -166,7 +166,7 @@ pub fn row(unsettled: &[Vec<Pair>], pairs: &[Pair], figure: Figure, counts: Figu
         evidence: stakes(unsettled, pairs, figure).evidence(),
         threshold,
         change: (!differences.is_empty()).then(|| median(&differences).exp_m1()),
-        interval: (low.exp_m1(), high.exp_m1()),
+        interval: (!differences.is_empty()).then(|| (low.exp_m1(), high.exp_m1())),
     }
 }
 

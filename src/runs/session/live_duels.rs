@@ -269,7 +269,7 @@ mod tests {
         let mut bench = Bench::new();
         for (knob, values, said) in [
             ("scan.depth", ["4", "4"], "both values are the same"),
-            ("scan.depth", ["4", "many"], "no value of scan.depth"),
+            ("scan.depth", ["4", "many"], "is not a value of scan.depth"),
             ("stack.filesystem", ["ext4", "xfs"], "build the storage anew"),
             ("no.knob", ["1", "2"], "no such knob"),
         ] {

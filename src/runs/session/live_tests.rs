@@ -11,10 +11,16 @@ fn open(settings: Settings) -> Command {
     Command::Open { settings: Box::new(settings), unused_steps: 0 }
 }
 
-/// The bytes written when the load runs.
+/// The bytes written when the load runs on what is opened next.
 fn written_once_running(received: &Receiver<Event>) -> u64 {
+    let mut opens = false;
     let running = |event| match event {
-        Event::Status(status) if status.phase == Phase::Running => Some(status.written_bytes),
+        // Until then, they are of the run before.
+        Event::Status(status) if status.phase == Phase::Running => opens.then_some(status.written_bytes),
+        Event::Status(_) => {
+            opens = true;
+            None
+        }
         Event::Ended(ended) => panic!("{ended:?}"),
         _ => None,
     };

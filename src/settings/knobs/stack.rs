@@ -323,7 +323,7 @@ fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, conditions: Con
     let several = members(s) > 1 && s.stack.raid == Raid::None && s.stack.by_commands.is_empty();
     several.then(|| {
         format!(
-            "a file system needs a single device, but the target has {} members: choose a RAID level first",
+            "a file system needs a single device, but the target has {} members: choose a RAID level first, or take one (`target.files.count`, `target.devices`)",
             members(s)
         )
     })

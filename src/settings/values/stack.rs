@@ -357,7 +357,7 @@ impl Named for ArrayState {
 
 impl Named for Filesystem {
     const NAMES: &'static [(Self, &'static str, &'static str)] = &[
-        (Self::None, "none", "the block device as it is"),
+        (Self::None, "none", "none of its own: on devices as they are, or among your files"),
         (Self::Ext4, "ext4", "ext4"),
         (Self::Xfs, "xfs", "XFS"),
         (Self::Btrfs, "btrfs", "Btrfs"),

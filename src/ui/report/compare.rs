@@ -24,7 +24,7 @@ use crate::units::approx_span;
 /// Windows from one recording to the next: far enough apart for their windows to have nothing in common.
 const GAP_WINDOWS: usize = 60;
 const WIDTH: usize = 80;
-const LABEL_WIDTH: usize = 20;
+const LABEL_WIDTH: usize = 22;
 const COLUMNS_MAX: usize = 3;
 
 /// Recordings compared.

@@ -75,9 +75,11 @@ fn evidence(evidence: f64) -> String {
 }
 
 fn change(row: &DuelRow) -> String {
+    let between = row.interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)));
     match row.change.filter(|_| row.is_clear()) {
-        Some(change) => format!("{} {}", signed_percent(change), bounds(row.interval)),
-        None => format!("no clear difference {}", bounds(row.interval)),
+        Some(change) => signed_percent(change) + &between,
+        None if row.pairs == 0 => "not measured: no pair counts".into(),
+        None => format!("no clear difference{between}"),
     }
 }
 

@@ -11,6 +11,7 @@ use super::tracing;
 use super::{dialogs, drives, mouse, profile, replay, session, shelf, suspend, themes};
 use crate::error::{Error, Kind};
 use crate::printable::Shown as _;
+use crate::runs::session::Command;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::{self, Action};
 use crate::ui::tui::layout;
@@ -20,6 +21,11 @@ use crate::ui::tui::state::State;
 /// Handles a message.
 pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
     let effects = take(state, msg);
+    let turns = |effect: &Effect| matches!(effect, Effect::Send(Command::Turn { .. } | Command::Undo));
+    if state.frozen.is_some() && effects.iter().any(turns) {
+        state.frozen = None;
+        state.say("the figures go on, so that you see what this turn does");
+    }
     state.list_knobs();
     effects
 }

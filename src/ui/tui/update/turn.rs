@@ -3,7 +3,7 @@
 use crate::class::Class;
 use crate::meter::window::ClassState;
 use crate::runs::session::Command;
-use crate::settings::knobs::{Knob, Scope, Value, find};
+use crate::settings::knobs::{Kind, Knob, Scope, Value, find};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Passing, State, conditions};
@@ -30,8 +30,15 @@ pub fn turn(state: &mut State, up: bool) -> Vec<Effect> {
     if let Some(value) = knob.step(&from, conditions, up) {
         return offer(state, knob, value);
     }
-    let end = if up { "highest" } else { "lowest" };
-    state.say(format!("{} is at its {end} preset value: press {} to type another", knob.path, typing(state)));
+    state.say(match &knob.spec.kind {
+        Kind::Choice(_) | Kind::Bool => {
+            format!("{} has no further value: {} lists them", knob.path, typing(state))
+        }
+        _ => {
+            let end = if up { "highest" } else { "lowest" };
+            format!("{} is at its {end} preset value: press {} to type another", knob.path, typing(state))
+        }
+    });
     Vec::new()
 }
 

@@ -55,14 +55,17 @@ impl Part {
             Self::P9999 => of(|latency| latency.p9999),
             Self::P99999 => of(|latency| latency.p99999),
             Self::P999999 => of(|latency| latency.p999999),
-            Self::Max => of(|latency| latency.max),
+            Self::Max => pooled.max.map(|pooled| pooled.ns).or(of(|latency| latency.max)),
         }
     }
 
     /// Whether it is that of several windows.
     fn is_pooled(self, latency: Option<&Latency>, pooled: PooledLatency) -> bool {
         let none = PooledLatency::default();
-        self.of(latency, none).is_none() && self.of(latency, pooled).is_some()
+        let is_own = self != Self::Max && self.of(latency, none).is_some();
+        let of_several =
+            if self == Self::Max { pooled.max.map(|max| max.ns) } else { self.of(latency, pooled) };
+        !is_own && of_several.is_some()
     }
 
     /// Whether its column is left out where no class has it.
@@ -212,7 +215,8 @@ fn shown<'a>(state: &State, figures: &'a ClassFigures) -> Option<&'a Latency> {
 /// Which percentiles are those of several windows, and of how long a time: `p99 over 4s`.
 fn time_spans(pooled: PooledLatency) -> Option<String> {
     let mut spans: Vec<(u64, Vec<&str>)> = Vec::new();
-    for (name, pooled) in [("p50", pooled.p50), ("p90", pooled.p90), ("p99", pooled.p99)] {
+    let parts = [("p50", pooled.p50), ("p90", pooled.p90), ("p99", pooled.p99), ("max", pooled.max)];
+    for (name, pooled) in parts {
         let Some(Pooled { span_ns, .. }) = pooled else { continue };
         match spans.last_mut().filter(|last| last.0 == span_ns) {
             Some(last) => last.1.push(name),

@@ -183,8 +183,8 @@ fn open(state: &State, entries: Option<&[ProfileEntry]>, chosen: usize, buf: &mu
 fn duel(state: &State, knob: &str, values: &[String; 2], chosen: usize, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
     let what = format!(
-        "The load goes on while {knob} is turned between {} (A) and {} (B) in random order, in 40 pairs of \
-         blocks at most; then it is as it is now. By which figure should one be better?",
+        "The load goes on while {knob} is turned between {} (A) and {} (B) in random order, in at most 40 \
+         pairs of blocks; then it returns to its present value. Which figure decides?",
         fit(&values[0], 30),
         fit(&values[1], 30)
     );

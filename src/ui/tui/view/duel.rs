@@ -46,7 +46,7 @@ fn words(shown: &DuelShown, style: Style, cells: usize) -> Vec<Line<'static>> {
         words.push(format!("{} left out", report.dropped.len()));
     }
     if let Some(row) = report.figures.first().filter(|row| row.pairs > 0) {
-        words.push(format!("change {}", bounds(row.interval)));
+        words.extend(row.interval.map(|interval| format!("change {}", bounds(interval))));
         words.push(format!("evidence {} of {}", three_digits(row.evidence.min(9999.0)), row.threshold));
     }
     let left_s = shown.left_ns_max as f64 / SECOND_NS as f64;
@@ -113,7 +113,8 @@ impl Scale {
     fn bar(&self, report: &Report) -> String {
         let middle = self.cell(0.0);
         let row = report.figures.first().filter(|row| row.pairs > 0);
-        let ends = row.map(|row| (self.cell(row.interval.0.ln_1p()), self.cell(row.interval.1.ln_1p())));
+        let interval = row.and_then(|row| row.interval);
+        let ends = interval.map(|(low, high)| (self.cell(low.ln_1p()), self.cell(high.ln_1p())));
         let median = row.and_then(|row| row.change).map(|change| self.cell(change.ln_1p()));
         let mark = |cell: usize| match ends {
             _ if median == Some(cell) => '◆',

@@ -83,7 +83,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     put(buf, area.x, area.y, area.width, &fitted(parts, usize::from(area.width)));
 }
 
-/// Whether the figures are steady: `not steady yet`, `steady since 2m`, `changed at 5m`.
+/// Whether the figures are steady: `unsteady`, `steady since 2m`, `changed at 5m`.
 fn steadiness(state: &State) -> Option<Part> {
     let theme = &state.theme;
     let steadiness = &state.figures().totals.as_ref()?.steadiness;

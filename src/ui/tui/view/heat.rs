@@ -45,7 +45,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let other = state.beside.as_ref();
     let other = other.map(|beside| self::columns(state, &beside.other.figures, cells, latencies));
     let Some(scale) = Scale::of(columns.iter().chain(other.iter().flatten())) else {
-        let none = if state.replay.is_some() { "the recording has none of it" } else { "no I/O of it yet" };
+        let none =
+            if state.replay.is_some() { "the recording has none of it" } else { "it has done no I/O yet" };
         put(buf, inner.x, inner.y, inner.width, &Line::from(span(none, theme.dim)));
         return;
     };

@@ -72,7 +72,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
 fn first_steps(state: &State, buf: &mut Buffer, inner: Rect) {
     let theme = &state.theme;
     let steps = [
-        ("← →", "turn the chosen knob: io.buffering shows most"),
+        ("← →", "turn the chosen knob; io.buffering makes the largest difference"),
         ("▶", "the line below says whether it helped"),
         ("u", "undoes it; ? explains every key"),
         ("Esc", "hides these lines for good"),

@@ -35,7 +35,7 @@ pub fn render(state: &State, input: &Typed, chosen: usize, buf: &mut Buffer, scr
         ])
     }));
     if found.is_empty() {
-        lines.push(Line::from(span("no action is like that", theme.dim)));
+        lines.push(Line::from(span("no action has a name like that", theme.dim)));
     }
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
         put(buf, inner.x, y, inner.width, line);

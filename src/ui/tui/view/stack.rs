@@ -62,7 +62,7 @@ fn titles(cells: usize) -> String {
 fn columns(cells: usize) -> Vec<Column> {
     let mut columns: Vec<Column> = vec![
         ("MB/s", 6, |shown| shown.mb_per_s.map_or_else(|| NONE.into(), mb)),
-        ("mean", 8, |shown| match shown.bracket {
+        ("adds", 8, |shown| match shown.bracket {
             "" => latency(shown.mean_ns.map(|ns| ns as u64)),
             part => part.to_owned(),
         }),

@@ -65,7 +65,7 @@ fn differences(state: &State, beside: &Beside, cells: usize) -> Vec<Span<'static
     let theme = &state.theme;
     let mut spans = vec![span("B against A: ", theme.accent)];
     if beside.changes.is_empty() {
-        spans.push(span("nothing differs clearly, or can be judged; = says why", theme.dim));
+        spans.push(span("no clear difference, or none that can be judged; = says why", theme.dim));
         return spans;
     }
     let room = |spans: &[Span]| cells.saturating_sub(spans.iter().map(Span::width).sum());
@@ -106,7 +106,15 @@ fn turns(state: &State, cells: usize) -> Vec<Span<'static>> {
 /// Before the first turn: whether there is something to compare it with.
 fn baseline(state: &State) -> Vec<Span<'static>> {
     let theme = &state.theme;
-    let ready = state.figures().steady.min(WINDOWS_MIN);
+    let figures = state.figures();
+    let mut flags = figures.window.iter().flat_map(|window| &window.flags);
+    if let Some(flag) = flags.find(|flag| flag.forbids_verdict) {
+        return vec![
+            span("not now", theme.warn),
+            span(format!(": while `{}` lasts, no turn can be judged; ? explains it", flag.text), theme.dim),
+        ];
+    }
+    let ready = figures.steady.min(WINDOWS_MIN);
     if ready == WINDOWS_MIN {
         return vec![
             span("ready", theme.good),
