@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::heat::{Timeline, visible};
+use super::heat::{TailOf, Timeline, visible};
 use crate::class::Class;
 use crate::meter::flag::FlagKind;
 use crate::meter::latencies::pooled::{Pool, PooledLatencies, PooledLatency};
@@ -104,6 +104,18 @@ impl Figures {
         let Some((window, pooled)) = self.past.get(at) else { return false };
         (self.window, self.pooled) = (Some(Arc::clone(window)), **pooled);
         true
+    }
+
+    /// The place of the window with the longest I/O, among those that are kept; none where there was none.
+    pub fn slowest(&self, of: TailOf) -> Option<usize> {
+        let longest_ns = |window: &Window| {
+            let classes =
+                Class::ALL.into_iter().filter(|class| of == TailOf::All || of == TailOf::Class(*class));
+            classes.filter_map(|class| window.class(class).latencies.service_ns.as_ref()?.max).max()
+        };
+        let of_each =
+            self.past.iter().enumerate().filter_map(|(at, (window, _))| Some((longest_ns(window)?, at)));
+        of_each.max().map(|(_, at)| at)
     }
 
     /// The place of the shown window among those that are kept.

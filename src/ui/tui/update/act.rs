@@ -64,6 +64,7 @@ fn act_on_run(state: &mut State, action: Action) -> Vec<Effect> {
         Action::WholeRun => state.whole_run = !state.whole_run,
         Action::Earlier => past(state, -1),
         Action::Later => past(state, 1),
+        Action::Slowest => slowest(state),
         Action::Now => state.frozen = None,
         Action::Suspend => return vec![Effect::Suspend],
         Action::Themes => return vec![Effect::ListThemes],
@@ -177,6 +178,18 @@ fn past(state: &mut State, by: isize) {
         state.say("there is no earlier window");
     }
     state.frozen = Some(figures);
+}
+
+/// Reads the window with the longest I/O of what the heat map shows.
+fn slowest(state: &mut State) {
+    let mut figures = state.frozen.take().unwrap_or_else(|| Box::new(state.live.clone()));
+    let found = figures.slowest(state.tail_of).is_some_and(|at| figures.show(at));
+    if found {
+        state.cumulative = false;
+        state.frozen = Some(figures);
+    } else {
+        state.say("no I/O has ended yet");
+    }
 }
 
 fn next_view(state: &mut State) {

@@ -45,6 +45,12 @@ pub fn act(state: &mut State, action: Action) -> Option<Vec<Effect>> {
             beside(state, at, last, action == Action::Later);
             return Some(Vec::new());
         }
+        Action::Slowest => {
+            if let Some(at) = state.live.slowest(state.tail_of) {
+                go(state, at);
+            }
+            return Some(Vec::new());
+        }
         Action::Now => Step::LastWindow,
         action if action.needs_run() => {
             state.say(NOTHING_RUNS);

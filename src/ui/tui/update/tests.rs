@@ -13,6 +13,7 @@ use crate::settings::knobs::{Value, find};
 use crate::settings::profile::{Profile, builtin};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::fixture::{self, running, tell, troubled, turned};
+use crate::ui::tui::heat::TailOf;
 use crate::ui::tui::layout::{self, View};
 use crate::ui::tui::message::{Effect, Msg};
 use crate::ui::tui::state::{Focus, State};
@@ -270,6 +271,35 @@ fn freezing_keeps_the_figures_while_the_run_continues() {
     letter(&mut state, 'f');
     assert!(!crate::ui::tui::tests::shown(&state).contains("FROZEN"));
     assert_eq!(state.figures().window.as_ref().unwrap().index, 74);
+}
+
+#[test]
+fn a_turn_thaws_frozen_figures() {
+    let mut state = turned(160, 50);
+    letter(&mut state, 'f');
+    assert_eq!(letter(&mut state, 'u'), [Effect::Send(Command::Undo)]);
+    assert!(state.frozen.is_none() && crate::ui::tui::tests::shown(&state).contains("figures go on"));
+}
+
+#[test]
+fn the_slowest_window_is_that_of_the_longest_io() {
+    let mut state = turned(160, 50);
+    let mut slow = fixture::window(70);
+    let scan = &mut slow.classes[0].latencies.service_ns;
+    let longest_ns = scan.as_mut().unwrap().max.insert(900_000_000);
+    assert_eq!(*longest_ns, 900_000_000);
+    for window in [slow, fixture::window(71)] {
+        tell(&mut state, Event::Window(Arc::new(window), Arc::new(fixture::totals(72))));
+    }
+    letter(&mut state, 'L');
+    assert_eq!(state.figures().window.as_ref().unwrap().index, 70);
+    assert!(crate::ui::tui::tests::shown(&state).contains("900ms"));
+    // Of another class it was no other than the rest.
+    state.tail_of = TailOf::Class(crate::class::Class::Wal);
+    letter(&mut state, 'L');
+    assert_ne!(state.figures().window.as_ref().unwrap().index, 70);
+    letter(&mut state, '0');
+    assert!(state.frozen.is_none());
 }
 
 #[test]

@@ -88,10 +88,15 @@ fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, ce
     let style = if shown.is_absent { theme.dim } else { theme.strong };
     let keyed = state.status.as_ref().is_some_and(|status| status.settings.is_keyed());
     let name = if of == StackLayer::Interface && keyed { "engine" } else { of.name() };
+    let setting = match format!("{} {}", shown.setting, shown.detail) {
+        // Where each layer has one row, what the drives lie on stands beside them, if it can.
+        both if of == StackLayer::Drives && !two_rows && width(&both) < room => both,
+        _ => shown.setting.clone(),
+    };
     let mut spans = vec![
         span(if chosen { "▸" } else { " " }, theme.accent),
         span(left(name, NAME_CELLS), if chosen { theme.accent } else { theme.plain }),
-        span(left(&fit(&shown.setting, room.saturating_sub(1)), room), style),
+        span(left(&fit(&setting, room.saturating_sub(1)), room), style),
     ];
     let texts: Vec<_> = columns.iter().map(|(_, wide, figure)| (*wide, figure(shown))).collect();
     // Where each layer has one row, what the drives lie on stands where no figure does.
