@@ -19,12 +19,12 @@
 //! | [`sweep`] | a profile with steps, for `record` and `run` | inputs, output, outlook, signals, watcher |
 //! | [`duel`] | `record --duel`: two values of a knob, in one run or on storage built for each block | inputs, output, signals, watcher |
 //! | [`picture`] | `picture`: the screen of a run as SVG, still or moving | duel, inputs |
-//! | [`trace`] | `contract` and `trace`: the rules scored from a trace, and traces made | inputs, new_file, output, privileges, run_as, signals |
+//! | [`trace`] | `contract` and `trace`: the rules scored from a trace, and traces made | inputs, new_file, output, privileges, run_as, signals, watcher |
 //! | [`record`] | `record`: a profile without a terminal | duel, inputs, output, signals, watcher, sweep, trace |
-//! | [`program`] | `run`: a program as the load | inputs, output, record, run_as, signals, watcher, sweep, ui |
+//! | [`program`] | `run`: a program as the load | inputs, output, record, run_as, signals, trace, watcher, sweep, ui |
 //! | [`attest`] | `attest`: figures beside those of other programs | inputs, new_file, output, signals, watcher |
 //! | [`ftl`] | `ftl`: a trace on a drive by model | output, privileges, trace |
-//! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, watcher |
+//! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, trace, watcher |
 //! | [`manual`] | `man` and `completions`: the man page and the shells' completions | output |
 //! | [`inspect`] | commands that inspect and run nothing | inputs, output, reproduce |
 //! | [`show`] | `show`: a recording as text, or on the screen | inspect, output, ui |

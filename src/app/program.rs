@@ -12,6 +12,7 @@ use super::output::{eprint_line, print, print_json};
 use super::record::{ended_well, plan_printed};
 use super::run_as::user;
 use super::signals::Interrupts;
+use super::trace;
 use super::watcher::{Watcher, report_kept};
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
@@ -44,6 +45,7 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
         return on_screen(args, profile, user);
     }
     if profile.sweep.is_some() {
+        refuse_trace(args)?;
         return steps::run(args, &profile, user);
     }
     let settings = profile.settings;
@@ -58,6 +60,7 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     }
     let out = args.out.clone().unwrap_or_default();
     refuse_folder(&out)?;
+    trace::look(args.trace)?;
     let interrupts = Interrupts::watch()?;
     let warmup = args.warmup.unwrap_or_default();
     let mut turns = Turns::of(&args.turns, &settings)?;
@@ -69,7 +72,8 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     let of_program = ProgramOptions { user, time, stop_if: args.stop_if.clone() };
     let began =
         session.begin_program(of_program, &mut |text| watcher.notice(text), &mut || interrupts.count() == 0);
-    let recorded = began.and_then(|()| {
+    let tracing = began.and_then(|()| trace::begin(&mut session, args.trace));
+    let recorded = tracing.and_then(|tracing| {
         let mut watch = |session: &mut Session, event: &Event| {
             watcher.watch(event);
             if let Event::Window(..) = event {
@@ -78,9 +82,14 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
             Ok(true)
         };
         let until = Until { time, steady: false };
-        record_watched(&mut session, &out, until, &|| interrupts.count(), &mut watch)
+        let count = || interrupts.count();
+        Ok((record_watched(&mut session, &out, until, &count, &mut watch)?, tracing))
     });
     watcher.progress.done();
+    let (recorded, traced) = match recorded {
+        Ok((summary, tracing)) => (Ok(summary), trace::keep(tracing, &session, &out)),
+        Err(error) => (Err(error), Ok(())),
+    };
     let ended = take_down(session, args, &mut watcher, recorded.is_ok());
     let summary: Summary = match (recorded, &ended) {
         (Err(error), Err(left)) => {
@@ -93,7 +102,15 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     } else {
         print(&report::table(&summary, &array))?;
     }
-    ended_well(&summary, ended)
+    ended_well(&summary, ended.and(traced))
+}
+
+fn refuse_trace(args: &ProgramArgs) -> Result<()> {
+    if args.trace {
+        let what = "--trace needs a single run, but the profile has steps";
+        return Err(Error::input(what).hint("leave the profile's [[step]] and [sweep] out"));
+    }
+    Ok(())
 }
 
 /// Opens the screen on the program, which runs until the operator quits.
@@ -103,6 +120,7 @@ fn on_screen(args: &ProgramArgs, profile: Profile, user: Option<User>) -> Result
         (args.stop_if.is_some(), "--stop-if"),
         (!args.turns.is_empty(), "--turn"),
         (args.keep, "--keep"),
+        (args.trace, "--trace"),
         (args.output.json, "--json"),
     ];
     if let Some((_, option)) = recorded.iter().find(|(given, _)| *given) {

@@ -65,14 +65,14 @@ pub fn run(args: &RecordArgs) -> Result<()> {
         watcher.watch(event);
         duel.as_mut().map_or(Ok(true), |duel| duel.watch(session, event))
     };
-    let tracing = trace::begin(&session, args.trace);
+    let tracing = trace::begin(&mut session, args.trace);
     let recorded = tracing.and_then(|tracing| {
         let count = || interrupts.count();
         Ok((headless::record_watched(&mut session, &out, until, &count, &mut watch)?, tracing))
     });
     watcher.progress.done();
     let (recorded, traced) = match recorded {
-        Ok((summary, tracing)) => (Ok(summary), trace::keep(tracing, &out)),
+        Ok((summary, tracing)) => (Ok(summary), trace::keep(tracing, &session, &out)),
         Err(error) => (Err(error), Ok(())),
     };
     let whole = recorded.as_ref().is_ok_and(|summary| summary.failure.is_none());

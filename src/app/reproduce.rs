@@ -10,6 +10,7 @@ use super::inputs::facts_with_versions;
 use super::outlook;
 use super::output::{print, print_json};
 use super::signals::Interrupts;
+use super::trace;
 use super::watcher::Watcher;
 use crate::error::{Error, Result};
 use crate::host::{Facts, Trusting, make_own_folder};
@@ -66,6 +67,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         return print(&report::reproduce::list(&paper::all()));
     };
     let experiment = find(name)?;
+    trace::look(experiment.is_traced() && !args.dry_run)?;
     let facts = facts_with_versions();
     let bed = bed(args, &experiment, &facts)?;
     let (profile, left_out) = profile(args, &experiment, &bed, &facts)?;
@@ -91,7 +93,8 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         beside: with.collect::<Result<_>>()?,
     };
     let dir = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("reproduce-{}", experiment.name)));
-    let (folder, ended) = sweep_through(&dir, &profile, &options, &facts, &note)?;
+    let sweep = (&profile, experiment.is_traced());
+    let (folder, ended) = sweep_through(&dir, sweep, &options, &facts, &note)?;
     show(&dir, args.output.json)?;
     ended?;
     SweepShown::of(&folder).failure().map_or(Ok(()), Err)
@@ -231,10 +234,10 @@ fn refuse_less_writes(base: &Settings, sweep: &Sweep, experiment: &Experiment) -
 }
 
 /// Begins the sweep in its folder or continues it; its outcome is returned separately, so that what there is
-/// can be shown first.
+/// can be shown first. Each run is traced, if so.
 fn sweep_through(
     dir: &Path,
-    profile: &Profile,
+    (profile, is_traced): (&Profile, bool),
     options: &Options,
     facts: &Arc<Facts>,
     note: &Note,
@@ -254,7 +257,7 @@ fn sweep_through(
         make_own_folder(folder, Trusting::Root)?;
     }
     let interrupts = Interrupts::watch()?;
-    let mut watcher = Watcher::new(None, &interrupts);
+    let mut watcher = Watcher { around: trace::each_run(is_traced), ..Watcher::new(None, &interrupts) };
     // What uses a drive changes with each stack; the rest does not.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(**facts).clone() });
     let folder = sweep::prepare(dir, profile, options, &look, &mut watcher)?;

@@ -17,16 +17,16 @@ use super::{new_file, privileges};
 use crate::error::{Error, Result, describe};
 use crate::held_folder::HeldFolder;
 use crate::host::{Trusting, make_own_folder};
-use crate::printable::Shown as _;
+use crate::printable::{self, Shown as _};
 use crate::stack::system_folder::refuse_system_folder;
-use crate::trace::contract::{Spec, score};
+use crate::trace::contract::{Rule, Spec, score};
 use crate::trace::{self, Drive, Trace, Watch, Watched, WrittenForm};
-use crate::ui::cli::{ContractArgs, TraceArgs, TraceForm};
+use crate::ui::cli::{ContractArgs, RuleName, TraceArgs, TraceForm};
 use crate::ui::report;
 use crate::units::{fine_span, grouped};
 use command::Running;
 
-pub use recorded::{begin, keep, look};
+pub use recorded::{begin, each_run, keep, look};
 
 /// Between two looks whether it is over.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -41,10 +41,13 @@ pub fn contract(args: &ContractArgs) -> Result<()> {
         [one] => recorded::of_folder(one)?,
         _ => None,
     };
-    let (trace, parts) = match of_folder {
+    let (mut trace, parts) = match of_folder {
         Some((path, parts)) => (trace::read(&[path])?, parts),
         None => (trace::read(&args.traces)?, Vec::new()),
     };
+    if let Some(name) = &args.phase {
+        keep_phase(&mut trace, name)?;
+    }
     let scores = score(&trace, &spec(args, &trace, &parts))?;
     if let Some(folder) = folder {
         for (name, text) in report::contract_files(&scores) {
@@ -74,6 +77,39 @@ fn spec(args: &ContractArgs, trace: &Trace, parts: &[Watched]) -> Spec {
         space_bytes: args.logical.or(part.map(|part| part.bytes)),
         page_bytes: args.page,
         file_bytes: args.file_bytes,
+        rules: if args.rule.is_empty() {
+            Rule::ALL.into()
+        } else {
+            args.rule.iter().copied().map(rule).collect()
+        },
+        coverage_percent: args.coverage.clone(),
+        block_bytes: args.blocks.clone(),
+        segment_bytes: args.segment,
+        channels: args.channels,
+    }
+}
+
+/// Leaves only what was issued in a phase.
+fn keep_phase(trace: &mut Trace, name: &str) -> Result<()> {
+    if !trace.keep_phase(name) {
+        let known: Vec<&str> = trace.phases().map(|(name, _)| name).take(8).collect();
+        let known =
+            if known.is_empty() { "notes no phases".into() } else { format!("has {}", known.join(", ")) };
+        return Err(Error::input(format!("the trace has no phase {}: it {known}", printable::line(name))));
+    }
+    if trace.ios.is_empty() {
+        return Err(Error::input(format!("nothing was issued in the phase {}", printable::line(name))));
+    }
+    Ok(())
+}
+
+fn rule(name: RuleName) -> Rule {
+    match name {
+        RuleName::RequestScale => Rule::RequestScale,
+        RuleName::Locality => Rule::Locality,
+        RuleName::Alignment => Rule::Alignment,
+        RuleName::Grouping => Rule::Grouping,
+        RuleName::Lifetime => Rule::Lifetime,
     }
 }
 

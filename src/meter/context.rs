@@ -1,5 +1,7 @@
 //! What the meters must know about a window besides the counts.
 
+use std::collections::BTreeMap;
+
 use super::counts::engine::EngineFigures;
 use super::programs::program::ProgramFigures;
 use super::window::ClassState;
@@ -72,6 +74,10 @@ pub struct WindowContext<'a> {
     pub program: Option<ProgramFigures>,
     /// Whether its puts find no room.
     pub full: bool,
+    /// Whether the drives are traced meanwhile.
+    pub traced: bool,
+    /// See [`super::window::Window::traced`].
+    pub by_trace: BTreeMap<String, f64>,
     /// What drives by model have written to their flash since they were made; none where none is simulated so.
     pub flash: Option<FlashWrites>,
 }

@@ -89,6 +89,8 @@ pub enum FlagKind {
     Resync,
     /// Puts find no room.
     DiskFull,
+    /// The drives are traced meanwhile.
+    Traced,
     /// `RocksDB`'s block cache can hold much of the data.
     BlockCache,
     /// `RocksDB` held writes back.
@@ -250,6 +252,7 @@ const SPECS: &[FlagSpec] = &{
         forbids(K::Resync, Window, "resync", "an array below the target copies, checks, rebuilds or balances on its own (the kernel does not report a scrub of Btrfs)")
             .marks_run(),
         forbids(K::DiskFull, Window, "disk full", "puts waited because the file system has no room left").marks_run(),
+        notes(K::Traced, Window, "traced", "the drives below the target were traced meanwhile, which takes some of the processor for each I/O").marks_run(),
         notes(K::BlockCache, Window, "block cache", "RocksDB's block cache can hold more than half of the data: many gets reach no drive"),
         notes(K::WritesStopped, Window, "writes stopped", "RocksDB held all writes back: its flushes and compactions are behind"),
         forbids(K::MixedSettings, Run, "mixed settings", "knobs were turned during the run"),

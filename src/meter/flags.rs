@@ -344,6 +344,10 @@ pub(super) fn of_window(
         );
         flags.push(FlagKind::Late.flag(why));
     }
+    if context.traced {
+        let why = "The drives were traced in this window, or in a part of it: that takes some of the processor for each I/O.";
+        flags.push(FlagKind::Traced.flag(why));
+    }
     flags.extend(of_engine(context));
     flags.extend(stolen.and_then(steal));
     flags.extend(block_difference.and_then(block_differs));

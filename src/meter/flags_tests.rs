@@ -38,6 +38,8 @@ pub fn context() -> WindowContext<'static> {
         program: None,
         block_cache_bytes: 0,
         full: false,
+        traced: false,
+        by_trace: std::collections::BTreeMap::new(),
     }
 }
 
@@ -128,6 +130,8 @@ fn whole_windows_are_flagged() {
     assert_eq!(texts(&flags), ["settling", "steal 5%", "block layer differs 50%"]);
     let turned = WindowContext { turned: true, paused: true, ..context() };
     assert_eq!(texts(&of_window(&turned, None, true, None)), ["paused", "turned"]);
+    let traced = WindowContext { traced: true, ..context() };
+    assert_eq!(texts(&of_window(&traced, None, false, None)), ["traced"]);
     let mut draining = context();
     draining.classes[0].state = ClassState::Draining;
     assert_eq!(scan(&draining), ["draining"]);

@@ -260,6 +260,7 @@ impl Meters {
             drive_ios: drives.ios,
             engine,
             program: context.program.clone(),
+            traced: context.by_trace.clone(),
             written_bytes_total: context.written_bytes_total,
             written,
             slow,
@@ -277,8 +278,7 @@ impl Meters {
         }
         self.sums.add(window, std::array::from_fn(|at| self.counts[at].storage));
         for (class, Counts { delta, .. }) in Class::ALL.into_iter().zip(&self.counts) {
-            let latencies = [&delta.service, &delta.response, &delta.write, &delta.flush];
-            self.sums.add_latencies(class, latencies);
+            self.sums.add_latencies(class, [&delta.service, &delta.response, &delta.write, &delta.flush]);
         }
     }
 

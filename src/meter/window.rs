@@ -1,8 +1,7 @@
 //! What is measured, as data: one definition of each figure.
 //!
-//! A *window* is a span of time in which the counters were read at both ends; an I/O belongs to the
-//! window of its completion. MB is 10⁶ bytes. Latencies are nanoseconds. Totals are sums of the same
-//! counters over all counted windows, so the windows sum exactly to them.
+//! A *window* is a span of time in which the counters were read at both ends; an I/O belongs to the window of its
+//! completion. MB is 10⁶ bytes, latencies are nanoseconds. The windows sum exactly to the totals.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -283,8 +282,7 @@ pub struct Window {
     /// What others did on the drives below the members; absent where nobody else can use them, or it is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others_io: Vec<OthersIo>,
-    /// Reads and writes of the drives below the members, others' included, as the block layer counts them; none where
-    /// it does not see all of the load's.
+    /// Reads and writes of the drives below, others' included; none where the block layer does not see all of the load's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive_ios: Option<DriveIos>,
     /// What the storage engine under the classes did in it; none for pages.
@@ -293,6 +291,9 @@ pub struct Window {
     /// What a program that is the load used and reports; none where the classes are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramFigures>,
+    /// How the drives were used in it, by a trace: figures by their names; absent where none is under way.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub traced: BTreeMap<String, f64>,
     /// Bytes handed over to be written since the run's target was opened, fills included.
     pub written_bytes_total: u64,
     /// Bytes written on each level below the application.
@@ -346,8 +347,7 @@ impl LedgerLine {
 
     /// Why nothing is said of cycles, if only that is left without a verdict: what others used.
     pub fn cycles_not_judged(&self) -> Option<String> {
-        let why = used_by_others(self.flags.iter().map(String::as_str));
-        why.map(|why| format!("not judged: {why}"))
+        used_by_others(self.flags.iter().map(String::as_str)).map(|why| format!("not judged: {why}"))
     }
 
     /// Its figures.
@@ -482,7 +482,7 @@ pub struct LedgerLine {
     /// The share of all classes' intended starts that were missed, 0 to 1.
     #[serde(default)]
     pub missed_share: Change,
-    /// What a program that is the load reports of itself, by name; absent where the classes are.
+    /// What a program that is the load, or a trace of the drives, reports, by name; absent without either.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, Change>,
     /// Numbers of windows compared: before, after.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::io::{Drive, Form, Op, SECTOR_BYTES, Trace};
+use super::io::{Drive, Form, Note, Op, SECTOR_BYTES, Trace};
 use super::pairing::{Act, Event, pair};
 use crate::error::{Error, Result};
 use crate::printable::Shown as _;
@@ -11,6 +11,9 @@ use crate::printable::Shown as _;
 const EVENTS_MAX: usize = 10_000_000;
 /// Names of processes that are kept.
 const PROCESSES_MAX: usize = 4096;
+/// Notes that are kept, and characters of one.
+const NOTES_MAX: usize = 4096;
+const NOTE_CHARS_MAX: usize = 256;
 /// Characters of a process's name, as the kernel has it.
 pub const NAME_BYTES: usize = 16;
 /// Pairs of a drive and a processor, each of which numbers its events.
@@ -41,6 +44,7 @@ pub struct Events {
     pub said_lost: u64,
     events: Vec<Event>,
     processes: Vec<(u32, String)>,
+    notes: Vec<Note>,
     counters: Vec<Counter>,
     /// Whether a summary has begun, after which no events come.
     pub is_at_end: bool,
@@ -59,6 +63,11 @@ impl Events {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.events.len()
+    }
+
+    /// Those from that one on.
+    pub fn since(&self, at: usize) -> &[Event] {
+        self.events.get(at..).unwrap_or_default()
     }
 
     /// The last ones alone.
@@ -141,6 +150,14 @@ impl Events {
         }
     }
 
+    /// Keeps what is said of a moment.
+    pub fn note(&mut self, at_ns: u64, text: &str) {
+        if self.notes.len() < NOTES_MAX {
+            let text: String = text.trim().chars().take(NOTE_CHARS_MAX).collect();
+            self.notes.push(Note { at_ns, text: crate::printable::line(&text).into_owned() });
+        }
+    }
+
     /// The trace of all that was read.
     ///
     /// # Errors
@@ -162,9 +179,11 @@ impl Events {
                 "trace the drives themselves: arrays and mapped devices hand requests on and issue none";
             return Err(Error::input(what).hint(hint));
         }
+        self.notes.sort_by_key(|note| note.at_ns);
         let trace = Trace {
             ios: paired.ios,
             processes: self.processes,
+            notes: self.notes,
             form,
             lost: self.missing.max(self.said_lost),
             unpaired: paired.unpaired,

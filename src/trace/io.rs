@@ -132,6 +132,18 @@ impl Form {
     }
 }
 
+/// What is said of a moment in a trace: that a phase begins, or a knob was turned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// When, on the clock of the I/Os.
+    pub at_ns: u64,
+    /// A line.
+    pub text: String,
+}
+
+/// Begins the note of a phase; its name follows.
+const PHASE: &str = "phase ";
+
 /// The I/Os of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
@@ -139,6 +151,8 @@ pub struct Trace {
     pub ios: Vec<Io>,
     /// Names of processes by number, the first ones seen.
     pub processes: Vec<(u32, String)>,
+    /// What is said of moments, in the order of time.
+    pub notes: Vec<Note>,
     /// What the file was.
     pub form: Form,
     /// Events that are missing, by the numbers of those around them.
@@ -156,6 +170,21 @@ impl Trace {
         drives.sort_unstable();
         drives.dedup();
         drives
+    }
+
+    /// The phases: their names, and when they begin.
+    pub fn phases(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.notes.iter().filter_map(|note| Some((note.text.strip_prefix(PHASE)?, note.at_ns)))
+    }
+
+    /// Leaves only what was issued in a phase: until the next one, or the end. Whether it has that phase.
+    pub fn keep_phase(&mut self, name: &str) -> bool {
+        let phases: Vec<(&str, u64)> = self.phases().collect();
+        let Some(at) = phases.iter().position(|(phase, _)| *phase == name) else { return false };
+        let from_ns = phases[at].1;
+        let until_ns = phases.get(at + 1).map_or(u64::MAX, |(_, at_ns)| *at_ns);
+        self.ios.retain(|io| (from_ns..until_ns).contains(&io.issued_ns));
+        true
     }
 
     /// I/Os that were open at the end, where completions are known at all.

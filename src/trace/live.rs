@@ -175,8 +175,7 @@ impl Tracer {
                 rings.push(Ring { point, sampler, received: 0 });
             }
         }
-        let now = clock_gettime(ClockId::Monotonic);
-        let start_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        let start_ns = monotonic_ns();
         for ring in &mut rings {
             filter(&ring.sampler, drives).map_err(|error| not_allowed(&error))?;
             ring.sampler.enable().map_err(|error| not_allowed(&error))?;
@@ -204,6 +203,16 @@ impl Tracer {
             }
         }
         !self.events.is_full()
+    }
+
+    /// When it began, on the monotonic clock: the times of its events count from then on.
+    pub fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
+    /// The time since it began.
+    pub fn now_ns(&self) -> u64 {
+        monotonic_ns().saturating_sub(self.start_ns)
     }
 
     /// What was taken so far.
@@ -238,6 +247,11 @@ impl Tracer {
         self.events.said_lost = self.missing().map_err(failed)?;
         Ok((self.events.into_trace(path)?, self.overrun))
     }
+}
+
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// The number of a tracepoint, and its fields.

@@ -13,7 +13,8 @@
 //! | [`live`] | drives traced as they are used, by the kernel's tracepoints | io, pairing, events |
 //! | [`contract`] | the five rules of He et al. 2017, scored from a trace | io, selected |
 //! | [`watched`] | a drive that is traced, and the part of it that is scored | io |
-//! | [`watch`] | drives traced by a thread of their own, and scored meanwhile | io, events, live, contract, watched |
+//! | [`windowed`] | figures of a trace for each stretch of time | io, pairing, watched |
+//! | [`watch`] | drives traced by a thread of their own, and scored meanwhile | io, events, live, contract, watched, windowed |
 //! | [`kept`] | a trace in a folder, and what it is of | forms, watch, watched |
 
 pub mod contract;
@@ -26,11 +27,12 @@ mod pairing;
 mod selected;
 mod watch;
 mod watched;
+mod windowed;
 
 pub use forms::{WrittenForm, read, read_bytes, write};
 pub use io::{Drive, Io, Op, PLACED, Trace};
 pub use kept::{drives_by, keep};
 pub use live::Tracer;
 pub use selected::{Selected, select};
-pub use watch::{Live, Watch, scored};
+pub use watch::{Live, Traced, Watch, scored};
 pub use watched::Watched;

@@ -12,9 +12,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::contract::{Scores, Spec, score};
 use super::events::Events;
-use super::io::Trace;
+use super::io::{Note, Trace};
 use super::live::Tracer;
 use super::watched::Watched;
+use super::windowed::{Follower, Stretches};
 use crate::error::{Error, Result, describe};
 use crate::threads;
 
@@ -48,6 +49,8 @@ pub type Report = Box<dyn FnMut(Live) + Send>;
 pub struct Traced {
     /// The trace.
     pub trace: Trace,
+    /// When it began, on the monotonic clock: its times count from then on.
+    pub start_ns: u64,
     /// Of the events that it lacks: those that there was no room for.
     pub overrun: u64,
     /// Time of a processor that the thread took. What the kernel took for each event is not in it.
@@ -57,6 +60,12 @@ pub struct Traced {
 }
 
 impl Traced {
+    /// Notes moments, each by the monotonic clock.
+    pub fn note(&mut self, marks: Vec<(u64, String)>) {
+        let note = |(at_ns, text): (u64, String)| Note { at_ns: at_ns.saturating_sub(self.start_ns), text };
+        self.trace.notes = marks.into_iter().map(note).collect();
+    }
+
     /// Time of a processor for each I/O, in nanoseconds.
     pub fn cpu_ns_per_io(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e9 / self.trace.ios.len().max(1) as f64
@@ -67,6 +76,7 @@ impl Traced {
 #[derive(Debug)]
 pub struct Watch {
     ends: Ends,
+    stretches: Stretches,
     thread: JoinHandle<Result<Traced>>,
 }
 
@@ -89,11 +99,21 @@ impl Watch {
         numbers.sort_unstable();
         numbers.dedup();
         let tracer = Tracer::start(&numbers, cpus)?;
+        // Whoever looks at the rules meanwhile also turns knobs.
+        let is_live = report.is_some();
+        let (follower, stretches) = Follower::of(&drives);
         let scorer = report.map(|report| scorer(drives, report)).transpose()?;
         let ends = Arc::new(AtomicBool::new(false));
         let theirs = Arc::clone(&ends);
-        let thread = threads::start("trace drives", move || follow(tracer, &theirs, scorer.as_ref()))?;
-        Ok(Self { ends: Ends(ends), thread })
+        let thread = threads::start("trace drives", move || {
+            follow(tracer, &theirs, scorer.as_ref(), is_live.then_some(follower))
+        })?;
+        Ok(Self { ends: Ends(ends), stretches, thread })
+    }
+
+    /// Where the figures of stretches of time can be taken, if it is reported how the rules are kept.
+    pub fn stretches(&self) -> Stretches {
+        self.stretches.clone()
     }
 
     /// Whether it has ended by itself.
@@ -111,23 +131,37 @@ impl Watch {
     }
 }
 
-fn follow(mut tracer: Tracer, ends: &AtomicBool, scorer: Option<&SyncSender<Taken>>) -> Result<Traced> {
+fn follow(
+    mut tracer: Tracer,
+    ends: &AtomicBool,
+    scorer: Option<&SyncSender<Taken>>,
+    mut follower: Option<Follower>,
+) -> Result<Traced> {
+    let mut followed = 0;
     let mut due = Instant::now() + SCORED_EVERY;
     let mut goes_on = true;
     while goes_on && !ends.load(Ordering::Relaxed) {
         std::thread::sleep(PAUSE);
         goes_on = tracer.take();
+        if let Some(follower) = &mut follower {
+            follower.take(tracer.events().since(followed), tracer.now_ns());
+            followed = tracer.events().len();
+        }
         let Some(scorer) = scorer.filter(|_| Instant::now() >= due) else { continue };
         due = Instant::now() + SCORED_EVERY;
         let lost = tracer.missing().map_err(|error| Error::failed(describe(&error)))?;
+        if let Some(follower) = follower.as_ref().filter(|_| lost > 0) {
+            follower.lost();
+        }
         let (events, last) = (tracer.events().len(), tracer.events().last(SCORED_MAX));
         // Whoever still scores, or rests, has this one left out.
         let _ = scorer.try_send(Taken { events, lost, last });
     }
     let now = clock_gettime(ClockId::ThreadCPUTime);
     let cpu = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
+    let start_ns = tracer.start_ns();
     let (trace, overrun) = tracer.stop(Path::new("the trace"))?;
-    Ok(Traced { trace, overrun, cpu, is_cut: !goes_on })
+    Ok(Traced { trace, start_ns, overrun, cpu, is_cut: !goes_on })
 }
 
 /// What is to be scored.
@@ -149,7 +183,7 @@ fn score_all(taken: &Receiver<Taken>, drives: &[Watched], report: &mut Report) {
         let begin = Instant::now();
         let trace = last.into_trace(Path::new("the trace")).map(|trace| Trace { lost, ..trace });
         let of = |watched: &Watched| match &trace {
-            Ok(trace) => scored(trace, watched),
+            Ok(trace) => scored(trace, watched, None),
             Err(error) => Err(error.one_line()),
         };
         let scores = drives.iter().map(of).collect();
@@ -158,8 +192,9 @@ fn score_all(taken: &Receiver<Taken>, drives: &[Watched], report: &mut Report) {
     }
 }
 
-/// The scores of a drive's part in a trace, or why there are none.
-pub fn scored(trace: &Trace, of: &Watched) -> std::result::Result<Scores, String> {
+/// The scores of a drive's part in a trace, or why there are none; with what the application's files hold at the end, if
+/// that is known.
+pub fn scored(trace: &Trace, of: &Watched, file_bytes: Option<u64>) -> std::result::Result<Scores, String> {
     if !trace.ios.iter().any(|io| io.drive == of.drive) {
         return Err("nothing was issued to it".into());
     }
@@ -167,6 +202,7 @@ pub fn scored(trace: &Trace, of: &Watched) -> std::result::Result<Scores, String
         drive: Some(of.drive),
         start_bytes: of.start_bytes,
         space_bytes: Some(of.bytes),
+        file_bytes,
         ..Spec::default()
     };
     score(trace, &spec).map_err(|error| error.one_line())

@@ -29,9 +29,9 @@ mod tests;
 
 pub use args::{CleanupArgs, Cli, Cmd, DuelArgs, PictureArgs, RecordArgs, ReproduceArgs, Shell};
 pub use attest::AttestArgs;
-#[cfg(feature = "trace")]
-pub use contract::TraceForm;
 pub use contract::{ContractArgs, TraceArgs};
+#[cfg(feature = "trace")]
+pub use contract::{RuleName, TraceForm};
 pub use explain::{explain, mistyped, nearest_command};
 pub use ftl::FtlArgs;
 #[cfg(feature = "trace")]

@@ -242,7 +242,54 @@ fn a_recording_has_the_trace_of_its_targets_drives() {
     let (reads, writes) = (of_class("scan") + of_class("point"), of_class("wal") + of_class("background"));
     let is_near = |traced: u64, own: u64| traced.abs_diff(own) <= 64 + own / 20;
     assert!(is_near(count("read"), reads) && is_near(count("write"), writes), "{reads} {writes}: {scores:#}");
-    home.run(&["show", "rec"]).ended(0, &[]);
+    assert!(summary["flags"].as_array().unwrap().iter().any(|flag| flag == "traced"), "{summary:#}");
+    let kept: Value = serde_json::from_slice(&fs::read(home.path("rec/contract.json")).unwrap()).unwrap();
+    assert_eq!((kept["lost"] == 0, &kept["drives"][0]["locality"]), (whole, &scores["locality"]), "{kept:#}");
+    assert_eq!(kept["drives"][0]["lifetime"], scores["lifetime"], "{kept:#}");
+    let shown = home.run(&["show", "rec"]);
+    shown.ended(0, &[]);
+    for said in ["Rules of drives", "grouping by death time", "misses of a cache"] {
+        assert!(shown.out.contains(said), "{said}: {}", shown.out);
+    }
     let facts: Value = serde_json::from_slice(&fs::read(home.path("rec/trace.json")).unwrap()).unwrap();
     assert_eq!((facts["lost"] == 0, &facts["drives"][0]["bytes"]), (whole, &(64 << 20).into()), "{facts}");
+}
+
+/// `RocksDB` on a loop device of its own for each file system that the kernel has, traced.
+#[test]
+fn a_reproduction_traces_each_run() {
+    let test = "a_reproduction_traces_each_run";
+    let Some(_loops) = Loops::alone(test) else { return };
+    let (home, _busy) = (Home::new(), Busy::start());
+    let words = "reproduce contract-figure5 --for 2s --warmup 0s --repeat 1 --out rep --json --set kv.pairs=50000 \
+                 --set target.files.size=400MiB --set background.rate=20MB/s --files";
+    let files = home.path("files");
+    let words: Vec<_> = words.split_whitespace().chain(files.to_str()).collect();
+    let ran = Ran::of(&with_tracefs(&home, &words).output().unwrap());
+    if !can_be_made(&ran.err) {
+        return skip(test, NEEDS);
+    }
+    let shown = ran.json();
+    let row =
+        |label: &str| shown["rows"].as_array().unwrap().iter().find(|row| row["label"] == label).unwrap();
+    let ext4 = row("update ext4");
+    assert_eq!(ext4["runs"], 1, "{ext4:#}: {}", ran.err);
+    let dirs = fs::read_dir(home.path("rep")).unwrap().map(|entry| entry.unwrap().path());
+    let dir = dirs.into_iter().find(|dir| dir.to_string_lossy().contains("update-ext4")).unwrap();
+    let kept: Value = serde_json::from_slice(&fs::read(dir.join("contract.json")).unwrap()).unwrap();
+    let [drive] = &kept["drives"].as_array().unwrap()[..] else { panic!("{kept:#}") };
+    let number = |pointer: &str| drive.pointer(pointer).and_then(Value::as_f64).unwrap_or(0.0);
+    assert!(number("/request_scale/by_operation/write/bytes/count") > 100.0, "{kept:#}");
+    assert!((number("/space_bytes") - f64::from(400 << 20)).abs() < 1.0, "{kept:#}");
+    // The files hold about what was loaded, in at most a few copies.
+    assert!((4e6..100e6).contains(&number("/alignment/0/file_bytes")), "{kept:#}");
+    let here = &ext4["here"]["discard_percent"]["median"];
+    let ratio = 100.0 * number("/request_scale/discard_ratio");
+    let is_shown = here.as_f64().is_some_and(|here| (here - ratio).abs() < 1e-9);
+    assert_eq!(is_shown, kept["lost"] == 0, "{ext4:#}: {kept:#}");
+    let claims = shown["claims"].as_array().unwrap();
+    let ruled = |ruling: &str| claims.iter().filter(|claim| claim["ruling"] == ruling).count();
+    assert_eq!((ruled("not_judged"), ruled("unclear"), claims.len()), (2, 2, 4), "{claims:#?}");
+    let status = home.run(&["status"]);
+    assert_eq!((status.status, status.out.as_str()), (Some(0), "no stacks, and nothing left behind\n"));
 }

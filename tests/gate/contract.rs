@@ -58,6 +58,30 @@ fn a_trace_is_scored_as_text_and_as_json() {
     assert!((figure("/request_scale/by_operation/write/bytes/median") - 131_072.0).abs() < 0.5);
 }
 
+/// Only what is asked for is scored, by other values than the authors'.
+#[test]
+fn a_rule_is_scored_alone_and_by_other_values() {
+    let home = Home::new();
+    let trace = written(&home, "events", events(32 * 60));
+    let json = scored(&home, &trace, &["--rule", "locality", "--coverage", "50,100", "--json"]).json();
+    let rules: Vec<_> = json["rules"].as_array().unwrap().iter().map(|rule| &rule["rule"]).collect();
+    assert_eq!(rules, ["locality"]);
+    assert_eq!(json["rules"][0]["is_kept"], "not asked for");
+    for part in ["request_scale", "alignment", "grouping", "lifetime"] {
+        assert!(json[part].is_null(), "{part}: {json:#}");
+    }
+    // Half of the space is two of the four translation pages, which are used in turns: each of 240 uses misses.
+    let misses: Vec<_> = json["locality"].as_array().unwrap().iter().map(|of| &of["misses"]).collect();
+    assert_eq!(misses, [240, 4]);
+    let text = scored(&home, &trace, &["--rule", "grouping", "--channels", "1", "--segment", "1MiB"]);
+    text.ended(0, &[]);
+    assert!(text.out.contains("0% in segments of 1MiB") && !text.out.contains("locality"), "{}", text.out);
+    scored(&home, &trace, &["--blocks", "2MiB"]).ended(2, &["from 2KiB to 1MiB is expected"]);
+    scored(&home, &trace, &["--coverage", "0"]).ended(2, &["can't cover 0% of a space"]);
+    scored(&home, &trace, &["--channels", "65"]).ended(2, &["1 to 64 are expected"]);
+    scored(&home, &trace, &["--rule", "speed"]).ended(2, &["request-scale"]);
+}
+
 #[test]
 fn curves_are_files_that_are_not_overwritten() {
     let home = Home::new();

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::app::watcher::Around;
 use crate::error::{Error, Result};
 use crate::runs::session::Session;
 use crate::ui::cli::{ContractArgs, TraceArgs};
@@ -28,13 +29,18 @@ pub fn look(asked: bool) -> Result<()> {
 pub struct Tracing;
 
 /// Nothing is traced.
-pub fn begin(_: &Session, _: bool) -> Result<Tracing> {
+pub fn begin(_: &mut Session, _: bool) -> Result<Tracing> {
     Ok(Tracing)
 }
 
 /// Nothing was traced.
-pub fn keep(_: Tracing, _: &Path) -> Result<()> {
+pub fn keep(_: Tracing, _: &Session, _: &Path) -> Result<()> {
     Ok(())
+}
+
+/// No run is traced.
+pub fn each_run(_: bool) -> Option<Box<dyn Around>> {
+    None
 }
 
 fn absent() -> Error {

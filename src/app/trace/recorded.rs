@@ -1,16 +1,21 @@
-//! A trace of a target's drives, made while a run is recorded, and kept in its folder.
+//! A trace of a target's drives, made while a run is recorded, and kept in its folder with how the rules were kept.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
 
 use crate::app::inputs::facts;
 use crate::app::output::eprint_line;
+use crate::app::watcher::{Around, Watcher};
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
+use crate::json;
 use crate::printable::Shown as _;
-use crate::runs::record::{TRACE, TRACE_FACTS};
+use crate::runs::record::{CONTRACT, TRACE, TRACE_FACTS};
 use crate::runs::session::Session;
 use crate::trace::{self, Drive, Tracer, Watch, Watched};
-use crate::ui::report::rules_kept;
+use crate::ui::report::contract_kept;
 
 /// A trace under way, if one is asked for.
 pub struct Tracing(Option<(Watch, Vec<Watched>)>);
@@ -30,7 +35,7 @@ pub fn look(asked: bool) -> Result<()> {
 ///
 /// # Errors
 /// Of the kind `Input` if there are none, or they can't be traced.
-pub fn begin(session: &Session, asked: bool) -> Result<Tracing> {
+pub fn begin(session: &mut Session, asked: bool) -> Result<Tracing> {
     if !asked {
         return Ok(Tracing(None));
     }
@@ -40,23 +45,62 @@ pub fn begin(session: &Session, asked: bool) -> Result<Tracing> {
             .hint("choose a target on a drive, or leave --trace out"));
     }
     let watch = Watch::start(drives.clone(), &facts().cpu.online, None)?;
+    session.traced(true);
     Ok(Tracing(Some((watch, drives))))
 }
 
-/// Ends the trace, if there is one, and keeps it in the recording.
+/// Ends the trace, if there is one, and keeps it in the recording of that session.
 ///
 /// # Errors
 /// If nothing was traced, or it can't be written.
-pub fn keep(tracing: Tracing, out: &Path) -> Result<()> {
+pub fn keep(tracing: Tracing, session: &Session, out: &Path) -> Result<()> {
     let Some((watch, drives)) = tracing.0 else { return Ok(()) };
-    let traced = watch.stop()?;
-    trace::keep(&traced, &drives, &HeldFolder::open_own(out)?, [TRACE, TRACE_FACTS])?;
+    let mut traced = watch.stop()?;
+    traced.note(session.marks());
+    let folder = HeldFolder::open_own(out)?;
+    trace::keep(&traced, &drives, &folder, [TRACE, TRACE_FACTS])?;
+    let kept = contract_kept(&traced, &drives, session.database_bytes());
+    folder.replace(CONTRACT, &json::lines(&kept)?)?;
     eprint_line(&format!("stacktune: {}; `stacktune contract {}`", traced.in_words(), out.shown()));
-    for drive in &drives {
-        let kept = trace::scored(&traced.trace, drive).map_or_else(|why| why, |scores| rules_kept(&scores));
-        eprint_line(&format!("stacktune: {}: {kept}", drive.name));
+    for drive in kept["drives"].as_array().into_iter().flatten() {
+        let name = drive["name"].as_str().unwrap_or_default();
+        eprint_line(&format!("stacktune: {name}: {}", lights(drive)));
     }
     Ok(())
+}
+
+/// How each rule was kept, in one line; or why that is not known.
+fn lights(drive: &Value) -> String {
+    if let Some(why) = drive["why"].as_str() {
+        return why.to_owned();
+    }
+    let word = |of: &Value| of.as_str().unwrap_or_default().to_owned();
+    let rules = drive["rules"].as_array().into_iter().flatten();
+    let rules = rules.map(|rule| format!("{}: {}", word(&rule["rule"]), word(&rule["is_kept"])));
+    rules.collect::<Vec<_>>().join("; ")
+}
+
+/// Traces each run of a sweep.
+#[derive(Default)]
+struct EachRun(Option<Tracing>);
+
+impl Around for EachRun {
+    fn opened(&mut self, session: &mut Session, _: Duration, _: &mut Watcher) -> Result<()> {
+        // One of a run that failed ends here at the latest.
+        self.0 = None;
+        self.0 = Some(begin(session, true)?);
+        Ok(())
+    }
+
+    fn recorded(&mut self, session: &mut Session, dir: &Path, watcher: &mut Watcher) -> Result<()> {
+        watcher.progress.done();
+        self.0.take().map_or(Ok(()), |tracing| keep(tracing, session, dir))
+    }
+}
+
+/// What traces each run of a sweep, if that is asked for.
+pub fn each_run(asked: bool) -> Option<Box<dyn Around>> {
+    asked.then(|| -> Box<dyn Around> { Box::new(EachRun::default()) })
 }
 
 /// The trace of a recording, and the drives that it is of; none if the path is no folder.

@@ -103,7 +103,7 @@ fn in_use(files: &[PathBuf]) -> Option<u64> {
 }
 
 /// What these files occupy; for a folder, everything in it.
-fn of_files(files: &[PathBuf]) -> Option<u64> {
+pub fn of_files(files: &[PathBuf]) -> Option<u64> {
     const BLOCK_BYTES: u64 = 512; // of this count, whatever the file system's blocks are
     let blocks: Option<u64> = files.iter().map(|file| blocks_of(file)).sum();
     blocks.filter(|_| !files.is_empty()).map(|blocks| blocks * BLOCK_BYTES)

@@ -176,6 +176,11 @@ impl Ledger {
         closed.into_iter().chain([line]).collect()
     }
 
+    /// The lines so far.
+    pub fn lines(&self) -> &[LedgerLine] {
+        &self.lines
+    }
+
     /// How many lines there are, which is the last one's number.
     pub fn len(&self) -> u64 {
         self.lines.len() as u64

@@ -379,3 +379,23 @@ fn cycles_are_not_judged_beside_other_programs() {
         assert_eq!((line.cycles_per_byte.after, line.scan_mb_per_s.verdict), (Some(4.0), Verdict::Lower));
     }
 }
+
+#[test]
+fn what_a_trace_has_of_the_windows_is_compared() {
+    let mut run = Run::new();
+    let traced = |kib: &'static [f64]| {
+        move |window: &mut Window| {
+            let kib = kib[(window.start_ns / SECOND_NS) as usize % kib.len()];
+            window.traced.insert("write p50 KiB".into(), kib);
+        }
+    };
+    run.windows_with(&[100.0; 5], traced(&[4.0, 4.25, 4.5]));
+    run.turn();
+    run.windows_with(&[100.0; 5], traced(&[16.0, 17.0, 18.0]));
+    let line = run.last();
+    let change = &line.metrics["write p50 KiB"];
+    assert_eq!(
+        (change.before, change.verdict),
+        (Some((4.0 + 4.25 + 4.5 + 4.0 + 4.25) / 5.0), Verdict::Higher)
+    );
+}

@@ -53,7 +53,7 @@ const FIGURES: [Figure; 9] = [
 pub(in crate::meter) struct Measured {
     rates: [Option<f64>; 5],
     latencies: [Option<Arc<Samples>>; 2],
-    /// What a program reports.
+    /// What a program reports, and how drives were used by a trace.
     metrics: BTreeMap<String, f64>,
 }
 
@@ -85,6 +85,7 @@ impl Measured {
                 .iter()
                 .flat_map(|program| &program.metrics)
                 .map(|(name, metric)| (name.clone(), metric.mean))
+                .chain(window.traced.clone())
                 .collect(),
         }
     }

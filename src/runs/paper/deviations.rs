@@ -27,6 +27,9 @@ pub struct Run<'a> {
     pub no_cache_limit: Option<&'a str>,
 }
 
+/// A gigabyte, by either way to count.
+const PARTITION_BYTES: std::ops::RangeInclusive<u64> = 950_000_000..=1_100_000_000;
+
 /// The host of a recording in one line.
 pub fn host(recording: &Recording) -> String {
     let text = |path: &str| recording.host.pointer(path).and_then(Json::as_str);
@@ -48,14 +51,18 @@ pub fn deviations(run: &Run, rows: &[RowResult]) -> Vec<String> {
     let mut deviations = Vec::new();
     if let Some((first, settings)) = recordings.first().zip(settings.first()) {
         deviations.extend(medium(run.experiment, first, settings));
-        if !settings.is_simulated() {
+        if run.experiment.is_traced() {
+            deviations.extend(space(&recordings));
+        } else if !settings.is_simulated() {
             deviations.extend(data(&recordings));
         }
     }
     deviations.extend(others(rows, &settings));
-    deviations.extend(cache(run, &recordings, &settings));
+    if !run.experiment.is_traced() {
+        deviations.extend(cache(run, &recordings, &settings));
+    }
     let estimated = |r: &&Recording| r.summary.total.cycles_source == CyclesSource::Estimate;
-    if recordings.iter().any(estimated) {
+    if !run.experiment.is_traced() && recordings.iter().any(estimated) {
         deviations
             .push("cycles are estimated from busy CPU time and clock (≈); the paper counted them".into());
     }
@@ -73,7 +80,7 @@ fn memory_bytes(recording: &Recording) -> Option<u64> {
 /// What the rows run on.
 fn medium(experiment: &Experiment, recording: &Recording, settings: &Settings) -> Vec<String> {
     let target = |key: &str| recording.host.get("target").and_then(|t| t.get(key)).and_then(Json::as_str);
-    let wanted = if experiment.setup == Setup::Optane { 1 } else { 4 };
+    let wanted = if matches!(experiment.setup, Setup::Optane | Setup::Sata) { 1 } else { 4 };
     let mut deviations = Vec::new();
     if settings.is_simulated() {
         return vec!["simulated devices on a virtual clock: no storage was touched".into()];
@@ -167,6 +174,22 @@ fn data(recordings: &[&Recording]) -> Option<String> {
         "about {range} of data{}; the paper had 400 GB",
         if range.contains(" to ") { ", by row" } else { "" }
     ))
+}
+
+/// How large the space of traced rows was, if not as large as the paper's.
+fn space(recordings: &[&Recording]) -> Option<String> {
+    let of = |recording: &&Recording| {
+        let drives = recording.contract.as_ref().map_or(&[][..], |contract| &contract.drives);
+        drives.first().and_then(|drive| drive.number("/space_bytes")).map(|bytes| bytes as u64)
+    };
+    let sizes: Vec<u64> = recordings.iter().filter_map(of).collect();
+    let (least, most) = (*sizes.iter().min()?, *sizes.iter().max()?);
+    if PARTITION_BYTES.contains(&least) && PARTITION_BYTES.contains(&most) {
+        return None;
+    }
+    let (least, most) = (approx_size(least), approx_size(most));
+    let range = if least == most { least } else { format!("{least} to {most}") };
+    Some(format!("a space of {range}; the paper had a partition of 1 GB"))
 }
 
 /// The page cache in relation to the data, if any row goes through it.

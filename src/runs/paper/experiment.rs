@@ -21,6 +21,8 @@ pub enum Setup {
     Enterprise,
     /// Section 4.7: one drive of persistent memory.
     Optane,
+    /// He et al. 2017: a part of a SATA drive.
+    Sata,
 }
 
 impl Setup {
@@ -36,6 +38,7 @@ impl Setup {
             Self::Optane => {
                 "1 Intel Optane Memory 16 GB (PCIe, M.2), i9-9900K (8 cores), Linux 5.2.2, fio 3.15"
             }
+            Self::Sata => "a partition of 1 GB of an Intel SSD (SATA, 32 slots), 32 cores, Linux 4.5.4",
         }
     }
 
@@ -45,6 +48,7 @@ impl Setup {
             Self::Consumer => "consumer",
             Self::Enterprise => "enterprise",
             Self::Optane => "Optane",
+            Self::Sata => "SATA",
         }
     }
 }
@@ -93,6 +97,8 @@ pub enum RowTarget {
     Filesystem(Filesystem),
     /// This very RAID level, without a file system; over four loop devices on files.
     Raid(Raid),
+    /// A part of one drive with this very file system; over one small loop device on files.
+    Partition(Filesystem),
     /// A device that is a hardware RAID of this level.
     HardwareRaid(&'static str),
 }
@@ -221,6 +227,13 @@ pub struct Experiment {
     pub warmup: Duration,
     /// How often each row is run by default.
     pub repeat: u32,
+}
+
+impl Experiment {
+    /// Whether its runs are traced: all of its figures come from that.
+    pub fn is_traced(&self) -> bool {
+        self.setup == Setup::Sata
+    }
 }
 
 /// A row from its parts.

@@ -2,9 +2,10 @@
 
 use serde::{Serialize, Serializer};
 
+use super::kept_figure::KeptFigure;
 use crate::class::Class;
 use crate::meter::window::{Latency, Window};
-use crate::runs::record::Summary;
+use crate::runs::record::Recording;
 use crate::runs::record::summary::ClassSummary;
 
 /// A figure of the paper. What is measured for it is defined with [`Summary`]'s fields.
@@ -36,6 +37,8 @@ pub enum Figure {
     FlushMeanUs,
     /// 99th percentile of the WAL's flushes, in µs.
     FlushP99Us,
+    /// A figure of a traced run.
+    Kept(KeptFigure),
 }
 
 /// Which statistic of a latency.
@@ -62,6 +65,7 @@ impl Figure {
             Self::PointP99Us => ["point p99", "µs"],
             Self::FlushMeanUs => ["flush mean", "µs"],
             Self::FlushP99Us => ["flush p99", "µs"],
+            Self::Kept(of) => of.heading(),
         }
     }
 
@@ -88,6 +92,7 @@ impl Figure {
             Self::PointP99Us => "point_p99_us",
             Self::FlushMeanUs => "flush_mean_us",
             Self::FlushP99Us => "flush_p99_us",
+            Self::Kept(of) => of.key(),
         }
     }
 
@@ -100,6 +105,8 @@ impl Figure {
             Self::WalMbPerS | Self::FlushMeanUs | Self::FlushP99Us => &[Class::Wal],
             Self::WriteMbPerS => &[Class::Wal, Class::Background],
             Self::TotalMbPerS | Self::CyclesPerByte => &Class::ALL,
+            // What reaches the drives is of no class.
+            Self::Kept(_) => &[],
         }
     }
 
@@ -109,7 +116,11 @@ impl Figure {
     }
 
     /// The figure of a run, in the unit of its heading; none where its class did nothing.
-    pub fn of_run(self, summary: &Summary) -> Option<f64> {
+    pub fn of_run(self, recording: &Recording) -> Option<f64> {
+        if let Self::Kept(of) = self {
+            return of.of_run(recording);
+        }
+        let summary = &recording.summary;
         let class = |class: Class| Some(summary.class(class)).filter(|figures| is_active(figures));
         let rate = |of: Class| class(of).map(|figures| figures.mb_per_s);
         let service = |of: Class, stat| class(of).and_then(|figures| us(figures.service_ns.as_ref(), stat));
@@ -131,6 +142,7 @@ impl Figure {
             Self::PointP99Us => service(Class::Point, Of::P99),
             Self::FlushMeanUs => flush(Of::Mean),
             Self::FlushP99Us => flush(Of::P99),
+            Self::Kept(_) => None,
         };
         value.filter(|x| x.is_finite())
     }
@@ -193,7 +205,8 @@ mod tests {
         let windows = fixture::windows(Like::default());
         let writer = Writer::create(&dir.path().join("run"), &fixture::header()).unwrap();
         let summary = writer.finish(&fixture::totals(&windows), &Outcome::Complete).unwrap();
-        let figure = |figure: Figure| figure.of_run(&summary);
+        let recording = Recording::open(&dir.path().join("run")).unwrap();
+        let figure = |figure: Figure| figure.of_run(&recording);
         assert_eq!(figure(Figure::ScanMbPerS), Some(summary.classes.scan.mb_per_s));
         let writers = summary.classes.wal.class.mb_per_s + summary.classes.background.mb_per_s;
         assert_eq!(figure(Figure::WriteMbPerS), Some(writers));

@@ -1,11 +1,15 @@
 //! The experiments by name.
 
+#[cfg(feature = "trace")]
+use super::contract;
 use super::experiment::Experiment;
 use super::{curves, over_time, polled, tables};
 
-/// All experiments, in the paper's order.
+/// All experiments, paper by paper, in its order.
 pub fn all() -> Vec<Experiment> {
-    vec![
+    // What is pushed is a part of the build with traces.
+    #[cfg_attr(not(feature = "trace"), allow(unused_mut))]
+    let mut all = vec![
         tables::table2(),
         tables::table4(),
         tables::table5(),
@@ -21,7 +25,18 @@ pub fn all() -> Vec<Experiment> {
         curves::figure6(),
         over_time::figure7(),
         over_time::figure8(),
-    ]
+    ];
+    #[cfg(feature = "trace")]
+    all.extend([
+        contract::figure3(),
+        contract::figure4(),
+        contract::figure5(),
+        contract::figure6(),
+        contract::figure7(),
+        contract::figure8(),
+        contract::figure9(),
+    ]);
+    all
 }
 
 /// The experiment of that name.

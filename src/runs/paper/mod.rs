@@ -3,7 +3,7 @@
 //! Enters: the drives or files to run on, and the recordings made. Leaves: a sweep's steps, and rulings on the
 //! claims.
 //!
-//! "The paper" is Haas et al. 2020 throughout. All that this program follows:
+//! "The paper" is Haas et al. 2020 throughout, but in `contract`. All that this program follows:
 //!
 //! | cited as | is |
 //! |---|---|
@@ -17,10 +17,13 @@
 //! only the text is left have no numbers but those of the text.
 
 mod change;
+#[cfg(feature = "trace")]
+mod contract;
 mod curves;
 mod deviations;
 mod experiment;
 mod figure;
+mod kept_figure;
 mod list;
 mod over_time;
 mod place;
@@ -35,6 +38,8 @@ pub use change::{Change, Changes, Series, changes};
 pub use deviations::{Run, deviations, host};
 pub use experiment::{Claim, Curve, Experiment, ExperimentRow, Published, Says, Setup, Shape};
 pub use figure::Figure;
+#[cfg(all(test, feature = "trace"))]
+pub use kept_figure::KeptFigure;
 pub use list::{all, find};
 pub use place::{Bed, Hardware, Planned, Storage, steps, write_rate_bytes_per_s};
 pub use result::{Beside, RowResult, claim_judged};

@@ -19,6 +19,10 @@ const CACHE_BYTES_MIN: u64 = 256 * MIB;
 /// Files by default, as in the built-in profiles.
 const FILES: (u64, u64) = (4, 4 * GIB);
 
+/// The partition of He et al. 2017 as a file, and the smallest part of a drive that a stack uses.
+const PARTITION_BYTES: u64 = GIB;
+const PARTITION_PERCENT: u64 = 10;
+
 /// The drives or files of a reproduction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Storage {
@@ -59,7 +63,11 @@ impl Bed {
     pub fn base(&self, experiment: &Experiment) -> Settings {
         let mut settings = Settings {
             name: experiment.name.into(),
-            about: format!("Haas et al. 2020, {}: {}", experiment.source, experiment.about),
+            about: if experiment.is_traced() {
+                format!("{}: {}", experiment.source, experiment.about)
+            } else {
+                format!("Haas et al. 2020, {}: {}", experiment.source, experiment.about)
+            },
             ..Settings::default()
         };
         // As fio does by default.
@@ -183,6 +191,10 @@ fn on_devices(place: RowTarget, bed: &Bed) -> Result<Texts, String> {
             return Err(format!("{} needs at least {} drives", raid.name(), raid.members_min()));
         }
         RowTarget::Raid(raid) => bare(raid),
+        RowTarget::Partition(_) if bed.members() > 1 => {
+            return Err("the paper's rows are on one drive: give one".into());
+        }
+        RowTarget::Partition(filesystem) => stack(Raid::None, filesystem, PARTITION_PERCENT),
         RowTarget::HardwareRaid(level) => {
             let given = hardware(level, bed)?;
             let percent = use_percent(Raid::None, &[given.bytes]);
@@ -215,6 +227,7 @@ fn on_files(place: RowTarget, bed: &Bed) -> Result<Texts, String> {
         // Comparing file systems does not need four files on one drive.
         RowTarget::Filesystem(filesystem) => loops(1, count * bytes, Raid::None, filesystem),
         RowTarget::Raid(raid) => loops(count, bytes, raid, Filesystem::None),
+        RowTarget::Partition(filesystem) => loops(1, PARTITION_BYTES, Raid::None, filesystem),
         RowTarget::HardwareRaid(level) => Err(hardware(level, bed).err().unwrap_or_else(|| {
             "a hardware RAID is compared with drives, but this runs on files: give --devices".into()
         })),

@@ -7,7 +7,7 @@ use crate::runs::record::{Recording, Summary};
 
 use super::experiment::{Claim, Experiment};
 use super::figure::Figure;
-use super::verdict::{Judged, Side, judge};
+use super::verdict::{Judged, Side, judge, not_judged};
 
 /// What is known about a row.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +34,7 @@ pub struct Beside {
 impl RowResult {
     /// The figure in each run that ended normally.
     pub fn values(&self, figure: Figure) -> Vec<f64> {
-        self.whole().filter_map(|summary| figure.of_run(summary)).collect()
+        self.whole().filter_map(|run| figure.of_run(run)).collect()
     }
 
     /// The figure's spread.
@@ -42,8 +42,8 @@ impl RowResult {
         Spread::of(&self.values(figure))
     }
 
-    fn whole(&self) -> impl Iterator<Item = &Summary> {
-        self.runs.iter().map(|run| &run.summary).filter(|summary| is_whole(summary))
+    fn whole(&self) -> impl Iterator<Item = &Recording> {
+        self.runs.iter().filter(|run| is_whole(&run.summary))
     }
 
     /// What forbids a verdict on a figure, in words.
@@ -52,14 +52,18 @@ impl RowResult {
             return Some(format!("row {} has no runs", self.label));
         }
         let mut runs = self.whole();
-        let why = runs.find_map(|summary| {
-            held(summary, figure).or_else(|| forbidding(summary, figure, of_processor))
+        let why = runs.find_map(|run| {
+            let of_trace = if let Figure::Kept(of) = figure { of.obstacle(run) } else { None };
+            let summary = &run.summary;
+            of_trace.or_else(|| held(summary, figure)).or_else(|| forbidding(summary, figure, of_processor))
         })?;
         Some(format!("row {}: {why}", self.label))
     }
 
     fn side(&self, figure: Figure, of_processor: bool) -> Side {
-        let unreal = self.whole().find_map(unreal);
+        // What is counted on an emulated drive was not put into it.
+        let is_count = matches!(figure, Figure::Kept(of) if of.is_count());
+        let unreal = self.whole().find_map(|run| unreal(&run.summary)).filter(|_| !is_count);
         Side { values: self.values(figure), obstacle: self.obstacle(figure, of_processor), unreal }
     }
 }
@@ -106,6 +110,10 @@ fn forbidding(summary: &Summary, figure: Figure, of_processor: bool) -> Option<S
 
 /// Judges a claim by the rows of an experiment, in its order.
 pub fn claim_judged(claim: &Claim, experiment: &Experiment, rows: &[RowResult]) -> Judged {
+    let row = |(label, _): (&str, Figure)| experiment.rows.iter().find(|row| row.label == label);
+    if let Some(why) = [claim.above, claim.below].into_iter().find_map(|side| row(side)?.lacking) {
+        return not_judged(why);
+    }
     let side = |(label, figure): (&str, Figure)| {
         let row = rows.iter().find(|row| row.label == label);
         let obstacle = || Some(format!("row {label} has no runs"));
@@ -122,7 +130,7 @@ pub fn claim_judged(claim: &Claim, experiment: &Experiment, rows: &[RowResult]) 
 fn differ_in_cycles(claim: &Claim, rows: &[RowResult]) -> bool {
     let labels = [claim.above.0, claim.below.0];
     let concerned = rows.iter().filter(|row| labels.contains(&row.label.as_str()));
-    let mut sources = concerned.flat_map(RowResult::whole).map(|summary| summary.total.cycles_source);
+    let mut sources = concerned.flat_map(RowResult::whole).map(|run| run.summary.total.cycles_source);
     let first = sources.next();
     sources.any(|source| Some(source) != first)
 }

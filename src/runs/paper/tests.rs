@@ -61,6 +61,10 @@ fn names_and_labels_are_unique_and_claims_are_about_existing_rows_and_columns() 
         assert!(!experiments[..at].iter().any(|other| other.name == experiment.name));
         assert_eq!(find(experiment.name).as_ref(), Some(experiment));
         for (at, row) in experiment.rows.iter().enumerate() {
+            let is_twice = |(at, (path, _)): (usize, &(&str, String))| {
+                row.turns[..at].iter().any(|(before, _)| before == path)
+            };
+            assert!(!row.turns.iter().enumerate().any(is_twice), "{} {}", experiment.name, row.label);
             assert!(experiment.rows[..at].iter().all(|other| other.label != row.label), "{}", row.label);
         }
         for claim in &experiment.claims {

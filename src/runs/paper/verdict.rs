@@ -11,7 +11,8 @@
 //! is outside.
 //!
 //! Times, rates and cycles of simulated and emulated drives are made up: what they show of a claim was put into them,
-//! and it is *not judged*. (Counts could be judged on emulated drives; no figure of a claim is one.)
+//! and it is *not judged*; nor is a claim about a row that this build can't run. Counts of a traced run are judged on
+//! emulated drives, too.
 //!
 //! With fewer than three repeats of a row a claim is unclear: with two and two, one order in six is on the
 //! paper's side by chance.
@@ -39,7 +40,7 @@ pub enum Ruling {
     Reversed,
     /// The repeats are inconclusive.
     Unclear,
-    /// The drives were not real.
+    /// The drives were not real, or this program can't run a row.
     #[serde(rename = "not_judged")]
     NotJudged,
 }
@@ -78,6 +79,11 @@ pub struct Judged {
     pub ruling: Ruling,
     /// Why it is unclear, or not judged.
     pub why: Option<String>,
+}
+
+/// What can't be judged, for that reason.
+pub fn not_judged(why: &str) -> Judged {
+    Judged { factor: None, range: None, ruling: Ruling::NotJudged, why: Some(why.into()) }
 }
 
 /// Judges a claim by the repeats of its two rows. `factor` is the paper's; for [`Says::About`] without one it

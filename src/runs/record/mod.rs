@@ -12,6 +12,9 @@
 //! | `ledger.jsonl` | a line a turn: [`crate::meter::window::LedgerLine`] | when a line closes |
 //! | `summary.json` | the totals, see [`summary`] | at the end |
 //! | `program.log` | of a program that was the load: the last lines of each phase | at the end |
+//! | `trace.blktrace.0` | of a traced run: what was issued to the drives, as blktrace's records | at the end |
+//! | `trace.json` | what that trace is of, and what it lacks | at the end |
+//! | `contract.json` | how the rules of drives were kept by it: see [`contract`] | at the end |
 //!
 //! A window's histograms are written before its line, so that each line in `windows.jsonl` has its histograms
 //! even if the process was killed between the two. Files that are written as a whole appear by a rename: they
@@ -21,6 +24,7 @@ mod bounds;
 mod buckets;
 mod by_settings;
 mod consistency;
+mod contract;
 mod derived;
 #[cfg(test)]
 mod edited_tests;
@@ -41,9 +45,12 @@ pub mod summary;
 mod tests;
 mod writer;
 
+#[cfg(test)]
+pub use contract::RuleKept;
+pub use contract::{Contract, DriveKept};
 pub use listed::{Listed, ListedFigures, list};
 pub(crate) use names::PROFILE;
-pub use names::{PROGRAM_LOG, TRACE, TRACE_FACTS, is_of_recording};
+pub use names::{CONTRACT, PROGRAM_LOG, TRACE, TRACE_FACTS, is_of_recording};
 pub use recording::Recording;
 pub use summary::{SUMMARY_SCHEMA, Summary};
 pub use writer::{Destination, Header, Outcome, Writer, make_folder, refuse_folder};

@@ -14,8 +14,11 @@ pub const PROGRAM_LOG: &str = "program.log";
 /// A trace of the target's drives, and what it is of.
 pub const TRACE: &str = "trace.blktrace.0";
 pub const TRACE_FACTS: &str = "trace.json";
+/// How the rules of drives were kept by that trace.
+pub const CONTRACT: &str = "contract.json";
 
 /// Whether a recording has a file of that name.
 pub fn is_of_recording(name: &str) -> bool {
-    [PROFILE, HOST, WINDOWS, LATENCY, LEDGER, SUMMARY, PROGRAM_LOG, TRACE, TRACE_FACTS].contains(&name)
+    let own = [PROFILE, HOST, WINDOWS, LATENCY, LEDGER, SUMMARY, PROGRAM_LOG, TRACE, TRACE_FACTS, CONTRACT];
+    own.contains(&name)
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::de::{DeserializeOwned, Error as _};
 
-use super::names::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS};
+use super::names::{CONTRACT, HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS};
 use super::summary::{Frame, Summary};
-use super::{bounds, by_settings, consistency, hlog, rebuild};
+use super::{bounds, by_settings, consistency, contract, hlog, rebuild};
 use crate::error::{Error, Result};
 use crate::json;
 use crate::meter::window::{LedgerLine, Window};
@@ -33,6 +33,8 @@ pub struct Recording {
     pub windows: Vec<Window>,
     /// Its turns, in order, with their verdicts.
     pub ledger: Vec<LedgerLine>,
+    /// How the rules of drives were kept, if the run was traced.
+    pub contract: Option<contract::Contract>,
     /// The content of `host.json`, as any version of stacktune wrote it.
     pub host: serde_json::Value,
     /// The profile as run.
@@ -65,6 +67,7 @@ impl Recording {
         let ledger =
             if dir.join(LEDGER).exists() { lines(&dir.join(LEDGER), &mut notes)? } else { Vec::new() };
         let host = optional(&dir.join(HOST))?.unwrap_or_default();
+        let contract = contract::read(optional(&dir.join(CONTRACT)), &mut notes);
         let profile_toml = regular_file::read_text(&dir.join(PROFILE), FILE_BYTES_MAX).unwrap_or_else(|e| {
             notes.push(format!("{PROFILE} can't be read: {}.", crate::error::describe(&e)));
             String::new()
@@ -87,7 +90,7 @@ impl Recording {
         let mut found = consistency::contradictions((&summary, written), &windows, &ledger, &log, frame);
         found.extend(by_settings::contradictions(&windows, &ledger, &profile_toml, &host));
         consistency::report(&found, &mut summary, &mut notes);
-        Ok(Self { dir: dir.to_owned(), summary, windows, ledger, host, profile_toml, notes })
+        Ok(Self { dir: dir.to_owned(), summary, windows, ledger, contract, host, profile_toml, notes })
     }
 
     /// The folder's name, for tables.

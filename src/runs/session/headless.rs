@@ -131,7 +131,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::runs::record::{Recording, fixture};
-    use crate::runs::session::{Attendant, Options, Progress, Wanted};
+    use crate::runs::session::{Attendant, Options, Progress, Tap, Wanted};
     use crate::settings::Interface;
     use crate::settings::Settings;
 
@@ -183,6 +183,36 @@ pub(super) mod tests {
             let mb_per_s = summary.class(background).mb_per_s;
             assert!((mb_per_s / 20.0 - 1.0).abs() < 0.01, "after {warmup_ms} ms: {mb_per_s}");
         }
+    }
+
+    #[test]
+    fn windows_have_the_figures_of_a_trace_but_for_the_one_in_which_it_begins() {
+        let mut session = opened(Duration::ZERO, |_| {});
+        session.start().unwrap();
+        // What is taken is the window's length, in seconds.
+        let tap = || Tap::of(|ns| [("seconds".to_owned(), ns as f64 / 1e9)].into());
+        let mut seen = Vec::new();
+        for (second, turned) in
+            [(1, None), (2, Some(Some(tap()))), (3, None), (4, None), (5, Some(None)), (6, None)]
+        {
+            session.advance(second * SECOND_NS - SECOND_NS / 2);
+            if let Some(tap) = turned {
+                session.tap(tap);
+            }
+            session.advance(second * SECOND_NS);
+            session.tick().unwrap();
+            for event in session.events().collect::<Vec<_>>() {
+                if let Event::Window(window, _) = event {
+                    let flagged = window.flags.iter().any(|flag| flag.text == "traced");
+                    seen.push((window.traced.get("seconds").copied(), flagged));
+                }
+            }
+        }
+        let whole = Some(1.0);
+        // The fifth ends without the trace, but had it in its first half.
+        let expected =
+            [(None, false), (None, true), (whole, true), (whole, true), (None, true), (None, false)];
+        assert_eq!(seen, expected);
     }
 
     #[test]

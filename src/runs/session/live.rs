@@ -298,6 +298,7 @@ fn obey(session: &mut Session, command: Command) {
         Command::Undo => session.undo(),
         Command::TurnBack(turns) => session.turn_back(turns),
         Command::Pause(paused) => session.pause(paused),
+        Command::Traced(tap) => session.tap(tap),
         Command::Restart(class) => session.restart(class),
         Command::Record(Some(dir)) => {
             // The recording begins with a window of its own.

@@ -1,5 +1,7 @@
 //! The two directions: commands from the operator, events to the screen and the recorder.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,6 +17,36 @@ use crate::settings::Settings;
 use crate::settings::knobs::Value;
 use crate::stack::plan::{DriveWear, Properties};
 pub use crate::stack::supervise::Advance;
+
+/// Where the figures of a window can be taken of a trace that is under way, by the window's length in nanoseconds.
+#[derive(Clone)]
+pub struct Tap(Arc<TapFn>);
+
+type TapFn = dyn Fn(u64) -> BTreeMap<String, f64> + Send + Sync;
+
+impl Tap {
+    /// By what takes them.
+    pub fn of(take: impl Fn(u64) -> BTreeMap<String, f64> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(take))
+    }
+
+    /// Takes what there is since the last call.
+    pub(super) fn take(&self, length_ns: u64) -> BTreeMap<String, f64> {
+        (self.0)(length_ns)
+    }
+}
+
+impl PartialEq for Tap {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for Tap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tap")
+    }
+}
 
 /// What the operator asks.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +64,8 @@ pub enum Command {
     TurnBack(Vec<(String, Value)>),
     /// Pause everything, or resume.
     Pause(bool),
+    /// Note that the drives are traced from now on, or no longer.
+    Traced(Option<Tap>),
     /// Restart a class that was stopped by errors.
     Restart(Class),
     /// Report what it takes to build the target anew with these knobs turned: path and value.

@@ -44,7 +44,7 @@ mod write_budget;
 
 pub use attendant::Attendant;
 pub use duel::{Duel, Sides};
-pub use message::{Advance, Command, DuelAsked, Event, Phase, PlanShown, Progress, Wanted};
+pub use message::{Advance, Command, DuelAsked, Event, Phase, PlanShown, Progress, Tap, Wanted};
 pub use opening::candidates::{Candidate, OnDevice, candidates};
 pub use opening::consent::{destroy_of, names_of, refuse_stray_consent};
 pub use opening::data_set::verify_pairs;

@@ -1,12 +1,13 @@
 //! A session: what runs, on what, and what is due when.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use super::attendant::Attendant;
-use super::message::{Event, Progress, Status};
+use super::message::{Event, Progress, Status, Tap};
 use super::opening::host_tuning::HostTuning;
 use super::opening::open::{Opened, Written, open};
 use super::opening::retained_stack::RetainedStack;
@@ -27,6 +28,7 @@ use crate::error::Result;
 use crate::host::{Facts, Lost, TargetFacts};
 use crate::meter::context::WindowContext;
 use crate::meter::counts::engine::EngineFigures;
+use crate::meter::devices::layers::of_files;
 use crate::meter::flag::FlagKind;
 use crate::meter::turns::ledger::Turn;
 use crate::meter::window::Window;
@@ -53,6 +55,9 @@ pub struct Session {
     pub(super) losses: Losses,
     pub(super) recorder: Recorder,
     pub(super) ending: Ending,
+    /// Where figures of a trace can be taken, and whether one window has ended since.
+    tap: Option<Tap>,
+    tapped: bool,
 }
 
 impl Session {
@@ -130,6 +135,8 @@ impl Session {
             turns,
             recorder,
             ending: Ending::default(),
+            tap: None,
+            tapped: false,
         }
     }
 
@@ -149,8 +156,9 @@ impl Session {
 
     /// Lets the run's time begin now: what was done so far does not belong to it.
     pub(super) fn begin_anew(&mut self) {
-        let epoch_ns = self.classes.now_ns();
+        let (epoch_ns, is_traced) = (self.classes.now_ns(), self.schedule.traced);
         self.schedule = Schedule::new(epoch_ns, SystemTime::now(), 0, self.resolved.pace);
+        self.traced(is_traced);
         let groups = self.program.as_ref().map(Running::groups).unwrap_or_default();
         self.meters = meters_of(&self.classes, &mut self.target, &groups, 0);
     }
@@ -166,6 +174,48 @@ impl Session {
     pub fn drives(&self) -> Vec<PathBuf> {
         let folders = self.target.layout().levels.bottom.iter().filter_map(|device| device.stat.parent());
         folders.map(Path::to_owned).collect()
+    }
+
+    /// Notes that the drives are traced from now on, or no longer: the windows say so.
+    pub fn traced(&mut self, is_on: bool) {
+        self.schedule.traced = is_on;
+        self.schedule.traced_in_window |= is_on;
+    }
+
+    /// The same, of a trace whose figures can be taken for each window.
+    pub(super) fn tap(&mut self, tap: Option<Tap>) {
+        self.traced(tap.is_some());
+        self.tap = tap;
+        self.tapped = false;
+    }
+
+    /// What a trace has of the window that ends; nothing of the one in which it began.
+    pub(super) fn take_traced(&mut self) -> BTreeMap<String, f64> {
+        let Some(tap) = &self.tap else { return BTreeMap::new() };
+        let taken = tap.take(self.now_ns().saturating_sub(self.meters.start_ns()));
+        if std::mem::replace(&mut self.tapped, true) { taken } else { BTreeMap::new() }
+    }
+
+    /// What a trace says of moments of the run, each by the monotonic clock: `phase warmup` and `phase run`, where they
+    /// begin, and each turn.
+    pub fn marks(&self) -> Vec<(u64, String)> {
+        let (epoch_ns, warmup_ns) = (self.schedule.epoch_ns, self.resolved.pace.warmup_ns);
+        let mut marks = Vec::new();
+        if warmup_ns > 0 {
+            marks.push((epoch_ns, "phase warmup".to_owned()));
+        }
+        marks.push((epoch_ns + warmup_ns, "phase run".to_owned()));
+        let lines = self.turns.ledger.lines().iter();
+        marks.extend(lines.map(|line| (epoch_ns + line.at_ns, format!("turn {} = {}", line.knob, line.to))));
+        marks.sort();
+        marks
+    }
+
+    /// What RocksDB's files occupy, if that is the engine, and their file system was made for this run.
+    pub fn database_bytes(&self) -> Option<u64> {
+        self.target.built().and(self.target.key_value())?;
+        let database = self.target.layout().members.iter().filter_map(|member| member.path.clone());
+        of_files(&database.collect::<Vec<_>>())
     }
 
     /// The run's clock.
@@ -351,6 +401,8 @@ impl Session {
                 0
             },
             full: store.is_some_and(|store| store.take_full()),
+            traced: schedule.traced_in_window,
+            by_trace: BTreeMap::new(),
             flash: self.classes.flash_writes(),
         }
     }

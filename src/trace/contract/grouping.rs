@@ -1,10 +1,9 @@
 //! Grouping by death time: how full of valid pages flash blocks are.
 //!
-//! The mapping is by pages, striped over the channels: each page goes to the next channel, into the block that is open
+//! The mapping is by pages, striped over channels: each page goes to the next channel, into the block that is open
 //! there for its segment. There is space without end, and nothing is collected.
 
 use super::space::Space;
-use super::spec::CHANNELS;
 use crate::trace::io::{Io, Op};
 
 /// A flash block.
@@ -25,6 +24,8 @@ pub struct Zombies {
     pub blocks: Vec<u64>,
     /// Pages of the space.
     pub page_count: u64,
+    /// Channels over which pages were striped.
+    pub channels: usize,
     /// Whether the last three curves, a tenth of the writes apart, are alike.
     pub is_stable: bool,
 }
@@ -66,11 +67,11 @@ impl Zombies {
     }
 }
 
-/// Writes the I/Os, and counts the blocks at the end.
-pub fn zombies(ios: &[Io], space: &Space, segment_bytes: Option<u64>) -> Zombies {
+/// Writes the I/Os, striped over so many channels, and counts the blocks at the end.
+pub fn zombies(ios: &[Io], space: &Space, segment_bytes: Option<u64>, channels: usize) -> Zombies {
     let block_pages = (BLOCK_BYTES / space.page_bytes) as usize;
     let segment_pages = segment_bytes.map_or(u64::MAX, |bytes| bytes / space.page_bytes);
-    let mut flash = Flash { page_blocks: vec![NONE; space.table_len()], block_pages, ..Flash::default() };
+    let mut flash = Flash::of(space.table_len(), block_pages, channels);
     let writes = ios.iter().filter(|io| io.op == Op::Write).map(|io| space.pages(io));
     let all: u64 = writes.map(|(first, behind)| behind - first).sum();
     let (mut written, mut curves) = (0, Vec::new());
@@ -96,7 +97,7 @@ pub fn zombies(ios: &[Io], space: &Space, segment_bytes: Option<u64>) -> Zombies
     let is_stable = curves.len() >= 3
         && curves[curves.len() - 3..].windows(2).all(|two| distance(&two[0], &two[1]) < STABLE);
     let blocks = curves.pop().unwrap_or_default();
-    Zombies { segment_bytes, blocks, page_count: space.page_count(), is_stable }
+    Zombies { segment_bytes, blocks, page_count: space.page_count(), channels, is_stable }
 }
 
 /// The largest distance of two distributions of valid pages, blocks without any left out.
@@ -113,17 +114,18 @@ fn distance(a: &[u64], b: &[u64]) -> f64 {
 }
 
 /// The open blocks of a segment, one a channel.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Open {
     segment: u64,
     /// Each block and how many of its pages are written.
-    blocks: [Option<(u32, usize)>; CHANNELS],
+    blocks: Vec<Option<(u32, usize)>>,
 }
 
 /// Blocks of flash.
 #[derive(Debug, Default)]
 struct Flash {
     block_pages: usize,
+    channels: usize,
     /// Of each page the block that it lies in, or `NONE`.
     page_blocks: Vec<u32>,
     /// Of each block how many of its pages are valid.
@@ -134,6 +136,10 @@ struct Flash {
 }
 
 impl Flash {
+    fn of(pages: usize, block_pages: usize, channels: usize) -> Self {
+        Self { block_pages, channels, page_blocks: vec![NONE; pages], ..Self::default() }
+    }
+
     fn invalidate(&mut self, page: usize) {
         let block = std::mem::replace(&mut self.page_blocks[page], NONE);
         if block != NONE {
@@ -144,12 +150,12 @@ impl Flash {
     fn write(&mut self, page: usize, segment: u64) {
         self.invalidate(page);
         let at = self.open.binary_search_by_key(&segment, |open| open.segment).unwrap_or_else(|at| {
-            self.open.insert(at, Open { segment, ..Open::default() });
+            self.open.insert(at, Open { segment, blocks: vec![None; self.channels] });
             at
         });
         let open = &mut self.open[at];
         let channel = self.next;
-        self.next = (channel + 1) % CHANNELS;
+        self.next = (channel + 1) % self.channels;
         let (block, written) = open.blocks[channel].unwrap_or_else(|| {
             self.valid.push(0);
             (self.valid.len() as u32 - 1, 0)
@@ -176,7 +182,7 @@ mod tests {
     #[test]
     fn uniform_overwrites_leave_a_binomial_share() {
         let pages = 64 * 1024;
-        let mut flash = Flash { page_blocks: vec![NONE; pages], block_pages: 64, ..Flash::default() };
+        let mut flash = Flash::of(pages, 64, 16);
         (0..pages).for_each(|page| flash.write(page, 0));
         let mut state = 9_u64;
         for _ in 0..pages {

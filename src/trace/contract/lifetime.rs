@@ -8,16 +8,28 @@ use crate::trace::io::{Io, Op};
 pub struct Lifetime {
     /// How many pages were written how often, the most often first: writes, pages.
     pub curve: Vec<(u32, u64)>,
+    /// How many pages were written at all, by the quarter of the space in which they lie, from its beginning on.
+    pub by_quarter: [u64; QUARTERS],
+    /// Pages of the space.
+    pub page_count: u64,
 }
+
+const QUARTERS: usize = 4;
 
 impl Lifetime {
     /// Of I/Os.
     pub fn of(ios: &[Io], space: &Space) -> Self {
         let mut counts = vec![0_u32; space.table_len()];
+        let (mut by_quarter, page_count) = ([0; QUARTERS], space.page_count().max(1));
         for io in ios.iter().filter(|io| io.op == Op::Write) {
             space.parts(io, &mut |part| {
                 let Some(place) = part.place else { return };
-                for count in &mut counts[place..place + part.pages as usize] {
+                for (page, count) in (part.first_page..).zip(&mut counts[place..place + part.pages as usize])
+                {
+                    if *count == 0 {
+                        let quarter = page.saturating_mul(QUARTERS as u64) / page_count;
+                        by_quarter[(quarter as usize).min(QUARTERS - 1)] += 1;
+                    }
                     *count += 1;
                 }
             });
@@ -30,7 +42,12 @@ impl Lifetime {
                 _ => curve.push((count, 1)),
             }
         }
-        Self { curve }
+        Self { curve, by_quarter, page_count }
+    }
+
+    /// Of each quarter of the space the share that was written at all.
+    pub fn written_shares(&self) -> [f64; QUARTERS] {
+        self.by_quarter.map(|pages| pages as f64 * QUARTERS as f64 / self.page_count.max(1) as f64)
     }
 
     /// Pages that were written at all.

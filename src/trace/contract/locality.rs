@@ -7,7 +7,6 @@
 
 use super::entries;
 use super::space::Space;
-use super::spec::COVERAGE_PERCENT;
 use crate::trace::io::Io;
 
 /// Misses of a cache that covers a share of the space.
@@ -32,11 +31,11 @@ impl Miss {
     }
 }
 
-/// Misses by coverage.
-pub fn misses(ios: &[Io], space: &Space) -> Vec<Miss> {
+/// Misses by coverage, in percent of the space.
+pub fn misses(ios: &[Io], space: &Space, coverage_percent: &[u64]) -> Vec<Miss> {
     let entries = |percent: u64| (u128::from(space.page_count()) * u128::from(percent) / 100) as u64;
     let cached = |percent: u64| (entries(percent) / space.translated).max(1);
-    let mut all: Vec<Miss> = COVERAGE_PERCENT
+    let mut all: Vec<Miss> = coverage_percent
         .iter()
         .map(|&percent| Miss {
             coverage_percent: percent,

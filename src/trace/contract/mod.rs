@@ -30,4 +30,4 @@ pub use alignment::Unaligned;
 pub use boxes::Five;
 pub use grouping::Zombies;
 pub use scores::{Light, Scores, Why, score};
-pub use spec::{SEGMENT_BYTES, Spec, TRAFFIC_MIN};
+pub use spec::{Rule, Spec, TRAFFIC_MIN};

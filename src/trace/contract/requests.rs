@@ -56,6 +56,13 @@ impl Requests {
         (all > 0).then(|| discards as f64 / all as f64)
     }
 
+    /// Bytes that were written for each flush, in the mean; none without flushes.
+    pub fn written_a_flush(&self) -> Option<f64> {
+        let [_, writes, _] = self.sizes;
+        let written = writes.map_or(0.0, |five| five.sum as f64);
+        (self.flushes > 0).then(|| written / self.flushes as f64)
+    }
+
     /// Follows the depth from event to event.
     fn follow(&mut self, ios: &[Io]) {
         let (mut depths, mut in_flight, mut drained) = ([const { Vec::new() }; 3], Vec::new(), Vec::new());

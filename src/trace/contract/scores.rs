@@ -6,13 +6,14 @@ use super::lifetime::Lifetime;
 use super::locality::{self, Miss};
 use super::requests::Requests;
 use super::space::Space;
-use super::spec::{BLOCK_BYTES, SEGMENT_BYTES, Spec, TRAFFIC_MIN};
+use super::spec::{Rule, Spec, TRAFFIC_MIN};
 use crate::error::Result;
 use crate::trace::io::{Drive, Trace};
 use crate::trace::selected::{Selected, select};
 
-/// The coverage that the light goes by.
+/// The coverage and the block that the lights go by.
 const JUDGED_PERCENT: u64 = 10;
+const JUDGED_BLOCK_BYTES: u64 = 128 << 10;
 
 /// How a rule is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub enum Light {
 pub enum Why {
     /// Events are missing from the trace.
     Lost,
+    /// It was not asked for, or not the coverage or block that it goes by.
+    NotAsked,
     /// How much a drive takes at once is not known.
     NoModel,
     /// There is no I/O.
@@ -49,6 +52,7 @@ impl Why {
     pub fn name(self) -> &'static str {
         match self {
             Self::Lost => "events lost",
+            Self::NotAsked => "not asked for",
             Self::NoModel => "no model",
             Self::NoIo => "no I/O",
             Self::NoWrites => "no writes",
@@ -98,13 +102,15 @@ pub struct Scores {
     pub lost: u64,
     /// Pages that were written in part: their old content has to be read.
     pub rewritten_in_part: u64,
+    /// The rules that were scored; those that were not have no figures.
+    pub rules: Vec<Rule>,
     /// Request scale.
     pub requests: Requests,
     /// Locality, by coverage.
     pub misses: Vec<Miss>,
     /// Alignment, by block size.
     pub alignment: Vec<Unaligned>,
-    /// Grouping by death time: one segment, and segments of [`SEGMENT_BYTES`].
+    /// Grouping by death time: one segment, and several.
     pub zombies: [Zombies; 2],
     /// Uniform data lifetime.
     pub lifetime: Lifetime,
@@ -122,8 +128,7 @@ impl Scores {
             return [Light::Unjudged(Why::Lost); 5];
         }
         let miss = self.misses.iter().find(|miss| miss.coverage_percent == JUDGED_PERCENT);
-        let miss = miss.and_then(Miss::ratio);
-        let unaligned = self.alignment.first().and_then(Unaligned::ratio);
+        let unaligned = self.alignment.iter().find(|of| of.block_bytes == JUDGED_BLOCK_BYTES);
         let [zombies, _] = &self.zombies;
         let wrote = |figure: Option<f64>, good_max, doubt_max| {
             figure.map_or(Light::Unjudged(Why::NoWrites), |figure| Light::of(figure, good_max, doubt_max))
@@ -131,10 +136,14 @@ impl Scores {
         let grouping = wrote(zombies.zombie_share(), 0.1, 0.5);
         let lifetime = wrote(self.lifetime.p99_to_p50(), 10.0, 100.0);
         let is_short = self.traffic() < TRAFFIC_MIN;
-        [
+        let locality = |miss: &Miss| {
+            miss.ratio().map_or(Light::Unjudged(Why::NoIo), |ratio| Light::of(ratio, 0.01, 0.05))
+        };
+        let not_asked = Light::Unjudged(Why::NotAsked);
+        let lights = [
             Light::Unjudged(Why::NoModel),
-            miss.map_or(Light::Unjudged(Why::NoIo), |miss| Light::of(miss, 0.01, 0.05)),
-            wrote(unaligned, 0.1, 0.5),
+            miss.map_or(not_asked, locality),
+            unaligned.map_or(not_asked, |of| wrote(of.ratio(), 0.1, 0.5)),
             match grouping {
                 Light::Unjudged(_) => grouping,
                 _ if zombies.is_stable => grouping,
@@ -145,7 +154,12 @@ impl Scores {
                 _ if is_short => Light::Unjudged(Why::TooShort),
                 _ => lifetime,
             },
-        ]
+        ];
+        let mut rules = Rule::ALL.into_iter();
+        lights.map(|light| {
+            let is_asked = rules.next().is_some_and(|rule| self.rules.contains(&rule));
+            if is_asked { light } else { not_asked }
+        })
     }
 }
 
@@ -155,8 +169,15 @@ impl Scores {
 /// Of the kind `Input` if the trace has several drives and none was named, if an I/O lies across the end of the space,
 /// or if it is spread too far for pages of that size.
 pub fn score(trace: &Trace, spec: &Spec) -> Result<Scores> {
+    spec.check()?;
     let Selected { drive, ios, others } = select(trace, spec.drive, spec.start_bytes, spec.space_bytes)?;
     let space = Space::of(&ios, spec)?;
+    // What is not asked for is scored of nothing.
+    let of = |rule| if spec.asks_for(rule) { &ios[..] } else { &[][..] };
+    let if_asked = |rule, list: &[u64]| if spec.asks_for(rule) { list.to_vec() } else { Vec::new() };
+    let blocks = if_asked(Rule::Alignment, &spec.block_bytes);
+    let unaligned = |block: &u64| alignment::unaligned(&ios, &space, *block, spec.file_bytes);
+    let zombies = |segment| grouping::zombies(of(Rule::Grouping), &space, segment, spec.channels);
     Ok(Scores {
         drive,
         ios: ios.len(),
@@ -166,10 +187,11 @@ pub fn score(trace: &Trace, spec: &Spec) -> Result<Scores> {
         page_bytes: spec.page_bytes,
         lost: trace.lost,
         rewritten_in_part: space.written_in_part(&ios),
-        requests: Requests::of(&ios, trace.form, trace.lost),
-        misses: locality::misses(&ios, &space),
-        alignment: BLOCK_BYTES.map(|block| alignment::unaligned(&ios, &space, block, spec.file_bytes)).into(),
-        zombies: [None, Some(SEGMENT_BYTES)].map(|segment| grouping::zombies(&ios, &space, segment)),
-        lifetime: Lifetime::of(&ios, &space),
+        rules: spec.rules.clone(),
+        requests: Requests::of(of(Rule::RequestScale), trace.form, trace.lost),
+        misses: locality::misses(&ios, &space, &if_asked(Rule::Locality, &spec.coverage_percent)),
+        alignment: blocks.iter().map(unaligned).collect(),
+        zombies: [None, Some(spec.segment_bytes)].map(zombies),
+        lifetime: Lifetime::of(of(Rule::Lifetime), &space),
     })
 }

@@ -1,12 +1,10 @@
 //! The logical space in pages, of which those parts that the I/Os touch take memory.
 
-use super::spec::Spec;
+use super::spec::{ENTRY_BYTES, Spec};
 use crate::error::{Error, Result};
 use crate::trace::io::{Io, Op};
 use crate::units::{approx_size, format_size, grouped};
 
-/// Bytes of an entry of the mapping: what a page of flash holds of them is one translation page.
-const ENTRY_BYTES: u64 = 4;
 /// Pages that have a place in tables: 256 MiB of 4 B each, one table at a time.
 const PAGES_MAX: u64 = 1 << 26;
 /// Translation pages that the I/Os touch.

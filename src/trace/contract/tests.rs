@@ -31,7 +31,8 @@ fn serial(ios: &[(Op, u64, u64)]) -> Vec<Io> {
 }
 
 fn trace(ios: Vec<Io>) -> Trace {
-    Trace { ios, processes: Vec::new(), form: Form::Blktrace, lost: 0, unpaired: 0, requeued: 0 }
+    let (processes, notes) = (Vec::new(), Vec::new());
+    Trace { ios, processes, notes, form: Form::Blktrace, lost: 0, unpaired: 0, requeued: 0 }
 }
 
 fn scored(ios: &[(Op, u64, u64)], space_bytes: u64) -> Scores {
@@ -350,4 +351,112 @@ fn what_is_spread_too_far_is_refused() {
     let discards: Vec<_> =
         (0..5000).map(|at| (Op::Discard, at << 33, u64::from(u32::MAX) / 512 * 512)).collect();
     assert!(score(&trace(serial(&discards)), &Spec::default()).is_err());
+}
+
+/// What is scored with a spec that is changed.
+fn scored_with(ios: &[(Op, u64, u64)], change: impl FnOnce(&mut Spec)) -> Scores {
+    let mut spec = Spec { space_bytes: Some(10 * MIB), ..Spec::default() };
+    change(&mut spec);
+    score(&trace(serial(ios)), &spec).unwrap()
+}
+
+#[test]
+fn coverages_are_those_that_are_asked_for() {
+    // Three translation pages in turns: a cache of two always misses, one of three only at first.
+    let turns: Vec<_> = [0, 1, 2, 0, 1, 2].map(|at| (Op::Read, at * MIB, PAGE)).into();
+    let scores = scored_with(&turns, |spec| spec.coverage_percent = vec![20, 30]);
+    let found: Vec<_> =
+        scores.misses.iter().map(|of| (of.coverage_percent, of.cached, of.lookups, of.misses)).collect();
+    assert_eq!(found, [(20, 2, 6, 6), (30, 3, 6, 3)]);
+    assert_eq!(scores.lights()[1], Light::Unjudged(Why::NotAsked), "it goes by 10%");
+}
+
+#[test]
+fn blocks_are_those_that_are_asked_for() {
+    // The halves of 64 KiB in the wrong order; each lies well in a block of its own.
+    let halves = [(Op::Write, 32 * KIB, 32 * KIB), (Op::Write, 0, 32 * KIB)];
+    let scores = scored_with(&halves, |spec| spec.block_bytes = vec![64 * KIB, 32 * KIB]);
+    let found: Vec<_> = scores.alignment.iter().map(|of| (of.block_bytes, of.unaligned_bytes)).collect();
+    assert_eq!(found, [(64 * KIB, 64 * KIB), (32 * KIB, 0)]);
+    assert_eq!(scores.lights()[2], Light::Unjudged(Why::NotAsked), "it goes by 128 KiB");
+}
+
+#[test]
+fn pages_are_striped_over_the_channels_that_are_asked_for() {
+    // The pages of one block: in one, in halves, and in sixteenths.
+    for (channels, live, share) in [(1, 1, 0.0), (2, 2, 0.5), (16, 16, 0.9375)] {
+        let scores = scored_with(&[(Op::Write, 0, 128 * KIB)], |spec| spec.channels = channels);
+        assert_eq!(scores.zombies[0].live(), live);
+        close(scores.zombies[0].zombie_share(), share);
+    }
+}
+
+#[test]
+fn segments_are_of_the_size_that_is_asked_for() {
+    let far = [(Op::Write, 0, 64 * KIB), (Op::Write, MIB, 64 * KIB)];
+    for (segment_bytes, share) in [(MIB, 0.5), (2 * MIB, 0.0)] {
+        let scores = scored_with(&far, |spec| (spec.channels, spec.segment_bytes) = (1, segment_bytes));
+        let [one, segmented] = &scores.zombies;
+        assert_eq!(segmented.segment_bytes, Some(segment_bytes));
+        close(one.zombie_share(), 0.0);
+        close(segmented.zombie_share(), share);
+    }
+}
+
+#[test]
+fn rules_that_are_not_asked_for_have_no_figures() {
+    let scores = scored_with(&[(Op::Write, 0, 128 * KIB)], |spec| spec.rules = vec![Rule::Lifetime]);
+    assert!(scores.misses.is_empty() && scores.alignment.is_empty() && scores.requests.sizes[1].is_none());
+    assert_eq!((scores.zombies[0].valid(), scores.lifetime.pages()), (0, 64));
+    assert_eq!(scores.lights()[..4], [Light::Unjudged(Why::NotAsked); 4]);
+    assert_eq!(scores.lights()[4], Light::Unjudged(Why::TooShort));
+}
+
+#[test]
+fn what_no_drive_has_is_refused() {
+    let refused = |change: fn(&mut Spec)| {
+        let mut spec = Spec::default();
+        change(&mut spec);
+        let error = score(&trace(serial(&[(Op::Write, 0, MIB)])), &spec).unwrap_err();
+        assert_eq!(error.exit_status(), 2);
+        error.what
+    };
+    let block = refused(|spec| spec.block_bytes = vec![2 * MIB]);
+    assert!(
+        block.starts_with("blocks of 2MiB: with pages of 2KiB, a power of two from 2KiB to 1MiB"),
+        "{block}"
+    );
+    assert!(refused(|spec| spec.block_bytes = vec![96 * KIB]).contains("blocks of 96KiB"));
+    assert!(refused(|spec| spec.coverage_percent = vec![0]).contains("cover 0% of a space"));
+    assert!(refused(|spec| spec.coverage_percent = vec![101]).contains("cover 101%"));
+    assert!(refused(|spec| spec.coverage_percent = vec![1; 17]).contains("16 blocks or coverages"));
+    assert!(refused(|spec| spec.segment_bytes = MIB + 512).contains("whole pages"));
+    assert!(refused(|spec| spec.segment_bytes = 512 * KIB).contains("1MiB at least"));
+    assert!(refused(|spec| spec.channels = 0).contains("0 channels: 1 to 64"));
+}
+
+#[test]
+fn written_bytes_are_divided_by_flushes() {
+    let written = |ios: &[(Op, u64, u64)]| scored(ios, MIB).requests.written_a_flush();
+    let mut ios = vec![(Op::Write, 0, 4 * KIB), (Op::Write, 0, 12 * KIB), (Op::Read, 0, 64 * KIB)];
+    assert_eq!(written(&ios), None);
+    ios.push((Op::Flush, 0, 0));
+    close(written(&ios), 16384.0);
+    ios.push((Op::Flush, 0, 0));
+    close(written(&ios), 8192.0);
+}
+
+#[test]
+fn written_pages_are_counted_by_their_quarter() {
+    // Of quarters of 512 pages: a page twice; the second's last two and the third's first two; all of the last.
+    let ios = [
+        (Op::Write, 0, PAGE),
+        (Op::Write, 0, PAGE),
+        (Op::Write, 2 * MIB - 2 * PAGE, 4 * PAGE),
+        (Op::Write, 3 * MIB, MIB),
+    ];
+    let lifetime = scored(&ios, 4 * MIB).lifetime;
+    assert_eq!(lifetime.by_quarter, [1, 2, 2, 512]);
+    close(lifetime.written_shares()[1], 2.0 / 512.0);
+    close(lifetime.written_shares()[3], 1.0);
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead, ErrorKind, Write};
 
 use crate::error::describe;
 use crate::trace::events::{Events, NAME_BYTES, Wrong};
-use crate::trace::io::{Drive, Form, Op, SECTOR_BYTES, Trace, edges};
+use crate::trace::io::{Drive, Form, Note, Op, SECTOR_BYTES, Trace, edges};
 use crate::trace::pairing::{Act, Event};
 
 const RECORD_BYTES: usize = 48;
@@ -29,6 +29,10 @@ const ISSUED: u32 = 7;
 const COMPLETED: u32 = 8;
 /// A note with a process's name.
 const NOTE_OF_PROCESS: u32 = NOTE;
+/// A note with a line of text.
+const NOTE_OF_MESSAGE: u32 = NOTE | 2;
+/// Of such a line; a kernel's have no more, and blkparse takes them in one piece.
+const MESSAGE_BYTES_MAX: usize = 128;
 /// A gap that is no step back.
 const LOST_MAX: u32 = 1 << 30;
 /// The sector of a completed flush.
@@ -101,6 +105,10 @@ fn one(record: &[u8; RECORD_BYTES], note: &[u8], events: &mut Events) -> Result<
             let name = &name[..name.len().min(NAME_BYTES)];
             events.name(pid, &String::from_utf8_lossy(name));
         }
+        if action == NOTE_OF_MESSAGE {
+            let text = note.split(|byte| *byte == 0).next().unwrap_or(note);
+            events.note(u64_at(record, 8), &String::from_utf8_lossy(text));
+        }
         return Ok(());
     }
     let at_ns = u64_at(record, 8);
@@ -129,7 +137,7 @@ fn one(record: &[u8; RECORD_BYTES], note: &[u8], events: &mut Events) -> Result<
     events.add(Event { at_ns, offset_bytes, bytes, drive, pid, act, op })
 }
 
-/// Writes a trace: names of processes, then issues and completions in the order of time, as of one processor. As fio
+/// Writes a trace: names of processes, then issues, completions and notes in the order of time, as of one processor. As fio
 /// replays what was queued, and btt follows it from there, each issue is queued just before.
 pub fn write(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
     let drive = trace.ios.first().map_or(Drive(0), |io| io.drive);
@@ -149,7 +157,11 @@ pub fn write(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
     // Each drive's events are numbered by themselves.
     let drives = trace.drives();
     let mut numbers = vec![0_u32; drives.len()];
+    let mut notes = trace.notes.iter().peekable();
     for edge in edges(&trace.ios) {
+        while let Some(note) = notes.next_if(|note| note.at_ns <= edge.at_ns) {
+            message(note, drive, out)?;
+        }
         let io = &trace.ios[edge.io as usize];
         let (acts, pid): (&[u32], u32) = if edge.is_issue() {
             (&[QUEUE | QUEUED, ISSUE | ISSUED], io.pid)
@@ -174,7 +186,19 @@ pub fn write(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
             out.write_all(&record.0)?;
         }
     }
-    Ok(())
+    notes.try_for_each(|note| message(note, drive, out))
+}
+
+fn message(note: &Note, drive: Drive, out: &mut dyn Write) -> std::io::Result<()> {
+    let mut bytes = note.text.len().min(MESSAGE_BYTES_MAX);
+    while !note.text.is_char_boundary(bytes) {
+        bytes -= 1;
+    }
+    let mut record = Record::of(NOTE_OF_MESSAGE, 0, drive);
+    record.put(8, &note.at_ns.to_le_bytes());
+    record.put(46, &(bytes as u16).to_le_bytes());
+    out.write_all(&record.0)?;
+    out.write_all(&note.text.as_bytes()[..bytes])
 }
 
 fn class(op: Op) -> u32 {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::trace::io::{Drive, Io, Op};
+use crate::trace::io::{Drive, Io, Note, Op};
 
 const DRIVE: Drive = Drive(8 << 20 | 16);
 
@@ -18,7 +18,7 @@ fn trace() -> Trace {
         io(Op::Write, 7_000_000_123, None, 8, 8),
     ];
     let processes = vec![(42, "mkfs.ext4".into())];
-    Trace { ios, processes, form: Form::Blktrace, lost: 0, unpaired: 0, requeued: 0 }
+    Trace { ios, processes, notes: Vec::new(), form: Form::Blktrace, lost: 0, unpaired: 0, requeued: 0 }
 }
 
 fn written(form: WrittenForm) -> Vec<u8> {
@@ -37,6 +37,27 @@ fn wrong(bytes: &[u8]) -> String {
 #[test]
 fn records_are_read_as_they_were_written() {
     assert_eq!(read_bytes(&written(WrittenForm::Blktrace), "x").unwrap(), trace());
+}
+
+/// Phases are told apart by what was issued in them.
+#[test]
+fn notes_are_read_as_they_were_written() {
+    let note = |at_ns, text: &str| Note { at_ns, text: text.into() };
+    let notes = vec![note(0, "phase warmup"), note(3000, "phase run"), note(8_000_000_000, "turn x = y")];
+    let noted = Trace { notes, ..trace() };
+    let mut bytes = Vec::new();
+    write(&noted, WrittenForm::Blktrace, &mut bytes).unwrap();
+    let read = read_bytes(&bytes, "x").unwrap();
+    assert_eq!(read, noted);
+    // BLK_TN_MESSAGE, behind the name of the process.
+    assert_eq!(bytes[64 + 28..64 + 32], 0x0400_0002_u32.to_le_bytes());
+    let of = |name: &str| {
+        let mut trace = read.clone();
+        trace.keep_phase(name).then(|| trace.ios.iter().map(|io| io.issued_ns).collect::<Vec<_>>())
+    };
+    assert_eq!(of("warmup"), Some(vec![1000, 1000, 2000]));
+    assert_eq!(of("run"), Some(vec![3000, 7_000_000_123]));
+    assert_eq!(of("mkfs"), None);
 }
 
 #[test]

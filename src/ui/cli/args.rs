@@ -102,7 +102,7 @@ pub enum Cmd {
     ///
     /// On the profile's target: in a folder, or on the stack that is built for it. All that it starts is ended at the end.
     Run(ProgramArgs),
-    /// Reproduce a table or figure of Haas et al. 2020, next to the paper's own results
+    /// Reproduce a table or figure of Haas et al. 2020 or He et al. 2017, next to the paper's own results
     Reproduce(ReproduceArgs),
     /// Check stacktune's figures against other programs' on this host
     ///

@@ -41,12 +41,45 @@ pub struct ContractArgs {
     /// What the application's files held at the end, to hold unaligned bytes against [default: unknown]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub file_bytes: Option<u64>,
+    /// Only what was issued in that phase of a recorded run, as if nothing had been before: `warmup` or `run`
+    #[arg(long, value_name = "NAME")]
+    pub phase: Option<String>,
+    /// A rule to score, the others are left out (may be repeated) [default: all five]
+    #[arg(long, value_name = "RULE")]
+    pub rule: Vec<RuleName>,
+    /// Shares of the space that the mapping cache covers, in percent, separated by commas; 10 is what is judged
+    #[arg(long, value_name = "PERCENT,…", value_delimiter = ',', default_value = "1,5,10,50,100")]
+    pub coverage: Vec<u64>,
+    /// Sizes of the flash blocks that alignment is held against, separated by commas; 128KiB is what is judged
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = parse_size, default_value = "128KiB,1MiB")]
+    pub blocks: Vec<u64>,
+    /// Logical segments with blocks of their own, for grouping: beside one segment, which is what is judged
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "128MiB")]
+    pub segment: u64,
+    /// Channels over which pages are striped, for grouping
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub channels: usize,
     /// Also write the curves to this folder, as files of comma-separated values
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub csv: Option<PathBuf>,
     /// The output format.
     #[command(flatten)]
     pub output: JsonArgs,
+}
+
+/// The rules by their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RuleName {
+    /// Large requests, or many at once
+    RequestScale,
+    /// Access that stays near
+    Locality,
+    /// Flash blocks written from their beginning on to their end
+    Alignment,
+    /// What dies together lies together
+    Grouping,
+    /// Data of like lifetimes
+    Lifetime,
 }
 
 pub(super) const TRACE_HELP: &str = "\

@@ -74,6 +74,9 @@ pub struct ProgramArgs {
     /// The program's own knobs that have a `turn`, and those of the stack that are live. The ledger has what each did.
     #[arg(long = "turn", value_name = "TIME:KNOB=VALUE", value_parser = parse_turn)]
     pub turns: Vec<ProgramTurn>,
+    /// Trace the drives below the target while it runs, for `stacktune contract DIR`
+    #[arg(long)]
+    pub trace: bool,
     /// Keep what was built at the end, and print the commands that remove it
     #[arg(long)]
     pub keep: bool,

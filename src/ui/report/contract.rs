@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::cells::{NONE, left, paragraph, percent, right};
-use crate::trace::contract::{Five, Light, SEGMENT_BYTES, Scores, TRAFFIC_MIN, Unaligned, Why};
+use crate::trace::contract::{Five, Light, Rule, Scores, TRAFFIC_MIN, Unaligned, Why};
 use crate::trace::{PLACED, Trace};
 use crate::units::{approx_size, approx_span, format_size, grouped, three_digits};
 
@@ -29,26 +29,24 @@ pub fn contract(name: &str, trace: &Trace, scores: &Scores) -> String {
         let _ = writeln!(out, "{}", paragraph(&note, WIDTH, INDENT));
     }
     let _ = writeln!(out, "\n{}{}figure", left("rule", RULE), left("is kept", LIGHT));
-    for (((rule, _), light), figure) in RULES.iter().zip(scores.lights()).zip(rule_figures(scores)) {
+    let is_asked = |rule: &Rule| scores.rules.contains(rule);
+    let lines = RULES.iter().zip(scores.lights()).zip(rule_figures(scores)).zip(Rule::ALL);
+    for ((((rule, _), light), figure), _) in lines.filter(|(_, rule)| is_asked(rule)) {
         let indent = " ".repeat(RULE + LIGHT);
         let figure = paragraph(&format!("{indent}{figure}"), WIDTH, &indent);
         let labels = [left(rule, RULE), left(light.name(), LIGHT)].concat();
         let _ = writeln!(out, "{labels}{}", figure.trim_start());
     }
-    out.push_str(&size_table(scores));
+    if is_asked(&Rule::RequestScale) {
+        out.push_str(&size_table(scores));
+    }
     out.push('\n');
-    for ((rule, matters), what) in RULES.iter().zip(advice(scores)) {
+    let lines = RULES.iter().zip(advice(scores)).zip(Rule::ALL);
+    for (((rule, matters), what), _) in lines.filter(|(_, rule)| is_asked(rule)) {
         let text = format!("{rule} – {what}. It matters with {matters}.");
         let _ = writeln!(out, "{}", paragraph(&text, WIDTH, INDENT));
     }
     out
-}
-
-/// How each rule is kept, in one line.
-pub fn rules_kept(scores: &Scores) -> String {
-    let kept =
-        RULES.iter().zip(scores.lights()).map(|((rule, _), light)| format!("{rule}: {}", light.name()));
-    kept.collect::<Vec<_>>().join("; ")
 }
 
 fn heading(name: &str, trace: &Trace, scores: &Scores) -> String {
@@ -66,6 +64,14 @@ fn notes(trace: &Trace, scores: &Scores) -> Vec<String> {
     let reaches =
         if scores.space_is_assumed { ", up to the furthest I/O (--logical gives another)" } else { "" };
     let mut notes = vec![format!("a space of {space}{reaches}; pages of {}", format_size(scores.page_bytes))];
+    let first_ns = trace.phases().map(|(_, at_ns)| at_ns).min().unwrap_or(0);
+    let began = |(name, at_ns): (&str, u64)| {
+        format!("{name} from {} on", approx_span(at_ns.saturating_sub(first_ns) as f64 / 1e9))
+    };
+    let phases: Vec<_> = trace.phases().map(began).collect();
+    if !phases.is_empty() {
+        notes.push(format!("phases, of which --phase scores one: {}", phases.join(", ")));
+    }
     let counted = [
         (scores.others, "I/Os outside of it, which are left out"),
         (scores.rewritten_in_part, "pages written in part, whose old content has to be read"),
@@ -112,7 +118,7 @@ pub fn rule_figures(scores: &Scores) -> [String; 5] {
             "zombies: {}; {} in segments of {}",
             one.zombie_share().map_or_else(|| NONE.to_owned(), percent),
             segmented.zombie_share().map_or_else(|| NONE.to_owned(), percent),
-            format_size(SEGMENT_BYTES)
+            format_size(segmented.segment_bytes.unwrap_or_default())
         ),
         format!(
             "writes of pages: p99 ÷ p50 {}, max ÷ mean {}, Gini {}; the space written {} times, of {TRAFFIC_MIN}",
@@ -213,6 +219,9 @@ pub fn advice(scores: &Scores) -> [&'static str; 5] {
             Light::Good => "kept: there is nothing to turn",
             Light::Doubt | Light::Poor | Light::Unjudged(Why::NoModel) => turn,
             Light::Unjudged(Why::Lost) => "not judged: events are missing from the trace",
+            Light::Unjudged(Why::NotAsked) => {
+                "not judged: it goes by 10% of the space, and by blocks of 128 KiB, which were not asked for"
+            }
             Light::Unjudged(Why::NoIo | Why::NoWrites) => "not judged: there was nothing to judge by",
             Light::Unjudged(Why::NotStable) => "not judged yet: the curve still moves, trace for longer",
             Light::Unjudged(Why::TooShort) => "not judged yet: trace until the space was written 50 times",

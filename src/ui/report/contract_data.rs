@@ -4,16 +4,96 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::contract::{RULES, advice};
-use crate::trace::contract::{Five, Scores, Zombies};
-use crate::trace::{PLACED, Trace};
+use super::contract::{RULES, advice, rule_figures};
+use crate::runs::record::TRACE;
+use crate::trace::contract::{Five, Rule, Scores, Zombies};
+use crate::trace::{PLACED, Trace, Traced, Watched, scored};
+
+/// The version of what [`contract_kept`] makes.
+const SCHEMA: u32 = 1;
+
+/// What a recording keeps of its trace: the scores of each drive, or why it has none. `file_bytes` is what the
+/// application's files hold, which are on a drive alone.
+pub fn contract_kept(traced: &Traced, drives: &[Watched], file_bytes: Option<u64>) -> Value {
+    let file_bytes = file_bytes.filter(|_| drives.len() == 1);
+    let of = |drive: &Watched| {
+        let mut kept = match scored(&traced.trace, drive, file_bytes) {
+            Ok(scores) => contract_json(TRACE, &traced.trace, &scores),
+            Err(why) => json!({ "why": why }),
+        };
+        kept["name"] = json!(drive.name);
+        kept
+    };
+    json!({
+        "schema": SCHEMA,
+        "lost": traced.trace.lost,
+        "is_cut": traced.is_cut,
+        "drives": drives.iter().map(of).collect::<Vec<_>>(),
+    })
+}
 
 /// All scores. What is not known is null.
 pub fn contract_json(name: &str, trace: &Trace, scores: &Scores) -> Value {
-    let rules: Vec<Value> = RULES.iter().zip(scores.lights()).zip(advice(scores)).map(|(((rule, matters), light), turn)| {
-        json!({ "rule": rule, "is_kept": light.name(), "matters_with": matters, "turn": turn })
-    }).collect();
-    let misses: Vec<Value> = scores
+    let [one, segmented] = &scores.zombies;
+    let lifetime = &scores.lifetime;
+    let mut all = json!({
+        "trace": name,
+        "form": trace.form.name(),
+        "drive": scores.drive.to_string(),
+        "ios": scores.ios,
+        "others": scores.others,
+        "open": trace.open(),
+        "unpaired": trace.unpaired,
+        "requeued": trace.requeued,
+        "notes": trace.notes.iter().map(|note| json!({ "at_ns": note.at_ns, "text": note.text })).collect::<Vec<_>>(),
+        "lost": scores.lost,
+        "space_bytes": scores.space_bytes,
+        "space_is_assumed": scores.space_is_assumed,
+        "page_bytes": scores.page_bytes,
+        "pages_written_in_part": scores.rewritten_in_part,
+        "rules": rules(scores),
+        "request_scale": request_scale(scores),
+        "locality": locality(scores),
+        "alignment": alignment(scores),
+        "grouping": { "one_segment": zombies(one), "segmented": zombies(segmented) },
+        "lifetime": {
+            "pages": lifetime.pages(),
+            "page_writes": lifetime.writes(),
+            "times_written": scores.traffic(),
+            "max_to_mean": lifetime.max_to_mean(),
+            "p99_to_p50": lifetime.p99_to_p50(),
+            "gini": lifetime.gini(),
+            "written_share_by_quarter": lifetime.written_shares(),
+        },
+    });
+    let parts = ["request_scale", "locality", "alignment", "grouping", "lifetime"];
+    for (part, rule) in parts.iter().zip(Rule::ALL) {
+        if !scores.rules.contains(&rule) {
+            all[part] = Value::Null;
+        }
+    }
+    all
+}
+
+fn rules(scores: &Scores) -> Vec<Value> {
+    let lines =
+        RULES.iter().zip(scores.lights()).zip(rule_figures(scores)).zip(advice(scores)).zip(Rule::ALL);
+    lines
+        .filter(|(_, rule)| scores.rules.contains(rule))
+        .map(|(((((rule, matters), light), figure), turn), _)| {
+            json!({
+                "rule": rule,
+                "is_kept": light.name(),
+                "figure": figure,
+                "matters_with": matters,
+                "turn": turn,
+            })
+        })
+        .collect()
+}
+
+fn locality(scores: &Scores) -> Vec<Value> {
+    scores
         .misses
         .iter()
         .map(|miss| {
@@ -26,8 +106,11 @@ pub fn contract_json(name: &str, trace: &Trace, scores: &Scores) -> Value {
                 "ratio": miss.ratio(),
             })
         })
-        .collect();
-    let alignment: Vec<Value> = scores
+        .collect()
+}
+
+fn alignment(scores: &Scores) -> Vec<Value> {
+    scores
         .alignment
         .iter()
         .map(|of| {
@@ -41,37 +124,7 @@ pub fn contract_json(name: &str, trace: &Trace, scores: &Scores) -> Value {
                 "ratio": of.ratio(),
             })
         })
-        .collect();
-    let [one, segmented] = &scores.zombies;
-    let lifetime = &scores.lifetime;
-    json!({
-        "trace": name,
-        "form": trace.form.name(),
-        "drive": scores.drive.to_string(),
-        "ios": scores.ios,
-        "others": scores.others,
-        "open": trace.open(),
-        "unpaired": trace.unpaired,
-        "requeued": trace.requeued,
-        "lost": scores.lost,
-        "space_bytes": scores.space_bytes,
-        "space_is_assumed": scores.space_is_assumed,
-        "page_bytes": scores.page_bytes,
-        "pages_written_in_part": scores.rewritten_in_part,
-        "rules": rules,
-        "request_scale": request_scale(scores),
-        "locality": misses,
-        "alignment": alignment,
-        "grouping": { "one_segment": zombies(one), "segmented": zombies(segmented) },
-        "lifetime": {
-            "pages": lifetime.pages(),
-            "page_writes": lifetime.writes(),
-            "times_written": scores.traffic(),
-            "max_to_mean": lifetime.max_to_mean(),
-            "p99_to_p50": lifetime.p99_to_p50(),
-            "gini": lifetime.gini(),
-        },
-    })
+        .collect()
 }
 
 fn request_scale(scores: &Scores) -> Value {
@@ -86,6 +139,7 @@ fn request_scale(scores: &Scores) -> Value {
         "between_drains_bytes": five(requests.between_drains_bytes),
         "between_flushes_bytes": five(requests.between_flushes_bytes),
         "flushes": requests.flushes,
+        "written_bytes_a_flush": requests.written_a_flush(),
         "duration_ns": requests.duration_ns,
         "mean_depth": requests.mean_depth,
         "idle_share": requests.idle_share,
@@ -113,6 +167,7 @@ fn five(of: Option<Five>) -> Value {
 fn zombies(of: &Zombies) -> Value {
     json!({
         "segment_bytes": of.segment_bytes,
+        "channels": of.channels,
         "blocks": of.blocks.iter().sum::<u64>(),
         "live_blocks": of.live(),
         "valid_pages": of.valid(),
@@ -123,18 +178,20 @@ fn zombies(of: &Zombies) -> Value {
     })
 }
 
-/// The curves: names of files, and their contents.
-pub fn contract_files(scores: &Scores) -> [(&'static str, String); 7] {
+/// The curves of the rules that were asked for: names of files, and their contents.
+pub fn contract_files(scores: &Scores) -> Vec<(&'static str, String)> {
     let [one, segmented] = &scores.zombies;
-    [
-        ("sizes.csv", boxes(&scores.requests.sizes)),
-        ("depth.csv", boxes(&scores.requests.depth)),
-        ("miss.csv", misses(scores)),
-        ("unaligned.csv", unaligned(scores)),
-        ("zombie-single.csv", curve(one)),
-        ("zombie-segmented.csv", curve(segmented)),
-        ("lifetime.csv", lifetime(scores)),
-    ]
+    let files = [
+        (Rule::RequestScale, "sizes.csv", boxes(&scores.requests.sizes)),
+        (Rule::RequestScale, "depth.csv", boxes(&scores.requests.depth)),
+        (Rule::Locality, "miss.csv", misses(scores)),
+        (Rule::Alignment, "unaligned.csv", unaligned(scores)),
+        (Rule::Grouping, "zombie-single.csv", curve(one)),
+        (Rule::Grouping, "zombie-segmented.csv", curve(segmented)),
+        (Rule::Lifetime, "lifetime.csv", lifetime(scores)),
+    ];
+    let asked = files.into_iter().filter(|(rule, _, _)| scores.rules.contains(rule));
+    asked.map(|(_, name, text)| (name, text)).collect()
 }
 
 fn boxes(of: &[Option<Five>; 3]) -> String {

@@ -20,6 +20,7 @@ mod figures;
 #[cfg(feature = "trace")]
 mod ftl;
 pub mod host;
+mod kept_rules;
 pub mod knobs;
 pub mod over_time;
 mod plan;
@@ -42,9 +43,9 @@ mod tests;
 pub use attest::{attest, begins};
 pub use compare::compare;
 #[cfg(feature = "trace")]
-pub use contract::{RULES, advice, contract, rule_figures, rules_kept, size_table};
+pub use contract::{RULES, advice, contract, rule_figures, size_table};
 #[cfg(feature = "trace")]
-pub use contract_data::{contract_files, contract_json};
+pub use contract_data::{contract_files, contract_json, contract_kept};
 pub use cost::CostMap;
 pub use differences::host_facts;
 pub use duel::{cost as duel_cost, duel};

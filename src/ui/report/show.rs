@@ -17,7 +17,7 @@ use crate::runs::record::Recording;
 use crate::runs::record::summary::{ClassSummary, Summary};
 use crate::settings::Run;
 use crate::settings::profile;
-use crate::ui::report::sentences;
+use crate::ui::report::{kept_rules, sentences};
 use crate::ui::text::{clear_change, interval, ledger_value};
 use crate::units::{approx_size, approx_span, format_latency, format_size, grouped, three_digits};
 
@@ -32,6 +32,9 @@ pub struct Shown<'a> {
     pub summary: &'a Summary,
     /// The turns.
     pub ledger: &'a [LedgerLine],
+    /// How the rules of drives were kept, if the run was traced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contract: Option<&'a serde_json::Value>,
     /// The host.
     pub host: &'a serde_json::Value,
     /// What is missing or damaged.
@@ -45,6 +48,7 @@ impl<'a> Shown<'a> {
             dir: recording.dir.display().to_string(),
             summary: &recording.summary,
             ledger: &recording.ledger,
+            contract: recording.contract.as_ref().map(|contract| &contract.value),
             host: &recording.host,
             notes: &recording.notes,
         }
@@ -76,6 +80,7 @@ pub fn show(recording: &Recording) -> String {
     }
     out += &slowest(summary);
     out += &believe(summary);
+    out += &recording.contract.as_ref().map_or_else(String::new, kept_rules::text);
     if !recording.ledger.is_empty() {
         out += "\nTurns\n";
         recording.ledger.iter().for_each(|line| out += &turn(line));

@@ -10,11 +10,14 @@ use super::tracing::{Said, Wanted};
 use super::wake::Wake;
 use crate::error::Result;
 use crate::held_folder::HeldFolder;
+use crate::json;
 use crate::printable::Shown as _;
-use crate::runs::record::{TRACE, TRACE_FACTS, make_folder};
+use crate::runs::record::{CONTRACT, TRACE, TRACE_FACTS, make_folder};
+use crate::runs::session::Tap;
 use crate::threads;
 use crate::trace::{Watch, Watched, keep};
 use crate::ui::clock;
+use crate::ui::report::contract_kept;
 
 /// A trace under way, and the drives that it is of.
 type Begun = (Watch, Vec<Watched>);
@@ -42,9 +45,10 @@ impl Thread {
                 let wake = wake.clone();
                 let begins = threads::start("begin a trace", move || {
                     let (said, begun) = match begin(&drives, &cpus, wake.clone()) {
-                        Ok(begun) => {
-                            (Said::Began(begun.1.iter().map(|of| of.name.clone()).collect()), Some(begun))
-                        }
+                        Ok(begun) => (
+                            Said::Began(begun.1.iter().map(|of| of.name.clone()).collect(), tap(&begun.0)),
+                            Some(begun),
+                        ),
                         Err(error) => (Said::Ended(Err(error)), None),
                     };
                     drop(wake.send(Wake::Msg(Msg::Traced(said))));
@@ -87,6 +91,21 @@ fn begin(folders: &[PathBuf], cpus: &[u32], wake: Sender<Wake>) -> Result<Begun>
     Ok((watch, drives))
 }
 
+/// Where a run takes the figures of its windows, under the names that the ledger shows.
+fn tap(watch: &Watch) -> Tap {
+    let stretches = watch.stretches();
+    Tap::of(move |length_ns| {
+        let of = stretches.take(length_ns);
+        let figures = [
+            ("write p50 KiB", of.write_median_bytes.map(|bytes| bytes / 1024.0)),
+            ("mean depth", of.mean_depth),
+            ("discards/s", of.discards_per_s),
+            ("misses % at 10%", of.miss_ratio.map(|ratio| 100.0 * ratio)),
+        ];
+        figures.into_iter().filter_map(|(name, figure)| Some((name.to_owned(), figure?))).collect()
+    })
+}
+
 /// Ends a trace, and keeps it.
 fn kept(
     watch: Watch,
@@ -106,5 +125,6 @@ fn kept(
         HeldFolder::open_own(&own)?
     };
     keep(&traced, drives, &held, [TRACE, TRACE_FACTS])?;
+    held.replace(CONTRACT, &json::lines(&contract_kept(&traced, drives, None))?)?;
     Ok(format!("{}: {}", traced.in_words(), held.path().shown()))
 }

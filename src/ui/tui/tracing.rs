@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::runs::session::Tap;
 use crate::trace::Live;
 
 /// What the screen knows of a trace.
@@ -11,6 +12,8 @@ use crate::trace::Live;
 pub struct Tracing {
     /// Whether one is under way.
     pub is_on: bool,
+    /// Where the run takes its figures of each window.
+    pub tap: Option<Tap>,
     /// The names of its drives.
     pub drives: Vec<String>,
     /// How the rules were kept last.
@@ -27,8 +30,8 @@ impl Tracing {
 /// What is said of a trace.
 #[derive(Debug, Clone)]
 pub enum Said {
-    /// Drives of these names are traced from now on.
-    Began(Vec<String>),
+    /// Drives of these names are traced from now on; each window's figures can be taken there.
+    Began(Vec<String>, Tap),
     /// How the rules are kept.
     Live(Arc<Live>),
     /// It has ended: what was traced, or why nothing was.

@@ -48,8 +48,8 @@ impl Session {
 
     /// The context of a window that ends now.
     fn context_now<'a>(&mut self, target: Option<&'a TargetFacts>) -> WindowContext<'a> {
-        let (engine, program) = (self.engine_figures(), self.program_figures());
-        WindowContext { engine, program, ..self.context(self.now_ns(), target) }
+        let (engine, program, by_trace) = (self.engine_figures(), self.program_figures(), self.take_traced());
+        WindowContext { engine, program, by_trace, ..self.context(self.now_ns(), target) }
     }
 
     fn take_window(&mut self, window: Arc<Window>) -> Result<()> {

@@ -23,6 +23,10 @@ pub(in crate::runs::session) struct Schedule {
     pub paused: bool,
     /// Whether the run was paused at any time in the window that runs.
     pub paused_in_window: bool,
+    /// Whether the drives are traced.
+    pub traced: bool,
+    /// Whether they were at any time in the window that runs.
+    pub traced_in_window: bool,
     pub ending: bool,
 }
 
@@ -30,8 +34,17 @@ impl Schedule {
     /// A run whose clock stands at `now_ns`.
     pub fn new(epoch_ns: u64, started: SystemTime, now_ns: u64, pace: Pace) -> Self {
         let next_window_ns = window_end_ns(now_ns, now_ns, pace.window_ns, pace.warmup_ns);
-        let (turned, paused, paused_in_window, ending) = (false, false, false, false);
-        Self { epoch_ns, started, next_window_ns, turned, paused, paused_in_window, ending }
+        Self {
+            epoch_ns,
+            started,
+            next_window_ns,
+            turned: false,
+            paused: false,
+            paused_in_window: false,
+            traced: false,
+            traced_in_window: false,
+            ending: false,
+        }
     }
 
     /// A window ends, and the next begins; `turned` if what is measured changes in it from its beginning.
@@ -39,6 +52,7 @@ impl Schedule {
         self.next_window_ns = window_end_ns(self.next_window_ns, now_ns, pace.window_ns, pace.warmup_ns);
         self.turned = turned;
         self.paused_in_window = self.paused;
+        self.traced_in_window = self.traced;
     }
 
     /// Whether no class is to run.

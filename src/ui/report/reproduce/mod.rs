@@ -4,6 +4,8 @@ mod shown;
 #[cfg(test)]
 mod tests;
 mod text;
+#[cfg(all(test, feature = "trace"))]
+mod traced_tests;
 
 pub use shown::Reproduction;
 pub use text::{list, reproduction};

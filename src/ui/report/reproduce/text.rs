@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::shown::{ClaimShown, Figures, OverTime, Reproduction, RowShown, Share};
 use crate::meter::spread::Spread;
 use crate::runs::paper::{
-    Change, Changes, Curve, Experiment, Figure, Published, REPEATS_MIN, Ruling, Says, Series, Shape,
+    Change, Changes, Curve, Experiment, Figure, Published, REPEATS_MIN, Ruling, Says, Series, Setup, Shape,
 };
 use crate::ui::report::cells::{NONE, left, paragraph, right};
 use crate::ui::report::chart::{self, Bar, Point};
@@ -13,7 +13,7 @@ use crate::units::{approx_span, three_digits};
 
 const WIDTH: usize = 80;
 /// Width of an experiment's name in the list.
-const NAME_WIDTH: usize = 11;
+const NAME_WIDTH: usize = 18;
 const LABEL_WIDTH: usize = 14;
 const COLUMN_WIDTH: usize = 11;
 /// Formats a figure's spread.
@@ -347,7 +347,7 @@ fn claims(shown: &Reproduction) -> String {
     }
     let count = |ruling| shown.claims.iter().filter(|claim| claim.here.ruling == ruling).count();
     let rulings = [Ruling::Holds, Ruling::Reversed, Ruling::Unclear, Ruling::NotJudged];
-    // The last is only of drives that are not real.
+    // The last is only of drives that are not real, and of what this program does not have.
     let counts = rulings.into_iter().filter(|ruling| *ruling != Ruling::NotJudged || count(*ruling) > 0);
     let counts =
         counts.map(|ruling| format!("{} {}", count(ruling), ruling.name())).collect::<Vec<_>>().join(", ");
@@ -364,7 +364,7 @@ fn claims(shown: &Reproduction) -> String {
 
 fn claim_text(claim: &ClaimShown) -> String {
     let mut out = String::new();
-    let setup = if claim.setup == crate::runs::paper::Setup::Consumer {
+    let setup = if matches!(claim.setup, Setup::Consumer | Setup::Sata) {
         String::new()
     } else {
         format!(" ({})", claim.setup.name())

@@ -79,10 +79,7 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
         #[cfg(feature = "trace")]
-        Msg::Traced(said) => {
-            tracing::said(state, said);
-            Vec::new()
-        }
+        Msg::Traced(said) => tracing::said(state, said),
         Msg::Saved(name, outcome) => {
             saved(state, name, outcome);
             Vec::new()

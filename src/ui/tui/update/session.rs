@@ -18,7 +18,11 @@ use crate::ui::tui::update::{duel, plan, suspend, tracing};
 /// Handles an event.
 pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
     match event {
-        Event::Began => begin(state),
+        Event::Began => {
+            begin(state);
+            // This run does not know of a trace that began in the one before.
+            return tracing::again(state);
+        }
         Event::Status(status) => return take_status(state, status),
         Event::Progress(progress) => state.progress = Some(progress),
         Event::Window(window, totals) => {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::input::blocked;
+use crate::runs::session::message::Command;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::State;
 use crate::ui::tui::tracing::{Said, Tracing, Wanted};
@@ -38,17 +39,27 @@ pub fn settle(state: &State, before: &[PathBuf]) -> Vec<Effect> {
     if moved && state.tracing.is_on { vec![end(state)] } else { Vec::new() }
 }
 
-/// Takes what is said of a trace.
-pub fn said(state: &mut State, said: Said) {
-    match said {
-        Said::Began(drives) => {
+/// Tells a run of a trace that began in the one before.
+pub fn again(state: &State) -> Vec<Effect> {
+    let tap = state.tracing.tap.clone();
+    tap.map(|tap| Effect::Send(Command::Traced(Some(tap)))).into_iter().collect()
+}
+
+/// Takes what is said of a trace; the run gets to know whether one is under way, for its windows to say so.
+pub fn said(state: &mut State, said: Said) -> Vec<Effect> {
+    let tap = match said {
+        Said::Began(drives, tap) => {
             let text = format!("traces {}: C shows the contract's rules, T ends it", drives.join(", "));
             state.say(text);
-            state.tracing = Tracing { is_on: true, drives, live: None };
+            state.tracing = Tracing { is_on: true, tap: Some(tap.clone()), drives, live: None };
+            Some(tap)
         }
-        Said::Live(live) => state.tracing.live = Some(live),
+        Said::Live(live) => {
+            state.tracing.live = Some(live);
+            return Vec::new();
+        }
         Said::Ended(outcome) => {
-            state.tracing.is_on = false;
+            (state.tracing.is_on, state.tracing.tap) = (false, None);
             match outcome {
                 Ok(text) => {
                     state.say(text.clone());
@@ -59,6 +70,8 @@ pub fn said(state: &mut State, said: Said) {
                     state.notice(error.one_line());
                 }
             }
+            None
         }
-    }
+    };
+    vec![Effect::Send(Command::Traced(tap))]
 }

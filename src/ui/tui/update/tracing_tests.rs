@@ -1,13 +1,14 @@
 //! Traces: begun and ended by a key, and the page that shows how the rules are kept.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crossterm::event::KeyCode;
 
 use super::tests::{letter, said};
 use crate::error::Error;
-use crate::runs::session::Event;
-use crate::runs::session::message::Phase;
+use crate::runs::session::message::{Command, Phase};
+use crate::runs::session::{Event, Tap};
 use crate::settings::Interface;
 use crate::trace::contract::{Spec, score};
 use crate::trace::{Live, read_bytes};
@@ -18,8 +19,14 @@ use crate::ui::tui::tests::{press, shown};
 use crate::ui::tui::tracing::{Said, Wanted};
 use crate::ui::tui::update::update;
 
+/// What is said of a trace reaches the run: whether one is under way.
 fn hear(state: &mut State, said: Said) {
-    assert_eq!(update(state, Msg::Traced(said)), []);
+    let told = match &said {
+        Said::Began(_, tap) => vec![Effect::Send(Command::Traced(Some(tap.clone())))],
+        Said::Live(_) => Vec::new(),
+        Said::Ended(_) => vec![Effect::Send(Command::Traced(None))],
+    };
+    assert_eq!(update(state, Msg::Traced(said)), told);
 }
 
 /// 60 times the same 4 MiB, in pieces of 128 KiB, and a second drive that nothing was issued to.
@@ -42,7 +49,7 @@ fn begun() -> State {
     let cpus = fixture::facts().cpu.online;
     assert_eq!(letter(&mut state, 'T'), [Effect::Trace(Wanted::Begin(drives, cpus))]);
     assert!(!shown(&state).contains("TRACE"));
-    hear(&mut state, Said::Began(vec!["nvme0n1".into(), "nvme1n1".into()]));
+    hear(&mut state, Said::Began(vec!["nvme0n1".into(), "nvme1n1".into()], Tap::of(|_| BTreeMap::new())));
     assert!(said(&state).starts_with("traces nvme0n1, nvme1n1: C shows"), "{}", said(&state));
     state
 }

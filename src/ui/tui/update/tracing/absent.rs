@@ -12,6 +12,11 @@ pub fn turn(state: &mut State) -> Vec<Effect> {
     Vec::new()
 }
 
+/// There is none of which a run is told.
+pub fn again(_: &State) -> Vec<Effect> {
+    Vec::new()
+}
+
 /// There is none to be ended.
 pub fn settle(_: &State, _: &[PathBuf]) -> Vec<Effect> {
     Vec::new()

@@ -1,0 +1,321 @@
+//! Figures of a trace for each stretch of time between two looks: a window of the run, say.
+//!
+//! An event counts in the stretch in which it is taken here, a few hundredths of a second late. The mapping cache goes on
+//! from one stretch to the next.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::io::{Io, Op};
+use super::pairing::{Act, Event, pair};
+use super::watched::Watched;
+
+/// All processors' events of a time are there after this.
+const LATE_NS: u64 = 20_000_000;
+/// Open I/Os that are followed; where there are more, completions are missing.
+const OPEN_MAX: usize = 1 << 16;
+/// Sizes of writes that are kept for a stretch.
+const SIZES_MAX: usize = 1 << 20;
+/// A page of flash, pages that a translation page maps, and the share of the space that the cache covers, in percent: the
+/// authors' values.
+const PAGE_BYTES: u64 = 2048;
+const TRANSLATED: u64 = 512;
+const COVERED_PERCENT: u64 = 10;
+
+/// What was issued in a stretch; nothing is known of it where events were lost.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Stretch {
+    lost: bool,
+    write_bytes: Vec<u32>,
+    discards: u64,
+    lookups: u64,
+    misses: u64,
+    /// How long the reads, writes and discards took that ended, together.
+    taken_ns: u64,
+}
+
+/// Figures of a stretch; none where there is nothing that has them.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct StretchFigures {
+    /// The median size of writes.
+    pub write_median_bytes: Option<f64>,
+    /// The mean depth: how long the I/Os took that ended in the stretch, by its length (Little's law).
+    pub mean_depth: Option<f64>,
+    /// Discards a second.
+    pub discards_per_s: Option<f64>,
+    /// Misses by lookups, of a mapping cache that covers a tenth of the space.
+    pub miss_ratio: Option<f64>,
+}
+
+/// Where the stretches of a trace can be taken from, by whoever knows when they end.
+#[derive(Debug, Clone, Default)]
+pub struct Stretches(Arc<Mutex<Stretch>>);
+
+impl Stretches {
+    /// The figures since the last call, which was that long ago.
+    pub fn take(&self, length_ns: u64) -> StretchFigures {
+        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lost = shared.lost;
+        let stretch = std::mem::take(&mut *shared);
+        shared.lost = lost;
+        drop(shared);
+        if lost || length_ns == 0 {
+            return StretchFigures::default();
+        }
+        let Stretch { mut write_bytes, discards, lookups, misses, taken_ns, .. } = stretch;
+        let length = length_ns as f64;
+        StretchFigures {
+            write_median_bytes: median(&mut write_bytes),
+            mean_depth: Some(taken_ns as f64 / length),
+            discards_per_s: Some(discards as f64 * 1e9 / length),
+            miss_ratio: (lookups > 0).then(|| misses as f64 / lookups as f64),
+        }
+    }
+}
+
+fn median(bytes: &mut [u32]) -> Option<f64> {
+    let last = bytes.len().checked_sub(1)?;
+    bytes.sort_unstable();
+    Some(f64::midpoint(f64::from(bytes[last / 2]), f64::from(bytes[last.div_ceil(2)])))
+}
+
+/// Follows the events of a trace.
+#[derive(Debug)]
+pub struct Follower {
+    drives: Vec<(Watched, Cache)>,
+    /// Those that are not yet old enough, and issues that are not completed.
+    pending: Vec<Event>,
+    open: Vec<Event>,
+    stretches: Stretches,
+}
+
+impl Follower {
+    /// Follows these drives from now on, and where its figures can be taken.
+    pub fn of(drives: &[Watched]) -> (Self, Stretches) {
+        let stretches = Stretches::default();
+        let drives = drives.iter().map(|of| (of.clone(), Cache::of(of.bytes))).collect();
+        let follower = Self { drives, pending: Vec::new(), open: Vec::new(), stretches: stretches.clone() };
+        (follower, stretches)
+    }
+
+    /// Notes that events are missing: from now on nothing is known.
+    pub fn lost(&self) {
+        self.stretches.0.lock().unwrap_or_else(PoisonError::into_inner).lost = true;
+    }
+
+    /// Takes events that have come, by a clock that stands at `now_ns`.
+    pub fn take(&mut self, events: &[Event], now_ns: u64) {
+        self.pending.extend_from_slice(events);
+        let until_ns = now_ns.saturating_sub(LATE_NS);
+        let (mut due, pending): (Vec<Event>, Vec<Event>) =
+            self.pending.drain(..).partition(|event| event.at_ns <= until_ns);
+        self.pending = pending;
+        if due.is_empty() {
+            return;
+        }
+        due.sort_by_key(|event| event.at_ns);
+        let all: Vec<Event> = self.open.drain(..).chain(due.iter().copied()).collect();
+        let Some(paired) = pair(&all) else { return self.lost() };
+        let shared = Arc::clone(&self.stretches.0);
+        let mut stretch = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        for event in due.iter().filter(|event| event.act == Act::Issue) {
+            self.issued(event, &mut stretch);
+        }
+        for io in &paired.ios {
+            match io.completed_ns {
+                Some(end_ns) if io.op != Op::Flush => stretch.taken_ns += end_ns - io.issued_ns,
+                Some(_) => {}
+                None => self.open.push(issue_of(io)),
+            }
+        }
+        if self.open.len() > OPEN_MAX {
+            self.open.clear();
+            stretch.lost = true;
+        }
+    }
+
+    /// What the driver hands back counts again when it is issued again.
+    fn issued(&mut self, event: &Event, stretch: &mut Stretch) {
+        match event.op {
+            Op::Write if stretch.write_bytes.len() < SIZES_MAX => stretch.write_bytes.push(event.bytes),
+            Op::Discard => stretch.discards += 1,
+            Op::Write | Op::Read | Op::Flush => {}
+        }
+        if event.bytes == 0 {
+            return;
+        }
+        let (from, to) = (event.offset_bytes, event.offset_bytes.saturating_add(u64::from(event.bytes)));
+        let is_of = |of: &Watched| {
+            let end = of.start_bytes.saturating_add(of.bytes);
+            of.drive == event.drive && from >= of.start_bytes && to <= end
+        };
+        if let Some((of, cache)) = self.drives.iter_mut().find(|(of, _)| is_of(of)) {
+            let of_space = [from - of.start_bytes, to - of.start_bytes];
+            let (lookups, misses) = cache.look_up(of_space, event.op);
+            stretch.lookups += lookups;
+            stretch.misses += misses;
+        }
+    }
+}
+
+fn issue_of(io: &Io) -> Event {
+    let Io { issued_ns: at_ns, offset_bytes, bytes, drive, pid, op, .. } = *io;
+    Event { at_ns, offset_bytes, bytes, drive, pid, act: Act::Issue, op }
+}
+
+/// A mapping cache of whole translation pages: the one that was not used for the longest goes.
+#[derive(Debug)]
+struct Cache {
+    capacity: usize,
+    /// When each was used last, and which one was used when.
+    used: HashMap<u64, u64>,
+    order: BTreeMap<u64, u64>,
+    now: u64,
+}
+
+impl Cache {
+    /// For a space of that size.
+    fn of(space_bytes: u64) -> Self {
+        let entries = u128::from(space_bytes.div_ceil(PAGE_BYTES)) * u128::from(COVERED_PERCENT) / 100;
+        let capacity = usize::try_from(entries / u128::from(TRANSLATED)).unwrap_or(usize::MAX).max(1);
+        Self { capacity, used: HashMap::new(), order: BTreeMap::new(), now: 0 }
+    }
+
+    /// Looks up the pages of an I/O, from one byte to another: how many, and how many of them miss. A discard keeps what
+    /// remains of a page.
+    fn look_up(&mut self, [from, to]: [u64; 2], op: Op) -> (u64, u64) {
+        let (mut first, mut behind) = (from / PAGE_BYTES, to.div_ceil(PAGE_BYTES));
+        if op == Op::Discard {
+            first = from.div_ceil(PAGE_BYTES);
+            behind = (to / PAGE_BYTES).max(first);
+        }
+        let mut misses = 0;
+        if first < behind {
+            for translation in first / TRANSLATED..behind.div_ceil(TRANSLATED) {
+                misses += u64::from(!self.access(translation));
+            }
+        }
+        (behind - first, misses)
+    }
+
+    /// Uses a translation page; whether it was there.
+    fn access(&mut self, translation: u64) -> bool {
+        self.now += 1;
+        let before = self.used.insert(translation, self.now);
+        if let Some(before) = before {
+            self.order.remove(&before);
+        } else if self.used.len() > self.capacity
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.used.remove(&oldest);
+        }
+        self.order.insert(self.now, translation);
+        before.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::contract::{Spec, score};
+    use crate::trace::io::{Drive, Form, Trace};
+
+    const DRIVE: Drive = Drive(8 << 20);
+    const MIB: u64 = 1 << 20;
+    const MS: u64 = 1_000_000;
+
+    fn event(at_ms: u64, act: Act, op: Op, offset_bytes: u64, bytes: u64) -> Event {
+        Event { at_ns: at_ms * MS, offset_bytes, bytes: bytes as u32, drive: DRIVE, pid: 1, act, op }
+    }
+
+    fn watched(bytes: u64) -> Watched {
+        Watched { name: "sda".into(), drive: DRIVE, start_bytes: MIB, bytes }
+    }
+
+    #[track_caller]
+    fn close(found: Option<f64>, expected: f64) {
+        assert!((found.unwrap() - expected).abs() < 1e-9, "{found:?} for {expected}");
+    }
+
+    #[test]
+    fn each_stretch_has_what_was_issued_in_it() {
+        let (mut follower, stretches) = Follower::of(&[watched(10 * MIB)]);
+        let first = [
+            event(0, Act::Issue, Op::Write, MIB, 4096),
+            event(10, Act::Complete, Op::Write, MIB, 4096),
+            event(20, Act::Issue, Op::Write, 2 * MIB, 8192),
+            event(30, Act::Issue, Op::Discard, 3 * MIB, 4096),
+            event(31, Act::Complete, Op::Discard, 3 * MIB, 4096),
+            event(99, Act::Issue, Op::Write, MIB, 65536),
+        ];
+        follower.take(&first, 110 * MS);
+        let of = stretches.take(100 * MS);
+        // The last event is not old enough: it may have others before it that are still to come.
+        close(of.write_median_bytes, 6144.0);
+        close(of.discards_per_s, 10.0);
+        close(of.mean_depth, 0.11);
+        // The cache has one translation page, and the three are each in another.
+        close(of.miss_ratio, 3.0 / 8.0);
+        let second = [
+            event(120, Act::Complete, Op::Write, 2 * MIB, 8192),
+            event(121, Act::Complete, Op::Write, MIB, 65536),
+            event(122, Act::Issue, Op::Write, MIB, 2048),
+            // Others' part of the drive.
+            event(123, Act::Issue, Op::Read, 0, 2048),
+        ];
+        follower.take(&second, 150 * MS);
+        let of = stretches.take(100 * MS);
+        close(of.write_median_bytes, 33792.0);
+        // 20 to 120, and 99 to 121.
+        close(of.mean_depth, 1.22);
+        close(of.miss_ratio, 1.0 / 33.0);
+        close(of.discards_per_s, 0.0);
+        assert_eq!(stretches.take(100 * MS).miss_ratio, None);
+        follower.lost();
+        follower.take(&[event(200, Act::Issue, Op::Write, MIB, 2048)], 300 * MS);
+        assert_eq!(stretches.take(100 * MS), StretchFigures::default());
+    }
+
+    /// In how many pieces events come makes no difference, and the sums are those of the whole trace.
+    #[test]
+    fn stretches_together_are_the_whole_trace() {
+        let mut state = 3_u64;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let (mut events, mut ios) = (Vec::new(), Vec::new());
+        for at in 0..3000 {
+            let op = [Op::Read, Op::Write, Op::Write, Op::Discard][next(4) as usize];
+            let (from, bytes) = (MIB + next(64) * MIB + next(200) * 2048, 2048 * (1 + next(64)));
+            let took = 1 + next(40);
+            events.push(event(at, Act::Issue, op, from, bytes));
+            events.push(event(at + took, Act::Complete, op, from, bytes));
+            ios.push(Io {
+                issued_ns: at * MS,
+                completed_ns: Some((at + took) * MS),
+                offset_bytes: from,
+                bytes: bytes as u32,
+                drive: DRIVE,
+                pid: 1,
+                op,
+            });
+        }
+        events.sort_by_key(|event| event.at_ns);
+        let taken: u64 = ios.iter().map(|io| io.completed_ns.unwrap() - io.issued_ns).sum();
+        let (processes, notes) = (Vec::new(), Vec::new());
+        let whole = Trace { ios, processes, notes, form: Form::Blktrace, lost: 0, unpaired: 0, requeued: 0 };
+        let spec = Spec { start_bytes: MIB, space_bytes: Some(65 * MIB), ..Spec::default() };
+        let scores = score(&whole, &spec).unwrap();
+        let at_tenth = scores.misses.iter().find(|miss| miss.coverage_percent == 10).unwrap();
+        let (mut follower, stretches) = Follower::of(&[watched(65 * MIB)]);
+        for piece in events.chunks(77) {
+            follower.take(piece, piece.last().unwrap().at_ns);
+        }
+        follower.take(&[], 10_000 * MS);
+        let shared = stretches.0.lock().unwrap();
+        assert_eq!((shared.lookups, shared.misses), (at_tenth.lookups, at_tenth.misses));
+        assert_eq!(shared.taken_ns, taken);
+        assert_eq!(Some(shared.discards), scores.requests.sizes[2].map(|five| five.count));
+    }
+}

@@ -1,0 +1,186 @@
+//! The figures of a traced run, from its I/Os to the verdict on a claim: each by hand.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::json;
+use crate::runs::paper::KeptFigure::{
+    self, Discards, FirstQuarter, Gini, Idle, LastQuarter, Length, LengthSegmented, MaxToMean, Miss1, Miss5,
+    Miss10, P99ToP50, ReadDepth, ReadDepthHigh, ReadKib, TimesWritten, UnalignedLarge, UnalignedSmall,
+    WriteDepth, WriteDepthHigh, WriteKib, WrittenAFlush, Zombies,
+};
+use crate::runs::paper::{self, Figure, RowResult, Ruling};
+use crate::runs::record::fixture::{self, Like};
+use crate::runs::record::{CONTRACT, Outcome, Recording, Writer};
+use crate::trace::{Drive, Io, Op, Trace, Traced, Watched, read_bytes};
+use crate::ui::report::contract_kept;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const DRIVE: Drive = Drive(8 << 20);
+/// In a form that has completions.
+const EVENTS: &str = "7 D write 0 4096 0.000000000 0 True\n0 C write 0 4096 0.000000005 0 True\n";
+
+/// A recording with that file.
+fn recorded(dir: &Path, name: &str, kept: Option<&Value>) -> Recording {
+    let dir = dir.join(name);
+    let windows = fixture::windows(Like::default());
+    let mut writer = Writer::create(&dir, &fixture::header()).unwrap();
+    windows.iter().for_each(|window| writer.window(window).unwrap());
+    writer.finish(&fixture::totals(&windows), &Outcome::Complete).unwrap();
+    if let Some(kept) = kept {
+        std::fs::write(dir.join(CONTRACT), json::lines(kept).unwrap()).unwrap();
+    }
+    Recording::open(&dir).unwrap()
+}
+
+/// Two blocks of 128 KiB, each at the beginning of a MiB; a flush; a read; half of the first again; half of the second
+/// discarded. One after the other: 5 ns each, and 5 ns between.
+fn traced() -> Traced {
+    let ios = [
+        (Op::Write, 0, 128 * KIB),
+        (Op::Write, MIB, 128 * KIB),
+        (Op::Flush, 0, 0),
+        (Op::Read, 0, 4 * KIB),
+        (Op::Write, 0, 64 * KIB),
+        (Op::Discard, MIB + 64 * KIB, 64 * KIB),
+    ];
+    let io = |(at, (op, offset_bytes, bytes)): (u64, (Op, u64, u64))| Io {
+        issued_ns: 10 * at,
+        completed_ns: Some(10 * at + 5),
+        offset_bytes,
+        bytes: bytes as u32,
+        drive: DRIVE,
+        pid: 1,
+        op,
+    };
+    let trace = Trace {
+        ios: (0..).zip(ios).map(io).collect(),
+        processes: Vec::new(),
+        form: read_bytes(EVENTS.as_bytes(), "x").unwrap().form,
+        lost: 0,
+        unpaired: 0,
+        requeued: 0,
+        notes: Vec::new(),
+    };
+    Traced { trace, start_ns: 0, overrun: 0, cpu: Duration::ZERO, is_cut: false }
+}
+
+fn watched() -> Watched {
+    Watched { name: "sda".into(), drive: DRIVE, start_bytes: 0, bytes: 4 * MIB }
+}
+
+#[test]
+fn each_figure_is_that_of_the_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    let kept = contract_kept(&traced(), &[watched()], Some(256 * KIB));
+    let recording = recorded(dir.path(), "run", Some(&kept));
+    assert!(recording.notes.is_empty(), "{:?}", recording.notes);
+    // 4 of 194 lookups miss: the two MiB by turns, but for the read and the write after each other in the first.
+    let misses = 400.0 / 194.0;
+    let expected: [(KeptFigure, f64); 23] = [
+        (ReadKib, 4.0),
+        (WriteKib, 128.0),
+        (ReadDepth, 1.0),
+        (WriteDepth, 1.0),
+        (ReadDepthHigh, 1.0),
+        (WriteDepthHigh, 1.0),
+        // Of 55 ns five I/Os of 5 ns take 25; a flush takes no place.
+        (Idle, 100.0 * 30.0 / 55.0),
+        (WrittenAFlush, 0.327_68),
+        (Discards, 20.0),
+        (Miss1, misses),
+        (Miss5, misses),
+        (Miss10, misses),
+        // The 64 pages of the first block lie in two flash blocks, or out of place; of 256 KiB of files.
+        (UnalignedSmall, 0.5),
+        (UnalignedLarge, 0.5),
+        // 16 blocks of 64 pages have something of the 96 valid pages, in a space of 2,048.
+        (Length, 0.5),
+        (LengthSegmented, 0.5),
+        (Zombies, 100.0 * (1.0 - 96.0 / 1024.0)),
+        // 32 pages were written twice, 96 once.
+        (P99ToP50, 2.0),
+        (MaxToMean, 1.6),
+        (Gini, 0.15),
+        (TimesWritten, 160.0 / 2048.0),
+        // 64 of the 512 pages of the first quarter, and none of the last.
+        (FirstQuarter, 12.5),
+        (LastQuarter, 0.0),
+    ];
+    for (figure, expected) in expected {
+        let found = figure.of_run(&recording).unwrap_or(f64::NAN);
+        assert!((found - expected).abs() < 1e-9, "{figure:?}: {found} for {expected}");
+        assert_eq!(Figure::Kept(figure).of_run(&recording), Some(found));
+    }
+    let obstacle = |figure: KeptFigure| figure.obstacle(&recording).unwrap_or_default();
+    assert_eq!(obstacle(Miss1), "");
+    assert!(obstacle(Length).contains("the zombie curve still moves"), "{}", obstacle(Length));
+    assert!(obstacle(Gini).contains("written 0.1 times of 50"), "{}", obstacle(Gini));
+}
+
+#[test]
+fn what_is_not_whole_has_no_figures() {
+    let dir = tempfile::tempdir().unwrap();
+    let why = |name: &str, kept: Option<&Value>| {
+        let recording = recorded(dir.path(), name, kept);
+        assert_eq!(Miss1.of_run(&recording), None, "{name}");
+        Miss1.obstacle(&recording).unwrap()
+    };
+    assert_eq!(why("untraced", None), "the run was not traced");
+    let mut lost = traced();
+    lost.trace.lost = 7;
+    let lost = contract_kept(&lost, &[watched()], None);
+    assert_eq!(why("lost", Some(&lost)), "events are missing from its trace: 7");
+    let cut = contract_kept(&Traced { is_cut: true, ..traced() }, &[watched()], None);
+    assert_eq!(why("cut", Some(&cut)), "its trace ended before the run did");
+    let other = Watched { name: "sdb".into(), drive: Drive(9 << 20), ..watched() };
+    let two = contract_kept(&traced(), &[watched(), other.clone()], None);
+    assert_eq!(why("two", Some(&two)), "its trace is of 2 drives");
+    let none = contract_kept(&traced(), &[other], None);
+    assert_eq!(why("none", Some(&none)), "sdb: nothing was issued to it");
+}
+
+/// A row with these misses at 1%, in percent.
+fn row(dir: &Path, label: &str, misses: &[f64], lost: u64) -> RowResult {
+    let run = |(at, percent): (usize, &f64)| {
+        let drive = json!({ "name": "sda", "locality": [{ "ratio": percent / 100.0 }] });
+        let kept = json!({ "schema": 1, "lost": lost, "is_cut": false, "drives": [drive] });
+        recorded(dir, &format!("{label}-{at}"), Some(&kept))
+    };
+    RowResult { label: label.into(), runs: misses.iter().enumerate().map(run).collect(), reason: None }
+}
+
+#[test]
+fn claims_are_judged_by_traces_that_are_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let experiment = paper::find("contract-figure6").unwrap();
+    let judged = |words: &str, rows: &[RowResult]| {
+        let claim = experiment.claims.iter().find(|claim| claim.words == words).unwrap();
+        paper::claim_judged(claim, &experiment, rows)
+    };
+    let xfs = "XFS uses space again: writes miss less than on ext4";
+    let rows = |lost| {
+        [row(dir.path(), "update ext4", &[2.0, 2.05, 1.95], 0), {
+            let mut of = row(dir.path(), &format!("update xfs lost {lost}"), &[1.0, 1.02, 0.98], lost);
+            of.label = "update xfs".into();
+            of
+        }]
+    };
+    let whole = judged(xfs, &rows(0));
+    assert_eq!((whole.ruling, whole.why), (Ruling::Holds, None));
+    assert!((whole.factor.unwrap() - 0.5).abs() < 1e-9);
+    std::fs::remove_dir_all(dir.path()).unwrap();
+    std::fs::create_dir(dir.path()).unwrap();
+    let lost = judged(xfs, &rows(3));
+    let why = lost.why.unwrap();
+    assert_eq!(
+        (lost.ruling, &*why),
+        (Ruling::Unclear, "row update xfs: events are missing from its trace: 3")
+    );
+    let varmail = judged("ext4's locality groups scatter Varmail's files", &[]);
+    assert_eq!(varmail.ruling, Ruling::NotJudged);
+    assert!(varmail.why.unwrap().contains("no load like Varmail"));
+}
