@@ -67,6 +67,10 @@ pub enum FlagKind {
     ProcessorsFull,
     /// Others used the drives.
     OthersIo,
+    /// What drives a program could do no more.
+    ClientBound,
+    /// The processors are full of a program.
+    CpuBound,
     /// The block layer's count differs from the workers'.
     BlockLayerDiffers,
     /// Others may use the target.
@@ -238,6 +242,8 @@ const SPECS: &[FlagSpec] = &{
         forbids(K::ProcessorsFull, Window, "processors full", "all processors were busy (over 90% of their time), and other programs used enough of them to be flagged: the load waited for a processor. A duel goes on, since both of its values wait alike"),
         forbids(K::OthersIo, Window, "others on", "other programs read and wrote that much on a drive below the target, at least (from 1 MB/s and a twentieth of what the drive moves on): the load may have waited for it")
             .adds(Adds::Words("nvme0n1: 35 MB/s")),
+        notes(K::ClientBound, Window, "client-bound", "a program's client (`command.run` beside a server) used over 90% of all processors, or one of its threads ran for over 90% of the time: the load generator, and neither server nor storage, may be the limit"),
+        notes(K::CpuBound, Window, "cpu-bound", "a program ran while over 95% of the processors' time was in use: the CPU, not the storage, is the limit"),
         forbids(K::BlockLayerDiffers, Window, "block layer differs", "the kernel's count of bytes differs from stacktune's by that share")
             .adds(Adds::Share("7%")),
         forbids(K::Mounted, Window, "mounted", "read-only run on a drive that others may use at the same time"),

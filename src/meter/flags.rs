@@ -7,7 +7,7 @@ use super::beside::others_io::OthersIo;
 use super::context::WindowContext;
 use super::devices::drives::DriveFigures;
 use super::flag::{Flag, FlagKind, percent};
-use super::window::{ClassFigures, ClassState, CpuFigures, Window};
+use super::window::{ClassFigures, ClassState, CpuFigures, ProgramFigures, Window};
 use crate::class::Class;
 use crate::host::{Lost, Throttling, Upkeep};
 use crate::settings::{ArrayState, Buffering};
@@ -19,6 +19,10 @@ use crate::units::{format_latency, mb_per_s, three_digits};
 const SHARE: f64 = 0.02;
 /// From this share of a CPU on, a worker itself is the limit.
 const WORKER_BOUND: f64 = 0.95;
+/// The same for a program's client: of a CPU for one thread, of all for all of them.
+const CLIENT_BOUND: f64 = 0.9;
+/// From this share of all CPUs on, they are the limit of a program.
+const CPU_BOUND: f64 = 0.95;
 
 /// Reads served without storage I/O.
 pub(super) fn cache(share: f64) -> Option<Flag> {
@@ -59,6 +63,42 @@ pub(super) fn of_others(cpu: &CpuFigures) -> impl Iterator<Item = Flag> {
         FlagKind::ProcessorsFull.flag(why)
     });
     others(cpu).into_iter().chain(full)
+}
+
+/// Flags of a window for who used the processor.
+pub(super) fn of_processor(context: &WindowContext, cpu: &CpuFigures, duration_ns: u64) -> Vec<Flag> {
+    let of_program = context.program.iter().flat_map(|program| of_program(cpu, program, duration_ns));
+    of_others(cpu).chain(of_program).collect()
+}
+
+/// Flags of a program's window: its client could do no more, or the processors were full of it.
+fn of_program(cpu: &CpuFigures, program: &ProgramFigures, duration_ns: u64) -> Vec<Flag> {
+    let share = |ns: Option<u64>| ns.map_or(0.0, |ns| ns as f64 / duration_ns.max(1) as f64);
+    let mut flags = Vec::new();
+    // Without a server, what is measured is all of the program.
+    if program.server_cpu_ns.is_some_and(|ns| ns > 0) {
+        let (all, thread) =
+            (share(program.run_cpu_ns) / f64::from(cpu.cpus.max(1)), share(program.run_thread_ns));
+        let busy = match (all > CLIENT_BOUND, thread > CLIENT_BOUND) {
+            (true, _) => Some(format!("used {} of all processors", percent(all))),
+            (false, true) => Some(format!("has a thread that ran for {} of the time", percent(thread))),
+            (false, false) => None,
+        };
+        flags.extend(busy.map(|busy| {
+            let why = format!(
+                "The program's client {busy}: it, and neither its server nor the storage, may be the limit. More threads, or clients on another host, may help."
+            );
+            FlagKind::ClientBound.flag(why)
+        }));
+    }
+    if cpu.busy > CPU_BOUND && !cpu.full_by_others() {
+        let why = format!(
+            "{} of the CPU time was in use, and little of it by others: the CPU, not the storage, is the program's limit.",
+            percent(cpu.busy)
+        );
+        flags.push(FlagKind::CpuBound.flag(why));
+    }
+    flags
 }
 
 /// Flags what others used of the processor, where that matters.

@@ -3,6 +3,7 @@ use super::*;
 use crate::host::TargetFacts;
 use crate::settings::interface::Interface;
 use crate::settings::testing::capable_files;
+use crate::units::SECOND_NS;
 
 /// A context in which nothing should be flagged.
 pub fn context() -> WindowContext<'static> {
@@ -183,6 +184,40 @@ fn others_are_flagged_where_they_matter() {
     assert!(others(&cpu(1.8, 0.6)).unwrap().why.contains("accounts for 0.6 of them"));
     let window = Window { cpu: cpu(0.3, 0.0), ..Window::default() };
     assert_eq!(implied_of_window(&window), [FlagKind::Others]);
+}
+
+#[test]
+fn a_client_that_can_do_no_more_and_full_processors_are_flagged_of_programs() {
+    let cpu = |busy: f64, others: f64| CpuFigures {
+        cpus: 4,
+        busy,
+        others_cores: Some(others),
+        ..CpuFigures::default()
+    };
+    let program = |server: u64, run: u64, thread: u64| ProgramFigures {
+        server_cpu_ns: Some(server * 10_000_000),
+        run_cpu_ns: Some(run * 10_000_000),
+        run_thread_ns: Some(thread * 10_000_000),
+        ..ProgramFigures::default()
+    };
+    let flagged = |busy, others, of: &ProgramFigures| {
+        texts(&of_program(&cpu(busy, others), of, SECOND_NS))
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(flagged(0.5, 0.0, &program(100, 100, 89)), none);
+    assert_eq!(flagged(0.5, 0.0, &program(100, 100, 91)), ["client-bound"]);
+    assert_eq!(flagged(0.94, 0.0, &program(10, 370, 80)), ["client-bound"]);
+    assert_eq!(flagged(0.97, 0.0, &program(300, 80, 20)), ["cpu-bound"]);
+    // Without a server, it is no client; and beside others, nobody can say whose fault it is.
+    assert_eq!(flagged(0.5, 0.0, &program(0, 100, 99)), none);
+    assert_eq!(flagged(0.97, 2.0, &program(100, 80, 20)), none);
+    let unknown = ProgramFigures { run_thread_ns: None, ..program(10, 10, 0) };
+    assert_eq!(flagged(0.5, 0.0, &unknown), none);
+    let why = &of_program(&cpu(0.5, 0.0), &program(100, 100, 95), SECOND_NS)[0].why;
+    assert!(why.contains("a thread that ran for 95% of the time"), "{why}");
 }
 
 #[test]

@@ -234,7 +234,7 @@ impl Meters {
         let Reading { cpu, members, others_io, engine, written, drives, .. } = reading;
         let stolen = self.steal.window(duration_ns, cpu.steal);
         let mut flags = flags::of_window(context, stolen, settling, self.compared.difference());
-        flags.extend(flags::of_others(&cpu));
+        flags.extend(flags::of_processor(context, &cpu, duration_ns));
         flags.extend(flags::others_io(&others_io, duration_ns as f64 / 1e9));
         flags.extend(flags::of_drives(&drives));
         self.lost = self.probes.arrays.window();

@@ -6,6 +6,7 @@
 //!
 //! | module | is about | may import |
 //! |---|---|---|
+//! | [`change`] | a figure before and after a turn | – |
 //! | [`flag`] | the flags: text, scope, meaning | – |
 //! | [`ledger_figure`] | the figures of a ledger's line, and their units | – |
 //! | [`price`] | the price of storage per capacity and per throughput | – |
@@ -13,7 +14,7 @@
 //! | [`rates`] | shares and rates that windows and totals compute alike | – |
 //! | [`spread`] | a figure over several runs: median and extremes | – |
 //! | [`written`] | bytes on their way to the flash, and their ratios | – |
-//! | [`window`] | each figure, defined once | devices, counts, flag, ledger_figure, beside, processor, programs, written |
+//! | [`window`] | each figure, defined once | change, devices, counts, flag, ledger_figure, beside, processor, programs, written |
 //! | [`context`] | what the meters must know about a window besides the counts | counts, programs, window |
 //! | [`source`] | where counts come from: cells here, deltas of another process | counts, processors |
 //! | [`flags`] | raises flags: what makes a figure untrustworthy | flag, devices, beside, window, context |
@@ -30,6 +31,7 @@
 //! | [`whole_run`] | a run as a whole: totals, bins, steady state | written, window, turns, rates, counts, flag, beside, programs, processors, source, flags, latencies |
 
 pub mod beside;
+mod change;
 mod compared;
 pub mod context;
 pub mod counts;

@@ -19,7 +19,7 @@ pub struct Change {
 
 /// What the change from one to the other settings requires.
 pub fn between(old: &Settings, new: &Settings) -> Change {
-    let differing = knobs::all().iter().filter(|knob| knob.get(old) != knob.get(new));
+    let differing = knobs::all_of(new).filter(|knob| knob.get(old) != knob.get(new));
     // They are no knob's, and a list that is a part of the stack.
     let layers = (old.stack.by_commands != new.stack.by_commands).then_some(Scope::Rebuild);
     let scope = differing.map(|knob| knob.scope_between(old, new)).chain(layers).max();

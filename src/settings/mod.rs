@@ -29,7 +29,7 @@ pub use interface::Interface;
 pub use named::Named;
 pub use profile::Profile;
 pub use values::{
-    ArrayState, Arrival, Bitmap, Buffering, Compaction, Completion, Compression, Cpus, DriveState,
+    ArrayState, Arrival, Better, Bitmap, Buffering, Compaction, Completion, Compression, Cpus, DriveState,
     Filesystem, Io, Kv, Layer, LoadEngine, MdSettings, Metric, Offsets, Order, Pairs, Placement, Prio, Probe,
     ProbeKind, Program, ProgramKnob, QueueSettings, Raid, RingSetup, Rocksdb, Run, Settings, Sim, SimDevice,
     Stack, Submission, Sync, Target, Wal,

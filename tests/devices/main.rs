@@ -21,6 +21,7 @@ mod others_io;
 mod program;
 mod program_figures;
 mod program_knobs;
+mod program_screen;
 mod real_io;
 mod safety;
 mod stack_build;

@@ -317,7 +317,7 @@ none = { line = 'never ([0-9.]+)' }
         outcome(of_profile(&home, "20s", text, &["--user", USER]))
     };
     let second = again(text).expect(0);
-    assert!(second.stderr.contains("command.setup is left out"), "{second:?}");
+    assert!(second.stderr.contains("command.setup is skipped"), "{second:?}");
     assert_eq!(order().matches("setup").count(), 1);
     let other = again(&text.replace("echo made", "echo other")).expect(3);
     assert!(other.stderr.contains("another setup"), "{other:?}");

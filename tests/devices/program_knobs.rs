@@ -10,7 +10,7 @@ use crate::program::{USER, log, nothing_runs, of_profile, outcome};
 use crate::stack_run::{ON_EXT4, assert_nothing_left, program};
 
 /// It prints its rate ten times a second: the one that it was started with, or that was set since.
-const BENCH: &str = r#"
+pub const BENCH: &str = r#"
 [run]
 window = "200ms"
 [command]
@@ -18,7 +18,7 @@ setup = ["sh", "-c", "echo {size} >>{dir}/made"]
 run = ["sh", "-c", '''echo {rate} >{dir}/rate; i=0
 while [ $i -lt {loops} ]; do echo rate = $(($(cat {dir}/rate) + i % 3)); i=$((i + 1)); sleep 0.1; done''']
 [command.metrics]
-rate = { line = 'rate = ([0-9]+)', unit = "1/s" }
+rate = { line = 'rate = ([0-9]+)', unit = "1/s", better = "higher" }
 [[command.knob]]
 name = "size"
 values = ["small", "large"]
@@ -86,6 +86,7 @@ fn a_knob_that_is_turned_while_it_runs_is_a_line_of_the_ledger() {
     assert!((of("before") - 101.0).abs() < 3.0 && (of("after") - 401.0).abs() < 3.0, "{line}");
     let text = home.run(["show".as_ref(), home.path("out").as_os_str()]).expect(0).stdout;
     assert!(text.contains("command.rate 100 → 400") && text.contains("rate          101 → 401"), "{text}");
+    assert!(is_full || text.contains(", better\n"), "{text}");
     nothing_runs(&home);
 }
 
@@ -118,6 +119,10 @@ fn steps_turn_the_knobs_of_a_program_and_its_stack() {
         "{shown}"
     );
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let best = "Best by rate, 1/s (higher is better): rate=400 with 401, then rate=100 with 101; each of its runs is \
+                better than all others.";
+    assert!(words.contains(best), "{shown}");
     fs::remove_dir_all(home.path("out")).unwrap();
     // In a folder, a program's own folder stays from run to run.
     fs::remove_dir_all(home.target()).unwrap();
@@ -141,7 +146,7 @@ fn steps_turn_the_knobs_of_a_program_and_its_stack() {
         let rate = step["figures"]["program.metrics.rate.mean"]["median"].as_f64().unwrap();
         assert!((rate - expected).abs() < 0.1, "{step}");
     }
-    assert_eq!(swept.stderr.matches("command.setup is left out").count(), 4, "{swept:?}");
+    assert_eq!(swept.stderr.matches("command.setup is skipped").count(), 4, "{swept:?}");
     assert_nothing_left(&home);
 }
 

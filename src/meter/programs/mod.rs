@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`program`] | what a program that is the load used and reports, as data |
 //! | [`program_io`] | what a program's processes read and wrote, by their names |
+//! | [`program_threads`] | the busiest thread of a program's client |
 //! | [`program_probe`] | reads what a program that is the load uses |
 
 pub mod program;
@@ -13,3 +14,5 @@ pub mod program;
 pub mod program_io;
 #[cfg(feature = "programs")]
 pub mod program_probe;
+#[cfg(feature = "programs")]
+mod program_threads;

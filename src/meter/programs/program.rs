@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::settings::Better;
+
 /// A program in a window, or over a run. Counts are those of its cgroup, with all that it started.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -40,6 +42,9 @@ pub struct ProgramFigures {
     /// Processor time of what is measured (`command.run`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_cpu_ns: Option<u64>,
+    /// Processor time of the one thread of these that ran most in its window, of those left at its end (`schedstat`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_thread_ns: Option<u64>,
     /// Pages that were not in memory and had to be read (`pgmajfault`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub major_faults: Option<u64>,
@@ -101,12 +106,15 @@ pub struct MetricFigures {
     /// Their unit; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
+    /// Which way it gets better, where the profile says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub better: Option<Better>,
 }
 
 impl MetricFigures {
     /// Of one value.
     pub fn of(value: f64, unit: &str) -> Self {
-        Self { count: 1, mean: value, min: value, max: value, unit: unit.to_owned() }
+        Self { count: 1, mean: value, min: value, max: value, unit: unit.to_owned(), better: None }
     }
 
     /// Adds later ones.
@@ -118,6 +126,7 @@ impl MetricFigures {
         }
         (self.count, self.min, self.max) = (count, self.min.min(later.min), self.max.max(later.max));
         self.unit.clone_from(&later.unit);
+        self.better = later.better;
     }
 }
 
@@ -173,7 +182,7 @@ impl ProgramFigures {
     }
 
     /// What adds up over windows.
-    fn counts(&self) -> [Option<u64>; 18] {
+    fn counts(&self) -> [Option<u64>; 19] {
         [
             self.cpu_ns,
             self.refaults,
@@ -188,6 +197,7 @@ impl ProgramFigures {
             self.memory_some_ns,
             self.server_cpu_ns,
             self.run_cpu_ns,
+            self.run_thread_ns,
             self.major_faults,
             self.top_ios,
             self.top_ms,
@@ -196,7 +206,7 @@ impl ProgramFigures {
         ]
     }
 
-    fn counts_mut(&mut self) -> [&mut Option<u64>; 18] {
+    fn counts_mut(&mut self) -> [&mut Option<u64>; 19] {
         [
             &mut self.cpu_ns,
             &mut self.refaults,
@@ -211,6 +221,7 @@ impl ProgramFigures {
             &mut self.memory_some_ns,
             &mut self.server_cpu_ns,
             &mut self.run_cpu_ns,
+            &mut self.run_thread_ns,
             &mut self.major_faults,
             &mut self.top_ios,
             &mut self.top_ms,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::program::ProgramFigures;
 use super::program_io::ByName;
+use super::program_threads::BusiestThread;
 use crate::error::Result;
 use crate::host::{CgroupVersion, LevelDevice, Levels};
 use crate::meter::devices::block::{Device, Passed};
@@ -31,6 +32,8 @@ pub struct ProgramProbe {
     /// The drives from one answer of a probe for bytes of the application to the next.
     since_answer: Vec<Device>,
     by_name: ByName,
+    /// Of what is measured.
+    threads: BusiestThread,
     last: Counts,
 }
 
@@ -51,6 +54,7 @@ impl ProgramProbe {
         let groups = [group.to_owned(), server, run];
         let mut probe = Self {
             by_name: ByName::watch(groups.to_vec())?,
+            threads: BusiestThread::of(&groups[2]),
             groups,
             memory: memory.cloned(),
             top: counted(&levels.top),
@@ -115,6 +119,7 @@ impl ProgramProbe {
             cpu_ns,
             server_cpu_ns,
             run_cpu_ns,
+            run_thread_ns: self.threads.window(),
             memory_bytes,
             cache_bytes,
             refaults: since(now.refaults, last.refaults),

@@ -19,8 +19,8 @@ pub enum TurnOutcome {
     Worse,
     /// Both.
     TradeOff,
-    /// What a program reports changed: whether for the better only its user knows.
-    Changed,
+    /// What a program reports changed: whether for the better its profile does not say.
+    Different,
 }
 
 impl TurnOutcome {
@@ -33,7 +33,7 @@ impl TurnOutcome {
             Self::Better => "BETTER",
             Self::Worse => "WORSE",
             Self::TradeOff => "TRADE-OFF",
-            Self::Changed => "CHANGED",
+            Self::Different => "DIFFERENT",
         }
     }
 }
@@ -58,14 +58,16 @@ impl LedgerLine {
         if all.into_iter().all(|change| change.verdict == Verdict::None) {
             return TurnOutcome::NotJudged;
         }
-        let any =
-            |wanted: bool| changes.iter().any(|(figure, change)| is_gain(*figure, change) == Some(wanted));
+        let any = |wanted: bool| {
+            let of_program = || self.metrics.values().any(|change| change.is_gain() == Some(wanted));
+            changes.iter().any(|(figure, change)| is_gain(*figure, change) == Some(wanted)) || of_program()
+        };
         match (any(true), any(false) || self.is_less_safe()) {
             (true, false) => TurnOutcome::Better,
             (false, true) => TurnOutcome::Worse,
             (true, true) => TurnOutcome::TradeOff,
             (false, false) if self.metrics.values().any(|change| change.verdict.is_clear()) => {
-                TurnOutcome::Changed
+                TurnOutcome::Different
             }
             (false, false) => TurnOutcome::NoClearChange,
         }
@@ -85,6 +87,7 @@ impl LedgerLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Better;
 
     fn with(scan: Verdict, wal_p99: Verdict, less_durable: bool) -> TurnOutcome {
         let change = |verdict| Change { verdict, ..Change::default() };
@@ -113,14 +116,27 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_reports_changes_for_whom_it_does() {
-        let of = |verdict| {
-            let metrics = [("tps".to_owned(), Change { verdict, ..Change::default() })].into();
+    fn what_a_program_reports_is_judged_as_its_profile_says() {
+        use Verdict::{Higher, Lower, NoClearChange};
+        let of = |figures: &[(Verdict, Option<Better>)]| {
+            let change = |(at, &(verdict, better)): (usize, &(Verdict, Option<Better>))| {
+                (at.to_string(), Change { verdict, better, ..Change::default() })
+            };
+            let metrics = figures.iter().enumerate().map(change).collect();
             LedgerLine { metrics, ..LedgerLine::default() }.outcome()
         };
-        assert_eq!(of(Verdict::Higher), TurnOutcome::Changed);
-        assert_eq!(of(Verdict::NoClearChange), TurnOutcome::NoClearChange);
-        assert_eq!(of(Verdict::None), TurnOutcome::NotJudged);
+        let (more, less) = (Some(Better::Higher), Some(Better::Lower));
+        for (figures, outcome) in [
+            (&[(Higher, None)][..], TurnOutcome::Different),
+            (&[(NoClearChange, more)], TurnOutcome::NoClearChange),
+            (&[(Verdict::None, more)], TurnOutcome::NotJudged),
+            (&[(Higher, more), (Lower, less)], TurnOutcome::Better),
+            (&[(Lower, more), (NoClearChange, less)], TurnOutcome::Worse),
+            (&[(Higher, more), (Higher, less)], TurnOutcome::TradeOff),
+            (&[(Higher, more), (Higher, None)], TurnOutcome::Better),
+        ] {
+            assert_eq!(of(figures), outcome, "{figures:?}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::estimate::{self, Side, TURN_CHANGE_MIN, Together, WINDOWS_MIN};
 use crate::class::Class;
 use crate::meter::latencies::samples::Samples;
 use crate::meter::window::{Change, ClassState, LedgerLine, Verdict, Window};
+use crate::settings::Better;
 
 /// The most windows before a turn that count, but for percentiles that need more samples.
 const BEFORE_WINDOWS: usize = 10;
@@ -53,8 +54,8 @@ const FIGURES: [Figure; 9] = [
 pub(in crate::meter) struct Measured {
     rates: [Option<f64>; 5],
     latencies: [Option<Arc<Samples>>; 2],
-    /// What a program reports, and how drives were used by a trace.
-    metrics: BTreeMap<String, f64>,
+    /// What a program reports, with the side that is better, and how drives were used by a trace.
+    metrics: BTreeMap<String, (f64, Option<Better>)>,
 }
 
 impl Measured {
@@ -84,8 +85,8 @@ impl Measured {
                 .program
                 .iter()
                 .flat_map(|program| &program.metrics)
-                .map(|(name, metric)| (name.clone(), metric.mean))
-                .chain(window.traced.clone())
+                .map(|(name, metric)| (name.clone(), (metric.mean, metric.better)))
+                .chain(window.traced.iter().map(|(name, value)| (name.clone(), (*value, None))))
                 .collect(),
         }
     }
@@ -137,9 +138,13 @@ pub(in crate::meter) fn compare(
     for ((change, (before, after)), figure) in line.changes_mut().into_iter().zip(&found).zip(FIGURES) {
         *change = changed(before, after, together, judged && (cycles_judged || figure != CYCLES));
     }
+    let after_last = |name: &String| after.iter().rev().find_map(|of| of.metrics.get(name)?.1);
     line.metrics = metrics
         .into_iter()
-        .map(|(name, (before, after))| (name, changed(&before, &after, together, judged)))
+        .map(|(name, (before, after))| {
+            let better = after_last(&name);
+            (name, Change { better, ..changed(&before, &after, together, judged) })
+        })
         .collect();
 }
 
@@ -150,7 +155,7 @@ fn of_program(before: &[&Measured], after: &[&Measured]) -> Vec<(String, (Values
     names.dedup();
     let sides = |name: &String| {
         let values = |windows: &[&Measured]| {
-            windows.iter().filter_map(|of| of.metrics.get(name).copied()).collect::<Vec<_>>()
+            windows.iter().filter_map(|of| Some(of.metrics.get(name)?.0)).collect::<Vec<_>>()
         };
         (Values::before(values(before), values(counted(before)).len()), Values::all(values(after)))
     };
@@ -269,6 +274,7 @@ fn changed(before: &Values, after: &Values, together: Together, judged: bool) ->
         after_range: after.range(),
         interval: estimate.map(|estimate| (estimate.low, estimate.high)),
         verdict: estimate.map_or(Verdict::None, |estimate| estimate.verdict()),
+        better: None,
     }
 }
 

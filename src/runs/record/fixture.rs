@@ -180,6 +180,7 @@ pub fn turn(number: u64) -> LedgerLine {
             after_range: Some((1150.0, 1250.0)),
             interval: Some((0.11, 0.34)),
             verdict: Verdict::Higher,
+            better: None,
         },
         windows: (3, 3),
         ..LedgerLine::default()

@@ -44,10 +44,10 @@
 //!     times_us           [{name,count,p50,p99,max}], RocksDB's own histograms since it was opened
 //!     files_bytes, pending_compaction_bytes, stopped   at the end
 //! program                of a program that is the load, absent elsewhere: the fields of meter::program; null: not counted
-//!     {,server_,run_}cpu_ns, refaults, major_faults, oom_kills   of its cgroup; memory_bytes, cache_bytes at most
+//!     {,server_,run_}cpu_ns, run_thread_ns, refaults, major_faults, oom_kills   of its cgroup; memory_bytes, cache_bytes at most
 //!     {top,drives}_{read_bytes,written_bytes,ios,ms} of the block layer; {cpu_some,io_some,io_full,memory_some}_ns of the host
 //!     by_name: {read_bytes,written_bytes} of its processes; application_{,drives_}bytes by a probe, and the drives' meanwhile
-//!     metrics            {count,mean,min,max,unit} by name, from its output and its probes
+//!     metrics            {count,mean,min,max,unit,better} by name, from its output and its probes
 //! wa_a                   bytes that the drives took over bytes that the application wrote, since the
 //!                        measurement began; for what is a drive see `crate::meter::written`
 //! wa_a_parts             {engine,file_system,raid}: their product is wa_a

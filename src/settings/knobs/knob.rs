@@ -60,12 +60,18 @@ pub fn nearest_of<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Opti
 impl Knob {
     /// The value in these settings.
     pub fn get(&self, settings: &Settings) -> Value {
-        (self.spec.get)(settings, self.class.unwrap_or(Class::Scan))
+        match self.of_program() {
+            Some(name) => self.own_value(name, settings),
+            None => (self.spec.get)(settings, self.class.unwrap_or(Class::Scan)),
+        }
     }
 
     /// Sets a value of this knob's kind in the settings.
     pub fn set(&self, settings: &mut Settings, value: Value) {
-        (self.spec.set)(settings, self.class.unwrap_or(Class::Scan), value);
+        match self.of_program() {
+            Some(name) => set_own(name, settings, &value),
+            None => (self.spec.set)(settings, self.class.unwrap_or(Class::Scan), value),
+        }
     }
 
     /// What a turn from these settings to the value requires.
@@ -188,6 +194,14 @@ impl Knob {
         // A typed value lies between two preset values.
         let above = |step: &&Value| magnitude(step) > magnitude(&now);
         if up { steps.iter().find(above).cloned() } else { steps.iter().rev().find(|s| !above(s)).cloned() }
+    }
+}
+
+/// Sets the value of the knob that the settings' program calls so.
+fn set_own(name: &str, settings: &mut Settings, value: &Value) {
+    if let Some(program) = &mut settings.program {
+        // A value of another program's knob of that name is none of this one's.
+        let _ = program.turn(name, &value.to_string());
     }
 }
 

@@ -16,6 +16,7 @@ mod layer;
 mod md;
 mod memory;
 mod polling;
+mod program;
 mod queue;
 mod rocksdb;
 mod run;
@@ -27,6 +28,7 @@ mod wal;
 
 pub use knob::{Knob, all, find, nearest, nearest_of, problems};
 pub use layer::StackLayer;
+pub use program::{all_of, find_of, of_program};
 pub use spec::{Conditions, Scope};
 pub use value::{Kind, Value};
 

@@ -10,7 +10,8 @@ use super::parse_layers::value_at;
 use crate::printable;
 use crate::settings::knobs::nearest_of;
 use crate::settings::values::program::{
-    METRICS_MAX, Metric, Program, VARIABLES_MAX, WORD_BYTES_MAX, wrong_command, wrong_pattern, wrong_word,
+    Better, METRICS_MAX, Metric, Program, VARIABLES_MAX, WORD_BYTES_MAX, wrong_command, wrong_pattern,
+    wrong_word,
 };
 use crate::units::parse_size;
 
@@ -168,8 +169,9 @@ impl Walk<'_> {
         let name = self.figure_name(key)?;
         let table = value.get_ref().as_table();
         let line = table.and_then(|table| value_at(table, "line"));
-        let known = table
-            .is_some_and(|table| table.iter().all(|(key, _)| ["line", "unit"].contains(&&**key.get_ref())));
+        let known = table.is_some_and(|table| {
+            table.iter().all(|(key, _)| ["line", "unit", "better"].contains(&&**key.get_ref()))
+        });
         let (Some(table), Some(line), true) = (table, line, known) else {
             let what =
                 format!("`command.metrics.{name}` must be {{ line = 'tps = ([0-9.]+)', unit = \"txn/s\" }}");
@@ -206,13 +208,25 @@ impl Walk<'_> {
             Some(unit) => self.line("unit", unit)?,
             None => String::new(),
         };
+        let better = match value_at(table, "better") {
+            None => None,
+            Some(better) => {
+                let known =
+                    Better::NAMES.into_iter().find(|(_, name)| better.get_ref().as_str() == Some(name));
+                let Some((better, _)) = known else {
+                    self.refuse(better.span().start, format!("`{path}.better` is `higher` or `lower`"));
+                    return None;
+                };
+                Some(better)
+            }
+        };
         let long = unit.chars().count() > NAME_CHARS_MAX || line.len() > WORD_BYTES_MAX;
         let long = long.then(|| "has a pattern or a unit that is too long".to_owned());
         if let Some(why) = long.or_else(|| wrong_pattern(&line)) {
             self.refuse(at, format!("`{path}` {why}"));
             return None;
         }
-        Some(Metric { name, line, unit })
+        Some(Metric { name, line, unit, better })
     }
 }
 
@@ -234,7 +248,7 @@ stop = ["pg_ctl", "stop"]
 PGUSER = "postgres"
 
 [command.metrics]
-tps = { line = 'tps = ([0-9.]+)', unit = "txn/s" }
+tps = { line = 'tps = ([0-9.]+)', unit = "txn/s", better = "higher" }
 latency = { line = 'lat ([0-9.]+)' }
 "#;
 
@@ -259,6 +273,7 @@ latency = { line = 'lat ([0-9.]+)' }
             ("PGUSER = \"postgres\"", "\"PG USER\" = \"x\"", "letters, digits and `_`"),
             ("([0-9.]+)', unit", "([0-9.+', unit", "no regular expression"),
             ("'lat ([0-9.]+)'", "'lat [0-9.]+'", "has no group"),
+            ("\"higher\"", "\"more\"", "is `higher` or `lower`"),
             ("latency = { line", "latency = { lines", "must be { line"),
             ("\"-D\", \"{dir}/pg\"]\nready", "\"\\u001b\"]\nready", "can't be shown"),
         ] {

@@ -16,7 +16,7 @@ use crate::settings::values::program::{
 use crate::units::parse_duration;
 
 const KNOB_KEYS: [&str; 4] = ["name", "values", "value", "turn"];
-const PROBE_KEYS: [&str; 6] = ["run", "line", "unit", "every", "timeout", "kind"];
+const PROBE_KEYS: [&str; 7] = ["run", "line", "unit", "better", "every", "timeout", "kind"];
 /// What a probe's output is looked for without a pattern: a line that is a number.
 const NUMBER: &str = r"^\s*(-?[0-9]+(?:\.[0-9]+)?)\s*$";
 const EVERY: Duration = Duration::from_secs(5);
@@ -256,7 +256,7 @@ name = "sync_commit"
 values = ["on", "off"]
 turn = ["psql", "-c", "alter system set x = '{value}'"]
 [command.probes]
-wal = { run = ["psql", "-Atc", "select {sync_commit}"], every = "2s", timeout = "1s", kind = "application-bytes", unit = "B" }
+wal = { run = ["psql", "-Atc", "select {sync_commit}"], every = "2s", timeout = "1s", kind = "application-bytes", unit = "B", better = "lower" }
 depth = { run = ["cat", "/proc/loadavg"], line = '^([0-9.]+)' }
 [sweep.product]
 command.cache = ["1GB", 7]

@@ -46,7 +46,8 @@ pub(super) fn push(text: &mut String, program: &Program) {
 fn push_metrics(text: &mut String, program: &Program) {
     for metric in &program.metrics {
         let (name, line, unit) = (&metric.name, quoted(&metric.line), quoted(&metric.unit));
-        let _ = writeln!(text, "{name} = {{ line = {line}, unit = {unit} }}");
+        let better = metric.better.map_or_else(String::new, |it| format!(", better = \"{}\"", it.name()));
+        let _ = writeln!(text, "{name} = {{ line = {line}, unit = {unit}{better} }}");
     }
 }
 
@@ -72,5 +73,8 @@ fn push_own(text: &mut String, program: &Program) {
             format_duration(probe.timeout),
             probe.kind.name()
         );
+        if let Some(better) = metric.better {
+            let _ = writeln!(text, "better = \"{}\"", better.name());
+        }
     }
 }

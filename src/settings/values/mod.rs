@@ -24,7 +24,7 @@ pub use cpus::Cpus;
 pub use io::{Buffering, Completion, Io, Prio, RingSetup, Submission};
 pub use kv::{Compaction, Compression, Kv, LoadEngine, Order, Pairs, Rocksdb};
 pub use layer::Layer;
-pub use program::{Metric, Probe, ProbeKind, Program, ProgramKnob};
+pub use program::{Better, Metric, Probe, ProbeKind, Program, ProgramKnob};
 pub use run::{Run, Sim, SimDevice};
 pub use stack::{
     ArrayState, Bitmap, DriveState, Filesystem, IommuMode, LbaSize, MdSettings, Placement, QueueSettings,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 #[cfg(feature = "programs")]
 use regex_lite::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
 
 use crate::printable;
 use crate::units::parse_size;
@@ -128,6 +129,34 @@ pub struct Metric {
     pub line: String,
     /// Its unit; may be empty.
     pub unit: String,
+    /// Which way it gets better; none where only its user knows.
+    pub better: Option<Better>,
+}
+
+/// Which way a figure gets better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// The higher, the better.
+    Higher,
+    /// The lower, the better.
+    Lower,
+}
+
+impl Better {
+    /// Both with their names in profiles.
+    pub const NAMES: [(Self, &'static str); 2] = [(Self::Higher, "higher"), (Self::Lower, "lower")];
+
+    /// The name in profiles.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(better, _)| *better == self).map_or("?", |(_, name)| name)
+    }
+
+    /// Whether a figure that went that way got better.
+    pub fn is_gain(self, went_higher: bool) -> bool {
+        went_higher == (self == Self::Higher)
+    }
 }
 
 impl Program {

@@ -18,6 +18,7 @@ use crate::meter::turns::estimate::{self, RECORDING_CHANGE_MIN, Side, Together, 
 use crate::meter::window::{Flag, Verdict, Window};
 use crate::runs::pitfalls::{Circumstances, drive_types};
 use crate::runs::record::Recording;
+use crate::settings::Better;
 use crate::ui::text::{bounds, signed_percent};
 use crate::units::approx_span;
 
@@ -77,6 +78,9 @@ pub struct ComparedRow {
     pub figure: String,
     /// One per recording.
     pub cells: Vec<Cell>,
+    /// Which way a program's figure gets better, where a profile says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub better: Option<Better>,
     #[serde(skip)]
     shape: Shape,
 }
@@ -138,6 +142,7 @@ pub fn compare(recordings: &[Recording]) -> Result<Comparison> {
             ComparedRow {
                 figure: figure.key.clone(),
                 cells: std::iter::once(base.clone()).chain(others).collect(),
+                better: summaries.iter().rev().find_map(|summary| figure.better(summary)),
                 shape: Shape(figure),
             }
         })
@@ -365,6 +370,22 @@ impl Cell {
     }
 }
 
+impl ComparedRow {
+    /// Whether a program's figure is better than the first recording's: `better`, `worse`, or `different` where no
+    /// profile says which way it gets better. Empty without a clear change, and of other figures.
+    fn word(&self, cell: &Cell) -> String {
+        let is_gain = self.better.map(|better| better.is_gain(cell.verdict == Verdict::Higher));
+        let word = match is_gain {
+            _ if !cell.verdict.is_clear() || !self.shape.0.is_metric() => "",
+            Some(true) if cell.less_durable => "",
+            Some(true) => "better",
+            Some(false) => "worse",
+            None => "different",
+        };
+        word.to_owned()
+    }
+}
+
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for column in &self.recordings {
@@ -446,6 +467,10 @@ impl Comparison {
             let changes: Vec<_> = cells().map(Cell::change_text).collect();
             if changes.iter().any(|change| !change.is_empty()) {
                 writeln!(f, "{}", line("", changes))?;
+            }
+            let words: Vec<_> = cells().map(|cell| row.word(cell)).collect();
+            if words.iter().any(|word| !word.is_empty()) {
+                writeln!(f, "{}", line("", words))?;
             }
         }
         Ok(())

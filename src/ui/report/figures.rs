@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::class::Class;
+use crate::meter::programs::program::MetricFigures;
 use crate::meter::window::{ClassFigures, Latencies, Latency, ProgramFigures, Window};
 use crate::printable;
 use crate::runs::record::Summary;
 use crate::runs::record::summary::ClassSummary;
+use crate::settings::Better;
 use crate::units::{SECOND_NS, three_digits};
 
 /// How a figure is written.
@@ -96,10 +98,11 @@ const METRICS: &str = "program.metrics.";
 const MEAN: &str = ".mean";
 
 /// What is measured of every program.
-const OF_PROGRAMS: [(&str, &str, Unit, OfProgram); 19] = [
+const OF_PROGRAMS: [(&str, &str, Unit, OfProgram); 20] = [
     ("cpu_cores", "program's cores", Unit::Plain, |of, s| rate(of.cpu_ns, 1e9, s)),
     ("server_cpu_cores", "  of its server", Unit::Plain, |of, s| rate(of.server_cpu_ns, 1e9, s)),
     ("run_cpu_cores", "  of its run", Unit::Plain, |of, s| rate(of.run_cpu_ns, 1e9, s)),
+    ("run_thread_share", "  its busiest thread", Unit::Share, |of, s| rate(of.run_thread_ns, 1e9, s)),
     ("top_read_mb_per_s", "read MB/s", Unit::Plain, |of, s| rate(of.top_read_bytes, 1e6, s)),
     ("top_written_mb_per_s", "written MB/s", Unit::Plain, |of, s| rate(of.top_written_bytes, 1e6, s)),
     ("drives_read_mb_per_s", "drives read MB/s", Unit::Plain, |of, s| rate(of.drives_read_bytes, 1e6, s)),
@@ -282,8 +285,16 @@ impl Figure {
 
     /// What a program reports under the name in the key.
     fn metric(&self, program: Option<&ProgramFigures>) -> Option<f64> {
-        let name = self.key.strip_prefix(METRICS)?.strip_suffix(MEAN)?;
-        program?.metrics.get(name).map(|metric| metric.mean)
+        self.reported(program).map(|metric| metric.mean)
+    }
+
+    fn reported<'a>(&self, program: Option<&'a ProgramFigures>) -> Option<&'a MetricFigures> {
+        program?.metrics.get(self.key.strip_prefix(METRICS)?.strip_suffix(MEAN)?)
+    }
+
+    /// Which way it gets better by the profile of a run, for what a program reports.
+    pub fn better(&self, summary: &Summary) -> Option<Better> {
+        self.reported(summary.program.as_ref())?.better
     }
 
     /// Whether it is what a program reports of itself.

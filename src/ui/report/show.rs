@@ -405,8 +405,8 @@ fn turn(line: &LedgerLine) -> String {
                 Verdict::None if line.open => "not known yet".to_owned(),
                 Verdict::None => "no verdict".to_owned(),
                 Verdict::NoClearChange => format!("no clear change{}", interval(change)),
-                Verdict::Higher => format!("higher{}", interval(change)),
-                Verdict::Lower => format!("lower{}", interval(change)),
+                Verdict::Higher => format!("higher{}{}", interval(change), word(change)),
+                Verdict::Lower => format!("lower{}{}", interval(change), word(change)),
             };
             let _ =
                 writeln!(out, "     {name:<13} {} → {}: {said}", three_digits(before), three_digits(after));
@@ -419,6 +419,15 @@ fn turn(line: &LedgerLine) -> String {
         out += "     still collecting windows when the recording ended\n";
     }
     out
+}
+
+/// Whether a clear change of a program's figure is for the better.
+fn word(change: &Change) -> &'static str {
+    match change.is_gain() {
+        Some(true) => ", better",
+        Some(false) => ", worse",
+        None => ", different",
+    }
 }
 
 fn verdict(figure: LedgerFigure, change: &Change, line: &LedgerLine) -> String {

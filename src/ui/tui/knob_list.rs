@@ -3,12 +3,13 @@
 use std::sync::OnceLock;
 
 use super::layout;
-use super::state::{ListRow, Listing, State};
+use super::state::{FIRST_KNOB, ListRow, Listing, State};
 use crate::settings::Settings;
-use crate::settings::knobs::{self, Kind, Knob, StackLayer};
+use crate::settings::knobs::{self, Kind, Knob, Scope, StackLayer};
 
 /// The tables in the order of the screen.
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 15] = [
+    "command",
     "scan",
     "point",
     "wal",
@@ -28,7 +29,11 @@ const TABLES: [&str; 14] = [
 impl State {
     /// Lists the knobs anew; the chosen knob stays chosen if it is among them.
     pub fn list_knobs(&mut self) {
-        let chosen = self.knob();
+        let mut chosen = self.knob();
+        if self.search().is_none() && !self.has(chosen) {
+            chosen = self.first_knob();
+            self.layer = chosen.layer();
+        }
         self.listing = match self.search() {
             Some(words) => self.found(&words.to_lowercase()),
             None => self.of_layer(chosen),
@@ -82,12 +87,51 @@ impl State {
         Listing { rows, inactive: 0 }
     }
 
-    /// The knobs that the load's engine has, in the order of the tables.
+    /// The knobs that the load has, in the order of the tables.
     fn knobs(&self, settings: Option<&Settings>) -> impl Iterator<Item = &'static Knob> {
         let settings = settings.cloned().unwrap_or_default();
         let listed = self.listed;
-        let all = by_table().iter().copied();
-        all.filter(move |knob| listed(knob) && !knob.is_of_another_engine(&settings))
+        let all = knobs::of_program(&settings).into_iter().chain(by_table().iter().copied());
+        let is_program = settings.program.is_some();
+        let is_of_load = move |knob: &Knob| {
+            if is_program { knob.is_of_programs() } else { !knob.is_of_another_engine(&settings) }
+        };
+        all.filter(move |knob| listed(knob) && is_of_load(knob))
+    }
+
+    /// Whether a layer has knobs, be they without effect.
+    pub fn has_knobs(&self, layer: StackLayer) -> bool {
+        self.knobs(self.settings_asked().as_ref()).any(|knob| knob.layer() == layer)
+    }
+
+    /// Whether the run has a knob: programs have their own, and none of the classes'.
+    fn has(&self, knob: &Knob) -> bool {
+        let Some(status) = &self.status else { return true };
+        let known = self.find(&knob.path).is_some_and(|known| std::ptr::eq(known, knob));
+        known && (status.settings.program.is_none() || knob.is_of_programs())
+    }
+
+    /// The knob with that path, of the table or of the program that runs.
+    pub fn find(&self, path: &str) -> Option<&'static Knob> {
+        let of_run = self.status.as_ref().map(|status| knobs::find_of(&status.settings, path));
+        of_run.unwrap_or_else(|| knobs::find(path))
+    }
+
+    /// The knob that is chosen first: of a program, its own that is turned while it runs.
+    pub fn first_knob(&self) -> &'static Knob {
+        let settings = self.status.as_ref().map(|status| &status.settings);
+        let path = match settings.filter(|settings| settings.program.is_some()) {
+            None => FIRST_KNOB,
+            Some(settings) => {
+                let own = knobs::of_program(settings);
+                let live = own.iter().copied().find(|knob| knob.spec.scope == Scope::Live);
+                match live.or(own.first().copied()) {
+                    Some(knob) => return knob,
+                    None => "queue.scheduler",
+                }
+            }
+        };
+        knobs::find(path).unwrap_or(&knobs::all()[0])
     }
 
     /// Scrolls the list of knobs to the chosen row.

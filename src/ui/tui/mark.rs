@@ -32,7 +32,7 @@ impl Mark {
     pub fn differences(&self, now: &Settings) -> Vec<Difference> {
         let of =
             |knob: &'static Knob| Difference { knob, marked: knob.get(&self.settings), now: knob.get(now) };
-        knobs::all().iter().map(of).filter(|difference| difference.marked != difference.now).collect()
+        knobs::all_of(now).map(of).filter(|difference| difference.marked != difference.now).collect()
     }
 
     /// Where it stands in the ledger, in words.

@@ -219,7 +219,7 @@ fn states(recording: &mut Recording, from_ns: u64) -> Vec<(u64, Arc<Status>)> {
 
 /// The settings after a turn of the ledger; none if this version can't make it.
 fn turned(settings: &Settings, line: &LedgerLine) -> Option<Settings> {
-    let turns: Vec<_> = if knobs::find(&line.knob).is_some() {
+    let turns: Vec<_> = if knobs::find_of(settings, &line.knob).is_some() {
         vec![(&*line.knob, &*line.to)]
     } else {
         // Several that were rebuilt together.
@@ -227,7 +227,7 @@ fn turned(settings: &Settings, line: &LedgerLine) -> Option<Settings> {
     };
     let mut settings = settings.clone();
     for (path, to) in turns {
-        let knob = knobs::find(path)?;
+        let knob = knobs::find_of(&settings, path)?;
         let value = knob.parse(to).ok()?;
         knob.set(&mut settings, value);
     }

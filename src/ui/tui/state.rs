@@ -25,7 +25,7 @@ use crate::ui::report::ran::Ran;
 
 /// Number of notices kept for the notes.
 const NOTICES_MAX: usize = 50;
-/// The knob that is chosen first: turning it always shows something.
+/// The knob that is chosen first where the classes are the load: turning it always shows something.
 pub const FIRST_KNOB: &str = "io.buffering";
 
 /// What has the focus.
@@ -234,7 +234,7 @@ impl State {
     pub fn knob(&self) -> &'static Knob {
         match self.listing.rows.get(self.chosen) {
             Some(ListRow::Knob(knob)) => knob,
-            _ => knobs::find(FIRST_KNOB).unwrap_or(&knobs::all()[0]),
+            _ => self.first_knob(),
         }
     }
 
@@ -255,7 +255,8 @@ impl State {
 
     fn settings_with<'a>(&self, value: impl Fn(&Knob) -> Option<&'a Value>) -> Option<Settings> {
         let mut settings = self.status.as_ref()?.settings.clone();
-        for knob in knobs::all() {
+        let own = knobs::of_program(&settings);
+        for knob in knobs::all().iter().chain(own) {
             if let Some(value) = value(knob) {
                 knob.set(&mut settings, value.clone());
             }

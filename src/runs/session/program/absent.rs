@@ -15,6 +15,10 @@ impl Running {
         match self {}
     }
 
+    pub(in crate::runs::session) fn is_turning(&self) -> bool {
+        match *self {}
+    }
+
     pub(in crate::runs::session) fn groups(&self) -> Vec<PathBuf> {
         match *self {}
     }
@@ -30,6 +34,15 @@ impl Session {
         _: &mut dyn FnMut() -> bool,
     ) -> Result<()> {
         Ok(())
+    }
+
+    pub(in crate::runs::session) fn turn_own(
+        &mut self,
+        _: &str,
+        _: &str,
+        _: bool,
+    ) -> std::result::Result<bool, String> {
+        Err("there is no program".to_owned())
     }
 
     pub(in crate::runs::session) fn run_again(&mut self) {}

@@ -1,27 +1,60 @@
-//! Turning a knob of the program's own while it runs.
+//! Turning knobs of the program's own while it runs: one after the other, each by its command, in force and in the ledger
+//! once that has succeeded.
 
 use super::process::Process;
 use super::running::Running;
-use super::turning::{Turned, Turning};
+use super::turning::{Turned, Turning, Wanted, turnable};
 use crate::meter::turns::ledger::Turn;
+use crate::runs::session::message::Event;
 use crate::runs::session::run::Session;
+use crate::runs::session::turning::turns;
+use crate::settings::knobs::{self, Value};
 
 impl Running {
-    fn begin_turn(&mut self, name: &str, value: &str) -> Result<(), String> {
-        if self.turning.is_some() {
-            return Err("another knob is being turned".to_owned());
+    /// Whether a knob of its own is being turned, or waits for that.
+    pub(in crate::runs::session) fn is_turning(&self) -> bool {
+        self.turning.is_some() || !self.wanted.is_empty()
+    }
+
+    /// Lets a knob be turned after those that wait; whether it has that value already. Of the values of one knob that wait
+    /// the last alone is still wanted; an undo that is no longer is returned.
+    fn want(&mut self, wanted: Wanted) -> Result<(bool, Option<Wanted>), String> {
+        self.program.clone().turn(&wanted.name, &wanted.value)?;
+        if turnable(&self.program.knobs, &wanted).is_none() {
+            return Err("the knob has no `turn`: its value is given with --set, or in steps".to_owned());
         }
-        let from = self.program.value_of(name).unwrap_or_default().to_owned();
-        let mut program = self.program.clone();
-        program.turn(name, value)?;
-        let knob = program.knobs.into_iter().find(|knob| knob.name == name && !knob.turn.is_empty());
-        let knob =
-            knob.ok_or_else(|| format!("command.{name} has no `turn`: it is given with --set or in steps"))?;
-        let words = self.values.turn(&knob).map_err(|error| error.one_line())?;
-        let process =
-            Process::start(&self.site, "knob.turn", &words, &[]).map_err(|error| error.one_line())?;
-        self.turning = Some(Turning::new(process, knob, from));
-        Ok(())
+        let waits = self.wanted.iter().position(|waits| waits.name == wanted.name);
+        let given_up = waits.and_then(|at| self.wanted.remove(at)).filter(|waits| waits.undo);
+        let under_way = self.turning.as_ref().filter(|turning| turning.wanted.name == wanted.name);
+        let value = under_way.map(|turning| turning.wanted.value.as_str());
+        let value = value.or_else(|| self.program.value_of(&wanted.name));
+        let has_it = value == Some(wanted.value.as_str());
+        let in_force = has_it && under_way.is_none();
+        if !has_it {
+            self.wanted.push_back(wanted);
+        }
+        Ok((in_force, given_up))
+    }
+
+    /// Begins the next turn that waits, unless one is under way; how one ended that could not begin.
+    fn begin_next(&mut self) -> Option<Turned> {
+        if self.turning.is_some() {
+            return None;
+        }
+        let wanted = self.wanted.pop_front()?;
+        let begun = turnable(&self.program.knobs, &wanted)
+            .ok_or_else(|| "the knob has no `turn`".to_owned())
+            .and_then(|knob| self.values.turn(&knob).map_err(|error| error.one_line()))
+            .and_then(|words| {
+                Process::start(&self.site, "knob.turn", &words, &[]).map_err(|error| error.one_line())
+            });
+        match begun {
+            Ok(process) => {
+                self.turning = Some(Turning::new(process, wanted));
+                None
+            }
+            Err(why) => Some(Turned { wanted, outcome: Err(why), log: String::new() }),
+        }
     }
 
     /// How the command of a knob ended, once it has.
@@ -29,9 +62,9 @@ impl Running {
         match self.turning.take()?.look() {
             Ok(turned) => {
                 self.log += &turned.log;
-                if let Ok((knob, _)) = &turned.outcome {
+                if turned.outcome.is_ok() {
                     // The values in commands stay those of the beginning: what runs was started with them.
-                    let _ = self.program.turn(&knob.name, &knob.value);
+                    let _ = self.program.turn(&turned.wanted.name, &turned.wanted.value);
                 }
                 Some(turned)
             }
@@ -44,37 +77,69 @@ impl Running {
 }
 
 impl Session {
-    /// Turns a knob of the program's own: begun now, in force and in the ledger once its command has succeeded.
+    /// Turns a knob of the program's own: begun now, or after those that are being turned.
     ///
     /// # Errors
     /// Why it can't be turned, as a sentence without a full stop.
     pub fn turn_program(&mut self, name: &str, value: &str) -> Result<(), String> {
+        self.turn_own(name, value, false).map(drop)
+    }
+
+    /// The same; whether it has that value already.
+    pub(in crate::runs::session) fn turn_own(
+        &mut self,
+        name: &str,
+        value: &str,
+        undo: bool,
+    ) -> Result<bool, String> {
         let running = self.program.as_mut().ok_or("there is no program")?;
-        running.begin_turn(name, value)?;
-        self.schedule.turned = true;
-        Ok(())
+        let wanted = Wanted { name: name.to_owned(), value: value.trim().to_owned(), undo };
+        let (in_force, given_up) = running.want(wanted)?;
+        given_up.into_iter().for_each(|wanted| self.can_be_undone(&wanted.name, &wanted.value));
+        self.look_at_turning();
+        Ok(in_force)
     }
 
     pub(super) fn look_at_turning(&mut self) {
-        let Some(running) = self.program.as_mut().filter(|running| running.turning.is_some()) else { return };
-        let turned = running.turned();
-        self.schedule.turned = true;
-        match turned.map(|turned| turned.outcome) {
-            None => {}
-            Some(Err(why)) => self.notice(why),
-            Some(Ok((knob, from))) => {
-                self.turns.setting += 1;
-                let turn = Turn {
-                    at_ns: self.now_ns(),
-                    knob: format!("command.{}", knob.name),
-                    from,
-                    to: knob.value,
-                    ..Turn::default()
-                };
-                for line in self.turns.ledger.turn(turn) {
-                    self.recorder.line(line);
-                }
+        let Some(running) = &mut self.program else { return };
+        let was_turning = running.turning.is_some();
+        let ended = running.turned();
+        let next = running.begin_next();
+        self.schedule.turned |= was_turning || running.turning.is_some();
+        ended.into_iter().chain(next).for_each(|turned| self.take_turned(turned));
+    }
+
+    fn take_turned(&mut self, turned: Turned) {
+        let Wanted { name, value, undo } = turned.wanted;
+        let path = format!("command.{name}");
+        if let Err(why) = &turned.outcome {
+            if undo {
+                self.can_be_undone(&name, &value);
+            }
+            if self.resolved.options.operated.is_none() {
+                self.notice(format!("the knob {path} was not turned: {why}"));
+            }
+        } else if let Some(program) = &mut self.resolved.settings.program {
+            let from = program.value_of(&name).unwrap_or_default().to_owned();
+            let _ = program.turn(&name, &value);
+            self.turns.setting += 1;
+            let turn = Turn { at_ns: self.now_ns(), knob: path.clone(), undo, to: value, ..Turn::default() };
+            for line in self.turns.ledger.turn(Turn { from: from.clone(), ..turn }) {
+                self.recorder.line(line);
+            }
+            if !undo {
+                self.can_be_undone(&name, &from);
             }
         }
+        self.report(Event::Turned { knob: path, outcome: turned.outcome.map(|()| true) });
+        self.status();
+    }
+
+    /// Lets the last turn of a knob of the program's own, which had that value before, be undone.
+    fn can_be_undone(&mut self, name: &str, from: &str) {
+        let path = format!("command.{name}");
+        let knob = knobs::find_of(&self.resolved.settings, &path);
+        let from: Option<Value> = knob.and_then(|knob| knob.parse(from).ok());
+        self.turns.undo.extend(from.map(|from| turns::Turned { from: vec![(path, from)] }));
     }
 }

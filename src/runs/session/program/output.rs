@@ -75,7 +75,7 @@ impl Output {
         for (pattern, metric) in metrics {
             let found = pattern.captures(&line).and_then(|found| found.get(1)?.as_str().parse::<f64>().ok());
             let Some(value) = found.filter(|value| value.is_finite()) else { continue };
-            let of = MetricFigures::of(value, &metric.unit);
+            let of = MetricFigures { better: metric.better, ..MetricFigures::of(value, &metric.unit) };
             printed.values.entry(metric.name.clone()).and_modify(|sum| sum.add(&of)).or_insert(of);
         }
         if printed.last.len() == LINES_MAX {
@@ -112,7 +112,12 @@ mod tests {
     #[test]
     fn figures_are_found_in_lines_and_the_last_lines_are_kept() {
         let (from, mut to) = std::io::pipe().unwrap();
-        let metric = Metric { name: "tps".into(), line: "tps ([0-9.a-z]+)".into(), unit: "txn/s".into() };
+        let metric = Metric {
+            name: "tps".into(),
+            line: "tps ([0-9.a-z]+)".into(),
+            unit: "txn/s".into(),
+            better: None,
+        };
         let output = Output::read(from, &[metric]).unwrap();
         let long = "x".repeat(3 * LINE_BYTES_MAX);
         write!(to, "tps 1.5\rother\ntps 2.5\n\ntps nan\ntps abc\n{long}tps 9\n\x1b[2Jtps 5").unwrap();

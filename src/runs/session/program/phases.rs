@@ -1,5 +1,6 @@
 //! What a session does with its program, and when.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use super::cold::drop_cached;
@@ -74,6 +75,7 @@ impl Session {
             probe,
             probes,
             turning: None,
+            wanted: VecDeque::new(),
             server: None,
             run: None,
             stop_if: options.stop_if,

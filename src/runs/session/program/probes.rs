@@ -94,7 +94,8 @@ impl Asked {
     /// Adds its answer since the last window.
     pub fn add_to(&mut self, figures: &mut ProgramFigures) {
         if let Some(value) = self.answer.take() {
-            let of = MetricFigures::of(value, &self.probe.metric.unit);
+            let metric = &self.probe.metric;
+            let of = MetricFigures { better: metric.better, ..MetricFigures::of(value, &metric.unit) };
             figures.metrics.insert(self.probe.metric.name.clone(), of);
         }
         if let Some((bytes, drives)) = self.grew.take() {

@@ -1,5 +1,6 @@
 //! A program that is set up, and what is under way of it.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use rustix::process::Signal;
 use super::probes::Asked;
 use super::process::{Process, Site};
 use super::stop_if::StopIf;
-use super::turning::{self, Turning};
+use super::turning::{self, Turning, Wanted};
 use super::words::Values;
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
@@ -44,6 +45,8 @@ pub(in crate::runs::session) struct Running {
     pub(super) probe: ProgramProbe,
     pub(super) probes: Vec<Asked>,
     pub(super) turning: Option<Turning>,
+    /// Turns that wait for it.
+    pub(super) wanted: VecDeque<Wanted>,
     pub(super) server: Option<Process>,
     pub(super) run: Option<Process>,
     pub(super) stop_if: Option<StopIf>,
@@ -246,6 +249,7 @@ impl Running {
     ) -> Result<String> {
         self.probes.clear();
         self.turning = None;
+        self.wanted.clear();
         let stopped = self.stop_server(goes_on);
         let ended = match (target.journal(), self.own.take()) {
             (Some(journal), _) => self.site.groups.remove(journal),

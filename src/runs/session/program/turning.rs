@@ -10,28 +10,39 @@ use crate::settings::ProgramKnob;
 /// The command may take this long.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
+/// A turn that is wanted.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    /// The knob, as the program calls it.
+    pub name: String,
+    /// Its value then.
+    pub value: String,
+    /// Whether it undoes a turn.
+    pub undo: bool,
+}
+
 /// A knob that is being turned.
 #[derive(Debug)]
 pub(super) struct Turning {
     process: Process,
-    from: String,
-    knob: ProgramKnob,
+    pub wanted: Wanted,
     until: Instant,
 }
 
 /// How the command of a knob ended.
 #[derive(Debug)]
 pub(super) struct Turned {
-    /// The knob with its value now, and the value before; or why it was not turned.
-    pub outcome: Result<(ProgramKnob, String), String>,
+    pub wanted: Wanted,
+    /// Why the knob was not turned, if it was not.
+    pub outcome: Result<(), String>,
     /// The command's last lines.
     pub log: String,
 }
 
 impl Turning {
-    /// Of a knob with its new value.
-    pub fn new(process: Process, knob: ProgramKnob, from: String) -> Self {
-        Self { process, from, knob, until: Instant::now() + PATIENCE }
+    /// Begun by that process.
+    pub fn new(process: Process, wanted: Wanted) -> Self {
+        Self { process, wanted, until: Instant::now() + PATIENCE }
     }
 
     /// How it ended; itself while it has not.
@@ -43,11 +54,14 @@ impl Turning {
             }
             self.process.signal(Signal::KILL);
         }
-        let log = self.process.log();
-        let name = &self.knob.name;
-        let failed = || format!("the knob command.{name} was not turned: {}", self.process.in_words());
         let well = status.is_some_and(|status| status.success());
-        let outcome = if well { Ok((self.knob, self.from)) } else { Err(failed()) };
-        Ok(Turned { outcome, log })
+        let outcome = if well { Ok(()) } else { Err(self.process.in_words()) };
+        Ok(Turned { wanted: self.wanted, outcome, log: self.process.log() })
     }
+}
+
+/// The knob of that name with that value, where a command turns it.
+pub(super) fn turnable(knobs: &[ProgramKnob], wanted: &Wanted) -> Option<ProgramKnob> {
+    let knob = knobs.iter().find(|knob| knob.name == wanted.name && !knob.turn.is_empty())?;
+    Some(ProgramKnob { value: wanted.value.clone(), ..knob.clone() })
 }

@@ -114,7 +114,7 @@ impl Session {
         let mut settings = self.resolved.settings.clone();
         let (mut from, mut shown) = (Vec::new(), Vec::new());
         for (path, value) in turns {
-            let knob = knobs::find(path).ok_or_else(|| format!("there is no `{path}`"))?;
+            let knob = knobs::find_of(&settings, path).ok_or_else(|| format!("there is no `{path}`"))?;
             let old = knob.get(&self.resolved.settings);
             knob.set(&mut settings, value.clone());
             shown.push((path.clone(), old.to_string(), value.to_string()));
@@ -192,6 +192,8 @@ impl Session {
             fit_files(&mut fitted, &mut Vec::new())?;
         }
         let writes_bytes = match &held {
+            // A program makes its own data.
+            _ if settings.program.is_some() => Some(0),
             Some(held) => bytes_to_write(&fitted, facts, &held.wiped, folder.as_deref())?,
             None => None,
         };
@@ -228,13 +230,14 @@ impl Session {
     pub(in crate::runs::session) fn carry(&mut self, pending: Pending, typed: Vec<String>) -> Rebuild {
         let Pending { settings, unused_steps, from, agreed, opens, .. } = pending;
         let is_undo = self.turns.undo.last().is_some_and(|last| {
-            last.from
-                .iter()
-                .all(|(path, value)| knobs::find(path).is_some_and(|k| k.get(&settings) == *value))
+            last.from.iter().all(|(path, value)| {
+                knobs::find_of(&settings, path).is_some_and(|k| k.get(&settings) == *value)
+            })
         });
         let join = |texts: Vec<String>| texts.join(", ");
         let now = |(path, _): &(String, Value)| {
-            knobs::find(path).map(|knob| knob.get(&settings).to_string()).unwrap_or_default()
+            let knob = knobs::find_of(&settings, path);
+            knob.map(|knob| knob.get(&settings).to_string()).unwrap_or_default()
         };
         let turn = Turn {
             knob: join(from.iter().map(|(path, _)| path.clone()).collect()),

@@ -7,12 +7,12 @@ use super::turns::Turned;
 use crate::class::Class;
 use crate::meter::turns::ledger::Turn;
 use crate::runs::session::message::Event;
-use crate::runs::session::program::for_program;
+use crate::runs::session::program::{Running, for_program};
 use crate::runs::session::resolve::Resolved;
 use crate::runs::session::run::Session;
 use crate::settings::Settings;
 use crate::settings::change;
-use crate::settings::knobs::{self, Scope, Value};
+use crate::settings::knobs::{self, Knob, Scope, Value};
 
 /// Whether only what concerns a program is set.
 fn keeps_program(settings: &Settings) -> bool {
@@ -22,23 +22,24 @@ fn keeps_program(settings: &Settings) -> bool {
 impl Session {
     /// Turns a knob: acknowledged at once, in force when the old I/O has drained.
     pub fn turn(&mut self, path: &str, value: &Value) {
-        let outcome = self.try_turn(path, value, false).map(|()| !self.classes.any_pending());
-        if outcome == Ok(false) {
-            self.turns.draining.push(path.to_owned());
-        }
+        let outcome = self.begin_turn(path, value, false);
         self.report(Event::Turned { knob: path.to_owned(), outcome });
         self.status();
     }
 
     /// Undoes the last turn.
     pub fn undo(&mut self) {
+        if self.program.as_ref().is_some_and(Running::is_turning) {
+            let why = "a knob of the program's is being turned: undo that once it has its value";
+            return self.report(Event::Notice(why.into()));
+        }
         let Some(last) = self.turns.undo.pop() else {
             self.report(Event::Notice("there is no turn to undo".into()));
             return;
         };
         let mut before = self.resolved.settings.clone();
         for (path, value) in &last.from {
-            if let Some(knob) = knobs::find(path) {
+            if let Some(knob) = knobs::find_of(&self.resolved.settings, path) {
                 knob.set(&mut before, value.clone());
             }
         }
@@ -64,7 +65,7 @@ impl Session {
     pub fn turn_back(&mut self, turns: Vec<(String, Value)>) {
         let mut then = self.resolved.settings.clone();
         for (path, value) in &turns {
-            if let Some(knob) = knobs::find(path) {
+            if let Some(knob) = knobs::find_of(&self.resolved.settings, path) {
                 knob.set(&mut then, value.clone());
             }
         }
@@ -94,10 +95,7 @@ impl Session {
         loop {
             let (many, mut refusals) = (turns.len(), Vec::new());
             turns.retain(|(path, value)| {
-                let outcome = self.try_turn(path, value, undo).map(|()| !self.classes.any_pending());
-                if outcome == Ok(false) {
-                    self.turns.draining.push(path.clone());
-                }
+                let outcome = self.begin_turn(path, value, undo);
                 let event = Event::Turned { knob: path.clone(), outcome };
                 let is_refused = matches!(event, Event::Turned { outcome: Err(_), .. });
                 if is_refused {
@@ -111,6 +109,20 @@ impl Session {
                 return refusals.into_iter().for_each(|refused| self.report(refused));
             }
         }
+    }
+
+    /// Turns a knob; whether it is in force at once.
+    fn begin_turn(&mut self, path: &str, value: &Value, undo: bool) -> Result<bool, String> {
+        let knob = knobs::find_of(&self.resolved.settings, path);
+        if let Some(name) = knob.and_then(Knob::of_program) {
+            return self.turn_own(name, &value.to_string(), undo);
+        }
+        self.try_turn(path, value, undo)?;
+        let in_force = !self.classes.any_pending();
+        if !in_force {
+            self.turns.draining.push(path.to_owned());
+        }
+        Ok(in_force)
     }
 
     fn try_turn(&mut self, path: &str, value: &Value, undo: bool) -> Result<(), String> {

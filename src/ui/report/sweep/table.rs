@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
+use super::best::best;
 use super::by_step::{FlagShown, StepRow, SweepShown};
 use super::charts::charts;
 use crate::class::Class;
@@ -77,6 +78,7 @@ pub fn sweep(shown: &SweepShown) -> String {
         out += &written(shown);
     }
     out += &footer(shown);
+    out += &best(shown);
     out += &all_flags(shown);
     out += &charts(shown);
     out

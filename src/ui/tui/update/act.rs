@@ -1,6 +1,6 @@
 //! What an action of the operator does.
 
-use super::choice::{choose_layer, step};
+use super::choice::{choose_layer, next_layer, step};
 use super::{drives, duel, input, mark, pick, plan, replay, search, shelf, tracing, turn};
 use crate::class::Class;
 use crate::runs::session::Command;
@@ -55,8 +55,8 @@ fn act_on_run(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Record => return record(state),
         Action::Trace => return tracing::turn(state),
         Action::Recordings => return shelf::open(state),
-        Action::LayerUp => choose_layer(state, state.layer.below(-1), false),
-        Action::LayerDown => choose_layer(state, state.layer.below(1), false),
+        Action::LayerUp => choose_layer(state, next_layer(state, -1), false),
+        Action::LayerDown => choose_layer(state, next_layer(state, 1), false),
         Action::ShowInactive => state.show_inactive = !state.show_inactive,
         Action::Search => search::begin(state),
         Action::Palette => state.dialog = Some(Dialog::Palette { input: Typed::default(), chosen: 0 }),
@@ -107,7 +107,10 @@ fn mute(state: &mut State) -> Vec<Effect> {
     if let Some(class) = state.knob().class {
         return turn::mute(state, class);
     }
-    state.say("m switches the class of the chosen knob: choose one of its knobs, or press 1 to 4");
+    state.say(match &state.status {
+        Some(status) if status.settings.program.is_some() => "m switches a class, and a program is the load",
+        _ => "m switches the class of the chosen knob: choose one of its knobs, or press 1 to 4",
+    });
     Vec::new()
 }
 

@@ -1,7 +1,7 @@
 //! Which knob, or line of the ledger, is chosen.
 
-use crate::settings::knobs::{Knob, StackLayer, find};
-use crate::ui::tui::state::{FIRST_KNOB, Focus, ListRow, State};
+use crate::settings::knobs::{Knob, StackLayer};
+use crate::ui::tui::state::{Focus, ListRow, State};
 
 /// Moves the choice by that many knobs (or ledger lines).
 pub fn step(state: &mut State, by: isize) {
@@ -16,8 +16,9 @@ pub fn step(state: &mut State, by: isize) {
     let at = knobs.iter().position(|&i| i == state.chosen).unwrap_or(0);
     // A single step beyond the end leads into the layer above or below.
     let leaves = (by == -1 && at == 0) || (by == 1 && at == last);
-    if leaves && state.search().is_none() && state.layer.below(by) != state.layer {
-        choose_layer(state, state.layer.below(by), by < 0);
+    let beyond = next_layer(state, by.signum());
+    if leaves && state.search().is_none() && beyond != state.layer {
+        choose_layer(state, beyond, by < 0);
         return;
     }
     choose(state, knobs[at.saturating_add_signed(by).min(last)]);
@@ -32,6 +33,18 @@ pub fn choose(state: &mut State, row: usize) {
         state.chosen = row;
         state.scroll_to_chosen();
     }
+}
+
+/// The next layer below, or above if negative, that has knobs; the present one if there is none.
+pub fn next_layer(state: &State, by: isize) -> StackLayer {
+    let mut layer = state.layer;
+    while layer.below(by) != layer {
+        layer = layer.below(by);
+        if state.has_knobs(layer) {
+            return layer;
+        }
+    }
+    state.layer
 }
 
 /// Chooses a layer, and of its knobs the first or the last.
@@ -60,7 +73,6 @@ pub fn choose_knob(state: &mut State, knob: &'static Knob) {
 
 /// Chooses the knob that is chosen at the start; in what another profile lists, if it is there.
 pub fn choose_first(state: &mut State) {
-    if let Some(knob) = find(FIRST_KNOB) {
-        choose_knob(state, knob);
-    }
+    let knob = state.first_knob();
+    choose_knob(state, knob);
 }

@@ -24,6 +24,10 @@ pub fn ask(state: &mut State) -> Vec<Effect> {
     if blocked(state) {
         return Vec::new();
     }
+    if state.status.as_ref().is_some_and(|status| status.settings.program.is_some()) {
+        state.say("a duel compares figures of the classes; a program's are compared by steps ([sweep])");
+        return Vec::new();
+    }
     // Whoever chooses a line of the ledger means that.
     let marked = mark::to_compare(state).filter(|_| state.focus != Focus::Ledger);
     match marked {

@@ -23,6 +23,8 @@ pub mod plan;
 #[cfg(test)]
 mod plan_tests;
 mod profile;
+#[cfg(test)]
+mod program_tests;
 pub mod replay;
 mod search;
 mod session;

@@ -2,7 +2,7 @@
 
 use super::input::{PAGE, blocked, scrolled};
 use super::turn;
-use crate::settings::knobs::{Kind, Knob, Value, find};
+use crate::settings::knobs::{Kind, Knob, Value};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::message::Effect;
@@ -38,7 +38,7 @@ pub fn begin(state: &mut State) {
 
 /// Handles a key.
 pub fn pressed(state: &mut State, path: &'static str, chosen: usize, action: Option<Action>) -> Vec<Effect> {
-    let Some(knob) = find(path) else { return Vec::new() };
+    let Some(knob) = state.find(path) else { return Vec::new() };
     let values = values(state, knob);
     let last = values.len().saturating_sub(1);
     let chosen = match action {

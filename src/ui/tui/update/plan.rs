@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::runs::session::Command;
 use crate::runs::session::message::PlanShown;
-use crate::settings::knobs::{Knob, Scope, Value, find};
+use crate::settings::knobs::{Knob, Scope, Value, find_of};
 use crate::ui::tui::consent::Consented;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::Action;
@@ -177,7 +177,7 @@ pub fn former(state: &mut State) -> Vec<Effect> {
 pub fn settle(state: &mut State) {
     let Some(status) = state.status.clone() else { return };
     state.collected.retain(|path, value| {
-        find(path).is_some_and(|knob| {
+        find_of(&status.settings, path).is_some_and(|knob| {
             knob.scope_of(value, &status.settings) == Scope::Rebuild && knob.get(&status.settings) != *value
         })
     });

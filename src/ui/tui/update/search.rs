@@ -2,7 +2,7 @@
 
 use super::choice::{choose_knob, step};
 use super::input::type_into;
-use crate::settings::knobs::{StackLayer, find};
+use crate::settings::knobs::StackLayer;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::state::{Focus, ListRow, State};
@@ -29,7 +29,7 @@ pub fn searched(
             return;
         }
         Some(Action::Close) => {
-            if let Some(knob) = find(before.1) {
+            if let Some(knob) = state.find(before.1) {
                 choose_knob(state, knob);
             }
             return;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::printable::Shown as _;
 use crate::runs::session::message::{Event, Phase, Status};
+use crate::settings::knobs::find_of;
 use crate::ui::text::wrap;
 use crate::ui::tui::consent::Consent;
 use crate::ui::tui::dialog::Dialog;
@@ -73,7 +74,7 @@ fn begin(state: &mut State) {
 
 fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
     state.asked.retain(|path, value| {
-        crate::settings::knobs::find(path).is_some_and(|knob| knob.get(&status.settings) != *value)
+        find_of(&status.settings, path).is_some_and(|knob| knob.get(&status.settings) != *value)
     });
     if status.phase != Phase::Filling && status.phase != Phase::Opening {
         state.progress = None;

@@ -93,7 +93,7 @@ pub fn edit(state: &mut State) {
 
 /// Accepts a typed value, or returns what is wrong with it.
 pub fn typed(state: &mut State, path: &str, text: &str) -> Result<Vec<Effect>, String> {
-    let knob = find(path).ok_or_else(|| format!("there is no knob `{path}`"))?;
+    let knob = state.find(path).ok_or_else(|| format!("there is no knob `{path}`"))?;
     let value = knob.parse(text).map_err(|_| format!("`{}` is not {}", text.trim(), knob.expected()))?;
     if blocked(state) {
         let why = state.message.take().map(|message| message.text);

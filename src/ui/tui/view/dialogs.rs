@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::frame::{put, span, window};
 use crate::printable::Shown as _;
 use crate::runs::duel::Figure;
-use crate::settings::knobs::{Knob, Scope, find};
+use crate::settings::knobs::{Knob, Scope};
 use crate::ui::text::{fit, fit_end, left, width, wrap};
 use crate::ui::tui::consent::{Consent, word_kind};
 use crate::ui::tui::dialog::Dialog;
@@ -114,7 +114,7 @@ fn show(state: &State, buf: &mut Buffer, screen: Rect, title: &str, lines: &[Lin
 fn edit(state: &State, path: &str, input: &Typed, error: Option<&str>, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
     let mut lines = Vec::new();
-    if let Some(knob) = find(path) {
+    if let Some(knob) = state.find(path) {
         lines.extend(wrap(knob.spec.help, inner_cells()).into_iter().map(|part| text(part, theme.plain)));
         let default = if knob.spec.inherits { ", or default" } else { "" };
         let expected = format!("Takes {}{default}.", knob.spec.kind.expected());
@@ -127,7 +127,7 @@ fn edit(state: &State, path: &str, input: &Typed, error: Option<&str>, buf: &mut
         None => lines.push(Line::default()),
     }
     let scope = |knob: &Knob| knob.parse(input).map_or(knob.spec.scope, |value| state.scope_of(knob, &value));
-    let planned = find(path).is_some_and(|knob| scope(knob) == Scope::Rebuild);
+    let planned = state.find(path).is_some_and(|knob| scope(knob) == Scope::Rebuild);
     let enter = if planned { "Enter adds it to the plan" } else { "Enter sets it" };
     lines.push(text(format!("{enter} · Ctrl-U erases all · Esc cancels"), theme.dim));
     show(state, buf, screen, path, &lines);

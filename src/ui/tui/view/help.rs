@@ -162,7 +162,7 @@ fn describe(out: &mut Vec<(String, Style)>, state: &State, knob: &Knob, cells: u
     let default = if knob.spec.inherits { ", or default (the [io] table's)" } else { "" };
     row("accepts", &format!("{}{default}", knob.spec.kind.expected()));
     if let Kind::Choice(choices) = knob.spec.kind {
-        for (name, meaning) in choices {
+        for (name, meaning) in choices.iter().filter(|(_, meaning)| !meaning.is_empty()) {
             row("", &format!("{name}: {meaning}"));
         }
     }

@@ -12,11 +12,13 @@ use crate::meter::turns::outcome::{self, TurnOutcome};
 use crate::meter::window::{Change, FigureUnit, LedgerFigure, LedgerLine, Verdict};
 use crate::ui::text::{NONE, clear_change, fit, interval, ledger_value, left, signed_percent, width};
 use crate::ui::tui::state::{Focus, State};
-use crate::units::approx_span;
+use crate::units::{approx_span, three_digits};
 
 /// Cells of a turn's number, time and values, after which its verdict stands if there is room.
 const TURN_CELLS: usize = 42;
 const INDENT: usize = 5;
+/// Cells of a figure's name where all of a turn are shown.
+const NAME_CELLS: usize = 19;
 
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
@@ -71,8 +73,13 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
 /// What a new user does first, where the ledger will be.
 fn first_steps(state: &State, buf: &mut Buffer, inner: Rect) {
     let theme = &state.theme;
+    let is_program = state.status.as_ref().is_some_and(|status| status.settings.program.is_some());
+    let first = match state.first_knob().path.as_str() {
+        own if is_program => format!("turn the chosen knob, such as {own}"),
+        most => format!("turn the chosen knob; {most} makes the largest difference"),
+    };
     let steps = [
-        ("← →", "turn the chosen knob; io.buffering makes the largest difference"),
+        ("← →", first.as_str()),
         ("▶", "the line below says whether it helped"),
         ("u", "undoes it; ? explains every key"),
         ("Esc", "hides these lines for good"),
@@ -98,6 +105,8 @@ fn entry(state: &State, line: &LedgerLine, open: bool, cells: usize) -> Vec<Line
         rows.extend(remarks(state, line, cells));
         let known = line.changes().into_iter().filter(|(_, change)| change.before.is_some());
         rows.extend(known.flat_map(|(figure, change)| spread(state, line, figure, change, cells)));
+        let own = line.metrics.iter().filter(|(_, change)| change.before.is_some());
+        rows.extend(own.map(|(name, change)| own_spread(state, line, name, change)));
         return rows;
     }
     rows.extend(changes(state, line, cells));
@@ -150,7 +159,7 @@ pub fn verdict(state: &State, line: &LedgerLine) -> Vec<Span<'static>> {
     let style = match outcome {
         TurnOutcome::Better => theme.good.patch(theme.title),
         TurnOutcome::Worse => theme.bad,
-        TurnOutcome::TradeOff | TurnOutcome::Changed => theme.warn,
+        TurnOutcome::TradeOff | TurnOutcome::Different => theme.warn,
         TurnOutcome::Gathering => theme.accent,
         TurnOutcome::NotJudged | TurnOutcome::NoClearChange => theme.dim,
     };
@@ -193,16 +202,7 @@ fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
     const GAP: usize = 3;
     let mut rows: Vec<Vec<Span<'static>>> = Vec::new();
     let mut used = cells;
-    let figures = line.changes().into_iter().filter_map(|(figure, change)| {
-        let (text, style) = by(state, line, figure, change)?;
-        Some((figure.to_string(), text, style))
-    });
-    let of_program = line.metrics.iter().filter_map(|(name, change)| {
-        let percent = change.relative().filter(|_| change.verdict.is_clear())?;
-        let text = format!("{}{}", signed_percent(percent), interval(change));
-        Some((crate::printable::line(name).into_owned(), text, state.theme.plain))
-    });
-    for (name, text, style) in of_program.chain(figures) {
+    for (name, text, style) in clear_changes(state, line) {
         let name = format!("{name} ");
         let wide = width(&name) + width(&text);
         if used + GAP + wide > cells {
@@ -224,24 +224,63 @@ fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
     rows.into_iter().chain(duel).map(Line::from).collect()
 }
 
+/// The figures that changed clearly, a program's first: name, change and colour.
+pub fn clear_changes(state: &State, line: &LedgerLine) -> Vec<(String, String, Style)> {
+    let figures = line.changes().into_iter().filter_map(|(figure, change)| {
+        let (text, style) = by(state, line, figure, change)?;
+        Some((figure.to_string(), text, style))
+    });
+    let of_program = line.metrics.iter().filter_map(|(name, change)| {
+        Some((crate::printable::line(name).into_owned(), clear(change)?, own_style(state, line, change)))
+    });
+    of_program.chain(figures).collect()
+}
+
 /// A clear change in per cent, with its interval: `−25% (−29 to −21%)`.
-pub fn by(
-    state: &State,
-    line: &LedgerLine,
-    figure: LedgerFigure,
-    change: &Change,
-) -> Option<(String, Style)> {
+fn by(state: &State, line: &LedgerLine, figure: LedgerFigure, change: &Change) -> Option<(String, Style)> {
     Some((clear_change(figure, change)?, style(state, line, figure, change)))
 }
 
 /// A stack that survives less is never shown as a gain, nor coloured as one.
 fn style(state: &State, line: &LedgerLine, figure: LedgerFigure, change: &Change) -> Style {
+    gain_style(state, outcome::is_gain(figure, change), line)
+}
+
+fn gain_style(state: &State, is_gain: Option<bool>, line: &LedgerLine) -> Style {
     let theme = &state.theme;
-    match (outcome::is_gain(figure, change), line.is_less_safe()) {
+    match (is_gain, line.is_less_safe()) {
         (None, _) | (Some(true), true) => theme.plain,
         (Some(true), false) => theme.good,
         (Some(false), _) => theme.bad,
     }
+}
+
+/// By how much a program's figure changed clearly.
+fn clear(change: &Change) -> Option<String> {
+    let percent = change.relative().filter(|_| change.verdict.is_clear())?;
+    Some(format!("{}{}", signed_percent(percent), interval(change)))
+}
+
+/// Coloured where its profile says which way it gets better.
+fn own_style(state: &State, line: &LedgerLine, change: &Change) -> Style {
+    gain_style(state, change.is_gain(), line)
+}
+
+/// A program's figure on both sides of the turn.
+fn own_spread(state: &State, line: &LedgerLine, name: &str, change: &Change) -> Line<'static> {
+    let show = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), three_digits);
+    let verdict = match clear(change) {
+        Some(text) => format!("  {text}"),
+        None if change.verdict == Verdict::NoClearChange => format!("  no clear change{}", interval(change)),
+        None => String::new(),
+    };
+    let name = left(&format!("     {}", crate::printable::line(name)), NAME_CELLS);
+    let sides = format!("{} → {}", show(change.before), show(change.after));
+    Line::from(vec![
+        span(name, state.theme.dim),
+        span(sides, state.theme.plain),
+        span(verdict, own_style(state, line, change)),
+    ])
 }
 
 /// A figure with the smallest and the largest window of both sides, in two rows if one is too short.
@@ -252,7 +291,6 @@ fn spread(
     change: &Change,
     cells: usize,
 ) -> Vec<Line<'static>> {
-    const NAME_CELLS: usize = 19;
     let show = |value| ledger_value(figure.unit, value);
     let side = |mean: Option<f64>, range: Option<(f64, f64)>| match (mean, range) {
         (Some(mean), Some((low, high))) => format!("{} ({}–{})", show(mean), show(low), show(high)),

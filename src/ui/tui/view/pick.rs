@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::frame::{put, span, window};
-use crate::settings::knobs::{Kind, Knob, Value, find};
+use crate::settings::knobs::{Kind, Knob, Value};
 use crate::ui::text::{fit, left, width, wrap};
 use crate::ui::tui::state::State;
 use crate::ui::tui::update::pick::values;
@@ -16,7 +16,7 @@ const BELOW: usize = 3;
 
 /// Draws it.
 pub fn render(state: &State, path: &str, chosen: usize, buf: &mut Buffer, screen: Rect) {
-    let Some(knob) = find(path) else { return };
+    let Some(knob) = state.find(path) else { return };
     let theme = &state.theme;
     let cells = usize::from(CELLS) - 4;
     let values = values(state, knob);

@@ -5,10 +5,10 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::frame::{put, span};
-use super::ledger::{by, verdict};
+use super::ledger::{clear_changes, verdict};
 use crate::meter::turns::ledger::{AFTER_WINDOWS, WINDOWS_MIN};
 use crate::meter::turns::settling::{SETTLING_NS, SETTLING_WINDOWS};
-use crate::meter::window::LedgerLine;
+use crate::meter::window::{Change, LedgerLine};
 use crate::runs::session::message::{DuelShown, Phase};
 use crate::ui::text::{fit, signed_percent, width};
 use crate::ui::tui::beside::Beside;
@@ -155,9 +155,12 @@ fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static
     };
     spans.push(span(text, theme.accent));
     let room = cells.saturating_sub(spans.iter().map(Span::width).sum());
-    let so_far = line.changes().into_iter().find_map(|(figure, change)| {
-        Some(format!("  {figure} {} so far", signed_percent(change.relative()?)))
-    });
+    let so_far =
+        |name: &str, change: &Change| Some(format!("  {name} {} so far", signed_percent(change.relative()?)));
+    let of_program =
+        line.metrics.iter().find_map(|(name, change)| so_far(&crate::printable::line(name), change));
+    let of_classes = || line.changes().into_iter().find_map(|(figure, change)| so_far(figure.name, change));
+    let so_far = of_program.or_else(of_classes);
     spans.extend(so_far.filter(|text| width(text) <= room).map(|text| span(text, theme.dim)));
     spans
 }
@@ -177,8 +180,7 @@ fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> 
     let theme = &state.theme;
     let mut spans = vec![span(turn(line), theme.plain)];
     spans.extend(verdict(state, line));
-    for (figure, change) in line.changes() {
-        let Some((text, style)) = by(state, line, figure, change) else { continue };
+    for (figure, text, style) in clear_changes(state, line) {
         let name = format!("  {figure} ");
         let used: usize = spans.iter().map(Span::width).sum();
         if used + width(&name) + width(&text) > cells {

@@ -1,0 +1,114 @@
+//! The knobs of programs: a profile names them, so they are in no table.
+//!
+//! A knob lives as long as stacktune does, which is why the table is one for all. Those of a program are made when they
+//! are first asked for, and kept: there are few, however often a profile is opened.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::knob::{self, Knob};
+use super::spec::{PLAIN, Scope, Spec};
+use super::value::{Kind, Value};
+use crate::settings::values::{ProgramKnob, Settings};
+
+/// The table of profiles that they are in.
+pub(super) const TABLE: &str = "command";
+
+/// A knob's definition by its program, and the knob made of it.
+type Known = (ProgramKnob, &'static Knob);
+
+/// Those of the settings' program, in its order; none where the classes are the load.
+pub fn of_program(settings: &Settings) -> Vec<&'static Knob> {
+    static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+    let Some(program) = &settings.program else { return Vec::new() };
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    program.knobs.iter().map(|own| of_definition(&mut known, own)).collect()
+}
+
+/// All knobs of the settings: the table's, and their program's.
+pub fn all_of(settings: &Settings) -> impl Iterator<Item = &'static Knob> {
+    knob::all().iter().chain(of_program(settings))
+}
+
+/// The knob with that path, among the table's and those of the settings' program.
+pub fn find_of(settings: &Settings, path: &str) -> Option<&'static Knob> {
+    let own = || of_program(settings).into_iter().find(|knob| knob.path == path);
+    knob::find(path).or_else(own)
+}
+
+fn of_definition(known: &mut Vec<Known>, own: &ProgramKnob) -> &'static Knob {
+    let is_same = |(of, _): &&Known| of.name == own.name && of.values == own.values && of.turn == own.turn;
+    if let Some((_, knob)) = known.iter().find(is_same) {
+        return knob;
+    }
+    let values: Vec<(&str, &str)> = own.values.iter().map(|value| (&*value.clone().leak(), "")).collect();
+    let (scope, help) = match own.turn.first() {
+        Some(command) => (Scope::Live, format!("One of the program's own, turned by {command}.")),
+        None => (Scope::Rebuild, "One of the program's own, which is started anew for it.".to_owned()),
+    };
+    let kind = Kind::Choice(values.leak());
+    let spec = Spec { key: own.name.clone().leak(), help: help.leak(), kind, scope, ..PLAIN };
+    let path = format!("{TABLE}.{}", own.name);
+    let knob: &Knob = Box::leak(Box::new(Knob { path, class: None, spec: Box::leak(Box::new(spec)) }));
+    known.push((own.clone(), knob));
+    knob
+}
+
+impl Knob {
+    /// What it is called by the program whose own it is; none of the table's.
+    pub fn of_program(&self) -> Option<&str> {
+        self.path.strip_prefix(TABLE)?.strip_prefix('.')
+    }
+
+    /// Whether a run of a program has it: its own, and those of what lies below.
+    pub fn is_of_programs(&self) -> bool {
+        let (table, key) = self.path.split_once('.').unwrap_or((&self.path, ""));
+        match (table, key) {
+            // They are about what the classes do.
+            ("run", "cache_limit" | "max_writes" | "pace" | "slow_log" | "seed") => false,
+            _ => matches!(table, TABLE | "target" | "stack" | "queue" | "md" | "run"),
+        }
+    }
+
+    /// The program's own value under that name.
+    pub(super) fn own_value(&self, name: &str, settings: &Settings) -> Value {
+        let value = settings.program.as_ref().and_then(|program| program.value_of(name));
+        value.and_then(|value| self.spec.kind.parse(value).ok()).unwrap_or(Value::Inherit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::values::Program;
+
+    fn settings(values: &[&str], turn: &[&str]) -> Settings {
+        let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let knob = ProgramKnob {
+            name: "pool".into(),
+            values: words(values),
+            value: values[0].into(),
+            turn: words(turn),
+        };
+        let program = Program { knobs: vec![knob], ..Program::default() };
+        Settings { program: Some(program), ..Settings::default() }
+    }
+
+    #[test]
+    fn a_programs_knob_is_turned_as_one_of_the_table() {
+        let mut live = settings(&["1GB", "4GB"], &["turn", "{value}"]);
+        let knob = find_of(&live, "command.pool").unwrap();
+        assert_eq!((knob.of_program(), knob.get(&live).to_string()), (Some("pool"), "1GB".to_owned()));
+        assert_eq!(knob.scope_of(&knob.parse("4GB").unwrap(), &live), Scope::Live);
+        knob.set(&mut live, knob.parse("4GB").unwrap());
+        assert_eq!(live.program.as_ref().unwrap().value_of("pool"), Some("4GB"));
+        assert_eq!(knob.parse("5GB").unwrap_err(), "1GB or 4GB");
+        assert!(std::ptr::eq(knob, find_of(&live, "command.pool").unwrap()), "made once");
+
+        // The same name of another program is another knob.
+        let anew = settings(&["8GB"], &[]);
+        let other = find_of(&anew, "command.pool").unwrap();
+        assert!(!std::ptr::eq(knob, other) && other.spec.scope == Scope::Rebuild);
+        assert_eq!(knob.get(&anew), Value::Inherit);
+        assert_eq!(find_of(&Settings::default(), "command.pool").map(|knob| &knob.path), None);
+    }
+}

@@ -1,0 +1,140 @@
+//! `stacktune run` on the screen: the program's own knobs, listed and turned like those of the stack.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::devices::Loops;
+use crate::common::program::{Home, wait_for};
+use crate::common::terminal::{Terminal, first_line};
+use crate::program::{USER, nothing_runs};
+use crate::program_knobs::BENCH;
+use crate::stack_screen::ALL;
+
+const RIGHT: &str = "\x1b[C";
+
+/// A knob whose second value its command refuses.
+const BROKEN: &str = r#"
+[[command.knob]]
+name = "broken"
+values = ["a", "b"]
+turn = ["sh", "-c", "[ {value} = a ] || { echo no such luck; exit 3; }"]
+"#;
+
+/// A profile's program on a screen that nobody has used before, running.
+fn on_screen(home: &Home, command: &str, more: &[&str]) -> Terminal {
+    let (path, state) = (home.path("bench.toml"), home.path("state"));
+    let target = home.target().display().to_string();
+    let text = format!("name = \"bench\"\n[target]\nfiles = {{ dir = \"{target}\" }}\n{command}\n");
+    fs::write(&path, text).unwrap();
+    let arguments = ["run", path.to_str().unwrap(), "--user", USER].into_iter().chain(more.iter().copied());
+    let arguments: Vec<String> = arguments.map(str::to_owned).collect();
+    let terminal = Terminal::start(home, &arguments, ALL, &[("XDG_STATE_HOME", state.to_str().unwrap())]);
+    terminal.wait("the program's figures", |screen| {
+        screen.contains("what it reports") && first_line(screen).contains("running")
+    });
+    terminal
+}
+
+/// What the program's command has set last.
+fn rate(home: &Home) -> String {
+    fs::read_to_string(home.target().join("stacktune-program/rate")).unwrap_or_default().trim().to_owned()
+}
+
+fn wait_for_rate(home: &Home, value: &str) {
+    wait_for(&format!("a rate of {value}"), || (rate(home) == value).then_some(()));
+}
+
+/// Whether a turn has its verdict; beside other tests the processors may be full, which forbids one.
+fn is_judged(screen: &str) -> bool {
+    screen.contains("BETTER") || screen.contains("can't be judged")
+}
+
+/// The text of the one profile that was saved.
+fn saved(config: &Path) -> Option<String> {
+    let folder = fs::read_dir(config.join("stacktune/profiles")).ok()?;
+    folder.flatten().find_map(|entry| fs::read_to_string(entry.path()).ok())
+}
+
+#[test]
+fn a_knob_of_the_programs_own_is_turned_judged_and_undone_on_the_screen() {
+    let name = "a_knob_of_the_programs_own_is_turned_judged_and_undone_on_the_screen";
+    let Some(_loops) = Loops::take(name, 1) else { return };
+    let home = Home::new();
+    let mut terminal = on_screen(&home, &format!("{BENCH}{BROKEN}"), &["--set=command.loops=100"]);
+    // A picture comes in pieces: what was there before goes with the last of them.
+    let screen = terminal.wait("its own knobs and none of the classes", |screen| {
+        screen.contains("turn the chosen knob, such as command.rate")
+            && screen.contains("knobs of application")
+            && !screen.contains("background")
+    });
+    assert!(!first_line(&screen).contains("bench*"), "{screen}");
+    // Beside other tests, a flag may forbid any verdict for as long as they run.
+    terminal.wait("a baseline", |screen| {
+        let forbidden = screen.contains("no turn can be judged") && !screen.contains("while `settling`");
+        screen.contains("ready: turn a knob") || forbidden
+    });
+    terminal.press(RIGHT);
+    terminal.wait_for("command.rate 100 → 200");
+    assert_eq!(rate(&home), "200", "in the ledger once its command has succeeded");
+    let screen = terminal.wait("a verdict", is_judged);
+    assert!(first_line(&screen).contains("bench*"), "{screen}");
+    if screen.contains("BETTER") {
+        assert!(screen.contains("rate +9") || screen.contains("rate +1"), "{screen}");
+    }
+    terminal.press("u");
+    terminal.wait_for("undo command.rate 200 → 100");
+    wait_for_rate(&home, "100");
+    assert!(!first_line(&terminal.screen()).contains("bench*"), "{}", terminal.screen());
+    // The second is asked for while the first one's command runs.
+    terminal.press(&RIGHT.repeat(2));
+    wait_for_rate(&home, "400");
+    terminal.wait_for("→ 400");
+    // Undone one by one, as they were made.
+    terminal.press("u");
+    wait_for_rate(&home, "200");
+
+    terminal.choose("command.broken");
+    terminal.press(RIGHT);
+    terminal.wait_for("command.broken was not turned: command.knob.turn ended with status 3: no such luck");
+    // What no command turns starts the program anew, as a plan.
+    terminal.choose("command.loops");
+    terminal.press("\x1b[D");
+    terminal.wait_for("1 to plan");
+    terminal.press("p");
+    terminal.wait_for("command.loops: 100 → 12");
+    terminal.press("G");
+    terminal.wait_for("y confirm");
+    terminal.press("y");
+    terminal.wait("the program, started anew", |screen| {
+        screen.contains("command.loops 100 → 12") && first_line(screen).contains("running")
+    });
+    wait_for_rate(&home, "200");
+
+    terminal.press("s");
+    terminal.wait_for("save");
+    terminal.press("mine\r");
+    let text = wait_for("the saved profile", || saved(&home.path("config")));
+    assert!(text.contains("value = \"200\"") && text.contains("value = \"12\""), "{text}");
+    terminal.press("q");
+    terminal.left().expect(0);
+    nothing_runs(&home);
+}
+
+#[test]
+fn a_program_without_knobs_of_its_own_has_those_of_what_is_below() {
+    let name = "a_program_without_knobs_of_its_own_has_those_of_what_is_below";
+    let Some(_loops) = Loops::take(name, 1) else { return };
+    let home = Home::new();
+    let text = "[command]\nrun = [\"sh\", \"-c\", \"while :; do echo x = 1; sleep 0.1; done\"]\n\
+                [command.metrics]\nx = { line = 'x = ([0-9]+)' }\n";
+    let mut terminal = on_screen(&home, text, &[]);
+    let screen = terminal.wait_for("turn the chosen knob, such as queue.scheduler");
+    assert!(screen.contains("knobs of drives"), "{screen}");
+    terminal.press("m");
+    terminal.wait_for("a program is the load");
+    terminal.press("D");
+    terminal.wait_for("a duel compares figures of the classes");
+    terminal.press("q");
+    terminal.left().expect(0);
+    nothing_runs(&home);
+}
