@@ -477,7 +477,7 @@ fn the_built_in_profiles_of_programs_run_and_are_measured() {
     };
     let home = Home::new();
     let list = program(&home, &["run", "--list"]).expect(0).stdout;
-    assert_eq!(list.lines().count(), 7, "{list}");
+    assert_eq!(list.lines().count(), 8, "{list}");
     for line in list.lines().filter(|line| line.ends_with("; here")) {
         let name = line.split(' ').next().unwrap();
         let out = home.path(name);
