@@ -8,7 +8,7 @@ use crate::meter::window::{Latency, Window};
 use crate::runs::record::Recording;
 use crate::runs::record::summary::ClassSummary;
 
-/// A figure of the paper. What is measured for it is defined with [`Summary`]'s fields.
+/// A figure of the paper. What is measured for it is defined with [`Summary`](crate::runs::record::Summary)'s fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Figure {
     /// The scan's MB/s.
