@@ -131,7 +131,7 @@ fn a_duel_on_the_screen_turns_the_knob_back_and_forth_and_leaves_it_as_it_was() 
     terminal.press("l");
     terminal.wait_for("64 → 128");
     terminal.press("D");
-    terminal.wait_for("By which figure");
+    terminal.wait_for("Which figure decides");
     terminal.press("\r");
     terminal.wait_for("duel of scan.depth by scan MB/s: A 64, B 128");
     terminal.wait_for("pairs · change (");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::control::{Control, Shared, Writes};
-use super::launch::WorkerThread;
-use super::lifecycle::Activity;
+use super::launch::{WorkerThread, launch};
+use super::lifecycle::{Activity, Workers};
 use super::worker::Orders;
 use crate::class::Class;
 use crate::error::{Result, describe_errno};
@@ -143,4 +143,28 @@ impl Drop for Generations {
 pub(super) fn end(cell: &WorkerCell, control: &Control) {
     cell.ended.store(true, Ordering::Release);
     control.leave();
+}
+
+/// Workers on the regions of a volume, one thread each.
+pub struct ThreadedWorkers(Generations);
+
+impl ThreadedWorkers {
+    /// Workers over these regions, which are on that many members.
+    pub fn new(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>) -> Self {
+        Self(Generations::new(data, wal, members, writes))
+    }
+}
+
+impl Workers for ThreadedWorkers {
+    fn start(&mut self, job: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
+        self.0.start(job, |orders| launch(job, cpus, orders))
+    }
+
+    fn stop(&mut self, class: Class) {
+        self.0.stop(class, clock::now_ns());
+    }
+
+    fn activity(&mut self, class: Class) -> Activity {
+        self.0.activity(class)
+    }
 }

@@ -6,7 +6,7 @@
 //! ones. What must outlive them (the WAL's position, sequence numbers, how much may still be written) is in
 //! [`control::Shared`]. Once started, a worker allocates nothing and takes no lock.
 //!
-//! [`Workers`] is what a session sees of them. Each implementation has its own file:
+//! [`Workers`] is what a session sees of them:
 //!
 //! | implementation | the workers |
 //! |---|---|
@@ -28,10 +28,9 @@ mod simulated;
 #[cfg(test)]
 #[path = "workers_tests.rs"]
 mod tests;
-mod threaded;
 mod worker;
 
+pub use generations::ThreadedWorkers;
 pub use kv::KvWorkers;
 pub use lifecycle::{Activity, Workers};
 pub use simulated::SimulatedWorkers;
-pub use threaded::ThreadedWorkers;

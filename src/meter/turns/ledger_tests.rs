@@ -3,6 +3,8 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 
 use super::*;
+use crate::host::FlashSource;
+use crate::meter::turns::outcome::TurnOutcome;
 use crate::meter::window::{Change, ClassHistograms, ClassState, Verdict};
 use crate::units::SECOND_NS;
 
@@ -398,4 +400,32 @@ fn what_a_trace_has_of_the_windows_is_compared() {
         (change.before, change.verdict),
         (Some((4.0 + 4.25 + 4.5 + 4.0 + 4.25) / 5.0), Verdict::Higher)
     );
+}
+
+#[test]
+fn a_turn_that_lowers_wa_d_is_better_for_drives_by_model_alone() {
+    for (source, outcome) in
+        [(FlashSource::Model, TurnOutcome::Better), (FlashSource::Ocp, TurnOutcome::NoClearChange)]
+    {
+        let mut run = Run::new();
+        let amplified = |by: u64| {
+            move |window: &mut Window| {
+                let written = &mut window.written;
+                (written.host_bytes, written.flash_bytes) = (Some(1_000_000), Some(by * 1_000_000));
+                (written.flash_unit_bytes, written.flash_source) = (Some(1), Some(source));
+            }
+        };
+        run.windows_with(&[100.0; 10], amplified(6));
+        run.turn();
+        run.windows_with(&[100.0; 8], amplified(4));
+        let line = run.last();
+        assert_eq!(line.outcome(), outcome, "{line:?}");
+        assert_eq!(
+            line.metrics.get("WA-D").map(|change| change.after),
+            match source {
+                FlashSource::Model => Some(Some(4.0)),
+                _ => None,
+            }
+        );
+    }
 }

@@ -50,7 +50,10 @@ pub fn run(
 ) {
     raise_thread_priority();
     let mut begin = Begin::default();
+    let operated = options.operated.take();
     loop {
+        // Of the profiles that a screen opens, some have a program, and others classes.
+        options.operated = operated.clone().filter(|_| settings.program.is_some());
         if begin.carried.epoch_ns.is_none() {
             let _ = events.send(Event::Began);
         }
