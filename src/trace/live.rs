@@ -36,7 +36,7 @@ const DRIVES_MAX: usize = 64;
 /// Whatever the number of processors, and where hardly anything comes.
 const RING_BYTES_MIN: usize = 1 << 16;
 /// `PERF_EVENT_IOC_SET_FILTER`.
-const SET_FILTER: libc::c_ulong = 0x4008_2406;
+const SET_FILTER: libc::Ioctl = 0x4008_2406;
 /// `PERF_RECORD_SAMPLE`.
 const SAMPLE: u32 = 9;
 /// `PERF_RECORD_LOST`, and where it says how many.
