@@ -49,6 +49,11 @@ impl Error {
         Self::new(Kind::Input, what)
     }
 
+    /// This build lacks what is asked for; `lacks` follows "this build".
+    pub fn not_built(lacks: &str) -> Self {
+        Self::input(format!("this build {lacks}")).hint("`make build` builds stacktune with that")
+    }
+
     /// Refused for the safety of data.
     pub fn refused(what: impl Into<String>) -> Self {
         Self::new(Kind::Refused, what)

@@ -20,7 +20,6 @@
 //! | [`system`] | what kernel and machine allow: features, tools, cgroups, other programs | root, feature, mounts |
 //! | [`drive`] | one drive: its health, flash, formats, link, queue and temperature | root, mounts, nodes, feature |
 //! | [`block`] | block devices, what they lie on and what uses them | drive, root, nodes, system, mounts |
-//!
 
 mod block;
 mod cpu;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// From this share of the busy time on, and from this many cores on, what others use matters.
-const OTHERS_SHARE: f64 = 0.1;
+pub(in crate::meter) const OTHERS_SHARE: f64 = 0.1;
 const OTHERS_CORES: f64 = 0.1;
 
 /// From this share of all CPU time on, whoever gets ready to run often waits for a processor.

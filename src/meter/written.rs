@@ -150,6 +150,12 @@ impl Written {
         }
     }
 
+    /// WA-D of these bytes alone, were they a window's: of drives by model, which count with each write. Others' counters
+    /// are too coarse for a window.
+    pub fn wa_d_of_window(&self) -> Option<f64> {
+        self.wa_d().filter(|_| self.flash_source == Some(FlashSource::Model))
+    }
+
     /// Bytes that the drives wrote to flash per byte that they took.
     pub fn wa_d(&self) -> Option<f64> {
         let (host, flash, unit) = (self.host_bytes?, self.flash_bytes?, self.flash_unit_bytes?);

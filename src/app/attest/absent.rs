@@ -8,6 +8,5 @@ use crate::ui::cli::AttestArgs;
 /// # Errors
 /// Always, of the kind `Input`.
 pub fn run(_: &AttestArgs) -> Result<()> {
-    let what = "this build checks no figures against other programs";
-    Err(Error::input(what).hint("`make build` builds stacktune with that"))
+    Err(Error::not_built("checks no figures against other programs"))
 }

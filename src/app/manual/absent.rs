@@ -8,9 +8,7 @@ use crate::ui::cli::Shell;
 /// # Errors
 /// Always, of the kind `Input`.
 pub fn man() -> Result<()> {
-    let what = "this build has no man page and no completions";
-    Err(Error::input(what)
-        .hint("`make build` builds stacktune with them; `stacktune help` has the same texts"))
+    Err(Error::not_built("has no man page and no completions"))
 }
 
 /// As [`man`].

@@ -8,6 +8,5 @@ use crate::ui::cli::PictureArgs;
 /// # Errors
 /// Always, of the kind `Input`.
 pub fn run(_: &PictureArgs) -> Result<()> {
-    let what = "this build draws no pictures of the screen";
-    Err(Error::input(what).hint("`make build` builds stacktune with that"))
+    Err(Error::not_built("draws no pictures of the screen"))
 }

@@ -8,6 +8,5 @@ use crate::ui::cli::ProgramArgs;
 /// # Errors
 /// Always, of the kind `Input`.
 pub fn run(_: &ProgramArgs) -> Result<()> {
-    let what = "this build runs no programs as the load";
-    Err(Error::input(what).hint("`make build` builds stacktune with that"))
+    Err(Error::not_built("runs no programs as the load"))
 }

@@ -24,6 +24,5 @@ pub fn show(_: &Path, _: bool) -> Result<()> {
 }
 
 fn absent() -> Error {
-    let what = "this build has no papers' results to compare with";
-    Error::input(what).hint("`make build` builds stacktune with them")
+    Error::not_built("has no papers' results to compare with")
 }

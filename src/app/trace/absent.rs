@@ -44,6 +44,5 @@ pub fn each_run(_: bool) -> Option<Box<dyn Around>> {
 }
 
 fn absent() -> Error {
-    let what = "this build reads and makes no block traces";
-    Error::input(what).hint("`make build` builds stacktune with them")
+    Error::not_built("reads and makes no block traces")
 }

@@ -3,8 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::app::inputs::facts;
 use crate::app::output::eprint_line;
 use crate::app::watcher::{Around, Watcher};
@@ -12,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
 use crate::json;
 use crate::printable::Shown as _;
-use crate::runs::record::{CONTRACT, TRACE, TRACE_FACTS};
+use crate::runs::record::{CONTRACT, Contract, DriveKept, TRACE, TRACE_FACTS};
 use crate::runs::session::Session;
 use crate::trace::{self, Drive, Tracer, Watch, Watched};
 use crate::ui::report::contract_kept;
@@ -62,22 +60,16 @@ pub fn keep(tracing: Tracing, session: &Session, out: &Path) -> Result<()> {
     let kept = contract_kept(&traced, &drives, session.database_bytes());
     folder.replace(CONTRACT, &json::lines(&kept)?)?;
     eprint_line(&format!("stacktune: {}; `stacktune contract {}`", traced.in_words(), out.shown()));
-    for drive in kept["drives"].as_array().into_iter().flatten() {
-        let name = drive["name"].as_str().unwrap_or_default();
-        eprint_line(&format!("stacktune: {name}: {}", lights(drive)));
+    for drive in Contract::of(&kept).into_iter().flat_map(|kept| kept.drives) {
+        eprint_line(&format!("stacktune: {}: {}", drive.name, lights(&drive)));
     }
     Ok(())
 }
 
 /// How each rule was kept, in one line; or why that is not known.
-fn lights(drive: &Value) -> String {
-    if let Some(why) = drive["why"].as_str() {
-        return why.to_owned();
-    }
-    let word = |of: &Value| of.as_str().unwrap_or_default().to_owned();
-    let rules = drive["rules"].as_array().into_iter().flatten();
-    let rules = rules.map(|rule| format!("{}: {}", word(&rule["rule"]), word(&rule["is_kept"])));
-    rules.collect::<Vec<_>>().join("; ")
+fn lights(drive: &DriveKept) -> String {
+    let rules = drive.rules.iter().map(|rule| format!("{}: {}", rule.rule, rule.is_kept));
+    drive.why.clone().unwrap_or_else(|| rules.collect::<Vec<_>>().join("; "))
 }
 
 /// Traces each run of a sweep.

@@ -34,5 +34,5 @@ pub fn require(settings: &Settings) -> Result<()> {
 
 /// The error of a program without RocksDB.
 pub(super) fn absent() -> Error {
-    Error::input("this build has no RocksDB").hint("`make build` builds stacktune with it")
+    Error::not_built("has no RocksDB")
 }

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::meter::processor::OTHERS_SHARE;
 use crate::units::mb_per_s;
 
 /// From this share of what the drive moves on, others' I/O matters. It is half of what others may take of the processor,
 /// as their I/Os are mostly smaller than the load's, and cost a drive more than their bytes show.
-const SHARE: f64 = 0.05;
+const SHARE: f64 = OTHERS_SHARE / 2.0;
 /// And from this on, a second, or in all where it is less than a second: what the system's own services write now and
 /// then is less.
 const BYTES_PER_S: f64 = 1e6;

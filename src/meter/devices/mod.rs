@@ -1,6 +1,7 @@
 //! Members, levels and drives below the load.
 //!
-//! Enters: the block layer's counts, and what drives report. Leaves: bytes and times of a level or a drive, temperature, throttling, lost members.
+//! Enters: the block layer's counts, and what drives report. Leaves: bytes and times of a level or a drive, temperature,
+//! throttling, lost members.
 //!
 //! | module | is about |
 //! |---|---|

@@ -111,8 +111,7 @@ impl Recent {
     /// The percentiles that the last window lacks.
     fn lacking(&self, last: Option<&Latency>) -> PooledLatency {
         let own = last.map(|last| [last.p50, last.p90, last.p99]).unwrap_or_default();
-        let mut max = None;
-        let mut found = own.into_iter().zip(ONE_IN).map(|(own, one_in)| {
+        let pooled = own.into_iter().zip(ONE_IN).map(|(own, one_in)| {
             if own.is_some() {
                 return None;
             }
@@ -125,13 +124,13 @@ impl Recent {
                 taken
             });
             let pooled = Samples::pooled(from_end.map(|(samples, _)| samples));
-            let found = pooled.percentile(one_in).map(|ns| Pooled { ns, span_ns });
-            max = found.and_then(|_| Some(Pooled { ns: pooled.max()?, span_ns })).or(max);
-            found
+            let over = |ns| Pooled { ns, span_ns };
+            Some((over(pooled.percentile(one_in)?), over(pooled.max()?)))
         });
-        let mut next = || found.next().flatten();
-        let (p50, p90, p99) = (next(), next(), next());
-        PooledLatency { p50, p90, p99, max }
+        let pooled: Vec<Option<(Pooled, Pooled)>> = pooled.collect();
+        let of = |at: usize| pooled[at].map(|(percentile, _)| percentile);
+        let max = pooled.iter().flatten().map(|(_, max)| *max).max_by_key(|max| max.span_ns);
+        PooledLatency { p50: of(0), p90: of(1), p99: of(2), max }
     }
 }
 

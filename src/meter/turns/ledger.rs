@@ -1,9 +1,9 @@
 //! The ledger: what each turn of a knob did, as windows before against windows after.
 //!
-//! It compares clean windows past their settling time: before the turn, the last ten of the old setting;
-//! after it, the first five of the new one, or up to twenty if a p99 has too few I/Os otherwise. A verdict needs three
-//! on each side, and no flag that forbids it (what others use forbids only that on cycles); whether a change is clear follows from how much the windows vary, up to
-//! sixty of them ([`super::estimate`], [`super::turn_figures`]).
+//! It compares clean windows past their settling time: before the turn, the last ten of the old setting; after it, the
+//! first five of the new one, or up to twenty if a p99 has too few I/Os otherwise. A verdict needs three on each side,
+//! and no flag that forbids it (what others use forbids only that on cycles). Whether a change is clear follows from how
+//! much the windows vary, up to sixty of them ([`super::estimate`], [`super::turn_figures`]).
 //!
 //! A turn that comes before its predecessor can be judged overtakes it: the windows before the first such
 //! turn are then compared with those after the last, and the last one's line says so.

@@ -6,9 +6,9 @@ use crate::meter::spread::Spread;
 use crate::units::SECOND_NS;
 
 /// The minimum settling time after a turn.
-pub const SETTLING_NS: u64 = 2 * SECOND_NS;
+const SETTLING_NS: u64 = 2 * SECOND_NS;
 /// The minimum number of windows of settling.
-pub const SETTLING_WINDOWS: u32 = 2;
+const SETTLING_WINDOWS: u32 = 2;
 
 /// The fewest windows that can show a trend, and the most that are considered.
 const TREND_WINDOWS: std::ops::RangeInclusive<usize> = 6..=10;
@@ -16,6 +16,11 @@ const TREND_WINDOWS: std::ops::RangeInclusive<usize> = 6..=10;
 pub(in crate::meter) const TREND_CHANGE: f64 = 0.05;
 /// Two-sided 1% of the normal distribution.
 const Z: f64 = 2.576;
+
+/// How long settling takes in windows of that length.
+pub fn settling_ns(window_ns: u64) -> u64 {
+    SETTLING_NS.max(u64::from(SETTLING_WINDOWS) * window_ns)
+}
 
 /// The settling time after a turn, the run's start or a pause: 2 s or two windows, the longer one.
 #[derive(Debug, Default)]

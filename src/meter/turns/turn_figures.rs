@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use super::estimate::{self, Side, TURN_CHANGE_MIN, Together, WINDOWS_MIN};
 use crate::class::Class;
-use crate::host::FlashSource;
 use crate::meter::latencies::samples::Samples;
 use crate::meter::window::{Change, ClassState, LedgerLine, Verdict, Window};
 use crate::settings::Better;
@@ -88,16 +87,15 @@ impl Measured {
                 .flat_map(|program| &program.metrics)
                 .map(|(name, metric)| (name.clone(), (metric.mean, metric.better)))
                 .chain(window.traced.iter().map(|(name, value)| (name.clone(), (*value, None))))
-                .chain(wa_d(window).map(|wa_d| ("WA-D".to_owned(), (wa_d, Some(Better::Lower)))))
+                .chain(
+                    window
+                        .written
+                        .wa_d_of_window()
+                        .map(|wa_d| ("WA-D".to_owned(), (wa_d, Some(Better::Lower)))),
+                )
                 .collect(),
         }
     }
-}
-
-/// That of drives by model, which count with each write: others' counters are too coarse for a window.
-fn wa_d(window: &Window) -> Option<f64> {
-    let by_model = window.written.flash_source == Some(FlashSource::Model);
-    by_model.then(|| window.written.wa_d()).flatten()
 }
 
 /// The windows before a turn that count.

@@ -458,7 +458,7 @@ pub(super) fn figure9() -> Experiment {
     );
     Experiment {
         remarks: &[
-            "The factors of observation 22 (20, 23 and 2,600) are of SQLite and Varmail, by areas of the file system, which are not told apart.",
+            "The factors of observation 22 (20, 23 and 2,600) are of SQLite and Varmail, by areas of the file system, which a trace does not show.",
         ],
         time: Duration::from_mins(10),
         ..of

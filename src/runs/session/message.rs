@@ -108,6 +108,8 @@ pub enum Event {
     Progress(Progress),
     /// A window ended; totals so far.
     Window(Arc<Window>, Arc<Totals>),
+    /// Bytes that this process has written so far, over all its sessions.
+    Written(u64),
     /// A ledger line began, or learnt more (same number).
     Ledger(Arc<LedgerLine>),
     /// A turn was acknowledged (`in_force` once the old I/O has drained), or refused with the reason.

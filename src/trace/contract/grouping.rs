@@ -67,7 +67,7 @@ impl Zombies {
     }
 }
 
-/// Writes the I/Os, striped over so many channels, and counts the blocks at the end.
+/// Writes the I/Os, striped over the channels, and counts the blocks at the end.
 pub fn zombies(ios: &[Io], space: &Space, segment_bytes: Option<u64>, channels: usize) -> Zombies {
     let block_pages = (BLOCK_BYTES / space.page_bytes) as usize;
     let segment_pages = segment_bytes.map_or(u64::MAX, |bytes| bytes / space.page_bytes);

@@ -173,11 +173,12 @@ fn text_of(knob: &Knob) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::ui::tui::theme::Theme;
 
-    fn listed(state: &State) -> Vec<&'static str> {
+    /// The paths of the knobs that are listed.
+    pub fn listed(state: &State) -> Vec<&'static str> {
         let path = |row: &ListRow| match row {
             ListRow::Knob(knob) => Some(knob.path.as_str()),
             ListRow::Heading(_) => None,

@@ -2,7 +2,6 @@
 
 use super::state::State;
 use crate::class::Class;
-use crate::host::FlashSource;
 use crate::meter::window::{ClassFigures, MemberFigures, Window};
 use crate::meter::written::Written;
 use crate::runs::session::message::Status;
@@ -221,9 +220,8 @@ fn drives(status: &Status, window: Option<&Window>) -> LayerShown {
 
 /// WA-D since the measurement began; in the window where drives are by model, as these count with each write.
 fn wa_d(window: Option<&Window>, written: Option<&Written>) -> Option<f64> {
-    let of_window = window.map(|window| &window.written);
-    let by_model = of_window.filter(|written| written.flash_source == Some(FlashSource::Model));
-    by_model.or(written).and_then(Written::wa_d)
+    let of_window = window.and_then(|window| window.written.wa_d_of_window());
+    of_window.or_else(|| written.and_then(Written::wa_d))
 }
 
 /// What the block layer counted of all members; none if it does not count one of them.

@@ -99,6 +99,8 @@ pub struct State {
     pub replay: Option<Box<Replay>>,
     /// A second one beside it.
     pub beside: Option<Box<Beside>>,
+    /// Bytes that this process has written so far.
+    pub written_bytes: u64,
     /// The figures as they were when frozen.
     pub frozen: Option<Box<Figures>>,
     /// The chosen layer, whose knobs are listed.
@@ -181,6 +183,7 @@ impl State {
             live: Figures::default(),
             replay: None,
             beside: None,
+            written_bytes: 0,
             frozen: None,
             layer: StackLayer::PageCache,
             show_inactive: false,

@@ -63,8 +63,7 @@ impl Session {
         self.look_for_losses(&window);
         let totals = self.meters.totals();
         self.report(Event::Window(window, totals));
-        // What was written so far is a part of it.
-        self.status();
+        self.report(Event::Written(self.written.writes.written_bytes()));
         lines.into_iter().for_each(|line| self.report(Event::Ledger(Arc::new(line))));
         written
     }

@@ -185,14 +185,13 @@ fn past(state: &mut State, by: isize) {
 
 /// Reads the window with the longest I/O of what the heat map shows.
 fn slowest(state: &mut State) {
+    let Some(at) = state.figures().slowest(state.tail_of) else {
+        return state.say("no I/O has ended yet");
+    };
     let mut figures = state.frozen.take().unwrap_or_else(|| Box::new(state.live.clone()));
-    let found = figures.slowest(state.tail_of).is_some_and(|at| figures.show(at));
-    if found {
-        state.cumulative = false;
-        state.frozen = Some(figures);
-    } else {
-        state.say("no I/O has ended yet");
-    }
+    figures.show(at);
+    state.cumulative = false;
+    state.frozen = Some(figures);
 }
 
 fn next_view(state: &mut State) {

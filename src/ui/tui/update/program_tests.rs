@@ -11,8 +11,9 @@ use crate::runs::session::{Command, Event};
 use crate::settings::knobs::{StackLayer, Value};
 use crate::settings::{Program, ProgramKnob};
 use crate::ui::tui::fixture::{self, running, tell};
+use crate::ui::tui::knob_list::tests::listed;
 use crate::ui::tui::message::Effect;
-use crate::ui::tui::state::{ListRow, State};
+use crate::ui::tui::state::State;
 use crate::ui::tui::tests::shown;
 
 fn knob(name: &str, values: &[&str], turn: &[&str]) -> ProgramKnob {
@@ -38,14 +39,6 @@ fn new() -> State {
     let mut state = State { listed: |_| true, first_steps: true, of_profile: None, ..running(160, 50) };
     tell(&mut state, Event::Status(Arc::new(status("100"))));
     state
-}
-
-fn listed(state: &State) -> Vec<&'static str> {
-    let path = |row: &ListRow| match row {
-        ListRow::Knob(knob) => Some(knob.path.as_str()),
-        ListRow::Heading(_) => None,
-    };
-    state.listing.rows.iter().filter_map(path).collect()
 }
 
 #[test]

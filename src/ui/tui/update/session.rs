@@ -30,6 +30,7 @@ pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
             state.ran.now().until_ns = window.start_ns + window.duration_ns;
             state.live.window(window, totals);
         }
+        Event::Written(bytes) => state.written_bytes = bytes,
         Event::Ledger(line) => return take_ledger(state, line),
         Event::Turned { knob, outcome: Ok(true) } => {
             // Drop the requested value: the run may have changed it.
@@ -94,6 +95,7 @@ fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
         state.message = state.message.take().filter(|message| !message.until_running);
     }
     state.recording.clone_from(&status.recording);
+    state.written_bytes = status.written_bytes;
     state.ran.now().profile.clone_from(&status.settings.name);
     let before = state.status.replace(status);
     let ended = before.map_or_else(Vec::new, |before| tracing::settle(state, &before.drives));

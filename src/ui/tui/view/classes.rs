@@ -43,29 +43,31 @@ enum Part {
 }
 
 impl Part {
-    /// It, or that of the last windows together where one has too few samples.
+    /// That of the last windows together where the window has too few samples; else the window's own.
     fn of(self, latency: Option<&Latency>, pooled: PooledLatency) -> Option<u64> {
         let of = |own: fn(&Latency) -> Option<u64>| latency.and_then(own);
-        let or = |own: Option<u64>, pooled: Option<Pooled>| own.or(pooled.map(|pooled| pooled.ns));
-        match self {
-            Self::P50 => or(of(|latency| latency.p50), pooled.p50),
-            Self::P90 => or(of(|latency| latency.p90), pooled.p90),
-            Self::P99 => or(of(|latency| latency.p99), pooled.p99),
+        let own = match self {
+            Self::P50 => of(|latency| latency.p50),
+            Self::P90 => of(|latency| latency.p90),
+            Self::P99 => of(|latency| latency.p99),
             Self::P999 => of(|latency| latency.p999),
             Self::P9999 => of(|latency| latency.p9999),
             Self::P99999 => of(|latency| latency.p99999),
             Self::P999999 => of(|latency| latency.p999999),
-            Self::Max => pooled.max.map(|pooled| pooled.ns).or(of(|latency| latency.max)),
-        }
+            Self::Max => of(|latency| latency.max),
+        };
+        self.of_several(pooled).map(|pooled| pooled.ns).or(own)
     }
 
-    /// Whether it is that of several windows.
-    fn is_pooled(self, latency: Option<&Latency>, pooled: PooledLatency) -> bool {
-        let none = PooledLatency::default();
-        let is_own = self != Self::Max && self.of(latency, none).is_some();
-        let of_several =
-            if self == Self::Max { pooled.max.map(|max| max.ns) } else { self.of(latency, pooled) };
-        !is_own && of_several.is_some()
+    /// That of several windows, where the window's own does not do.
+    fn of_several(self, pooled: PooledLatency) -> Option<Pooled> {
+        match self {
+            Self::P50 => pooled.p50,
+            Self::P90 => pooled.p90,
+            Self::P99 => pooled.p99,
+            Self::Max => pooled.max,
+            _ => None,
+        }
     }
 
     /// Whether its column is left out where no class has it.
@@ -273,7 +275,7 @@ fn cell(state: &State, figures: &ClassFigures, pooled: &PooledLatencies, column:
         Column::MbPerS => return (mb(figures.mb_per_s), theme.strong),
         Column::Target => figures.target_mb_per_s.map_or_else(|| NONE.into(), mb),
         Column::Iops => count(figures.iops),
-        Column::Of(part) if part.is_pooled(shown(state, figures), of) => {
+        Column::Of(part) if part.of_several(of).is_some() => {
             let text = latency(part.of(shown(state, figures), of));
             return (text, theme.plain.add_modifier(Modifier::UNDERLINED));
         }

@@ -183,8 +183,9 @@ fn survives(status: &Status) -> Option<String> {
 
 /// What was written, and the limit, as writing wears the drive.
 fn written(state: &State, status: &Status) -> String {
+    // Of a recording, what its windows say.
     let window = state.live.window.as_ref().map_or(0, |w| w.written_bytes_total);
-    let bytes = approx_size(window.max(status.written_bytes));
+    let bytes = approx_size(if state.replay.is_some() { window } else { state.written_bytes });
     match status.settings.run.max_writes_bytes {
         Some(limit) => format!("{bytes} of {} written", format_size(limit)),
         None => format!("{bytes} written"),

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::frame::{put, span};
 use super::ledger::{clear_changes, verdict};
 use crate::meter::turns::ledger::{AFTER_WINDOWS, WINDOWS_MIN};
-use crate::meter::turns::settling::{SETTLING_NS, SETTLING_WINDOWS};
+use crate::meter::turns::settling::settling_ns;
 use crate::meter::window::{Change, LedgerLine};
 use crate::runs::session::message::{DuelShown, Phase};
 use crate::ui::text::{fit, signed_percent, width};
@@ -170,7 +170,7 @@ fn left_s(state: &State, line: &LedgerLine) -> Option<f64> {
     let window = state.figures().window.as_ref()?;
     let length_ns = window.duration_ns.max(1);
     let counted = AFTER_WINDOWS.checked_sub(line.windows.1 as usize).filter(|windows| *windows > 0)?;
-    let settled_ns = line.at_ns + length_ns + SETTLING_NS.max(u64::from(SETTLING_WINDOWS) * length_ns);
+    let settled_ns = line.at_ns + length_ns + settling_ns(length_ns);
     let settling_ns = settled_ns.saturating_sub(window.start_ns + window.duration_ns);
     let settling_ns = if line.windows.1 == 0 { settling_ns } else { 0 };
     Some((settling_ns + counted as u64 * length_ns) as f64 / 1e9)

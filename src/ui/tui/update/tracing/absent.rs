@@ -12,7 +12,7 @@ pub fn turn(state: &mut State) -> Vec<Effect> {
     Vec::new()
 }
 
-/// There is none of which a run is told.
+/// There is none to announce to a run.
 pub fn again(_: &State) -> Vec<Effect> {
     Vec::new()
 }
