@@ -82,12 +82,14 @@ pub fn host_facts(recording: &Recording) -> Vec<(&'static str, Option<String>)> 
     ]
 }
 
+/// The host's drives. Loop devices are none, and others' come and go: the settings say what is made of one's own.
 fn drives_text(drives: &[Json]) -> String {
+    let is_drive = |drive: &&Json| !drive["name"].as_str().is_some_and(|name| name.starts_with("loop"));
     let drive = |drive: &Json| {
         let parts = ["name", "model", "firmware"].map(|key| drive[key].as_str());
         parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     };
-    drives.iter().map(drive).collect::<Vec<_>>().join("; ")
+    drives.iter().filter(is_drive).map(drive).collect::<Vec<_>>().join("; ")
 }
 
 /// Every knob's effective value, and the layers by commands; empty if the profile can't be read.
