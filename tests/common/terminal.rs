@@ -15,6 +15,9 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 
 use super::program::{DEADLINE, Home, signal, wait_for};
 
+const UPDATE_BEGINS: &[u8] = b"\x1b[?2026h";
+const UPDATE_ENDS: &[u8] = b"\x1b[?2026l";
+
 /// Columns and lines.
 pub type Size = (u16, u16);
 
@@ -22,9 +25,27 @@ pub type Size = (u16, u16);
 struct Seen {
     parser: vt100::Parser,
     bytes: Vec<u8>,
+    /// How many of the bytes the screen shows.
+    shown: usize,
     ended: bool,
     /// The window is closed with the next bytes.
     closing: bool,
+}
+
+impl Seen {
+    /// Takes what came in. As terminals do, it shows nothing of a synchronized update before its end.
+    fn take(&mut self, came: &[u8]) {
+        self.bytes.extend_from_slice(came);
+        // A mark may have come in two pieces.
+        let from = self.shown.saturating_sub(UPDATE_BEGINS.len());
+        let last = |mark: &[u8]| self.bytes[from..].windows(mark.len()).rposition(|part| part == mark);
+        let whole = match (last(UPDATE_BEGINS), last(UPDATE_ENDS)) {
+            (Some(begin), end) if end < Some(begin) => (from + begin).max(self.shown),
+            _ => self.bytes.len(),
+        };
+        self.parser.process(&self.bytes[self.shown..whole]);
+        self.shown = whole;
+    }
 }
 
 type Shared = Arc<(Mutex<Seen>, Condvar)>;
@@ -91,7 +112,7 @@ impl Terminal {
         drop(pair.slave);
         let parser = vt100::Parser::new(cells(size.1), cells(size.0), 0);
         let seen: Shared = Arc::new((
-            Mutex::new(Seen { parser, bytes: Vec::new(), ended: false, closing: false }),
+            Mutex::new(Seen { parser, bytes: Vec::new(), shown: 0, ended: false, closing: false }),
             Condvar::new(),
         ));
         let reader = pair.master.try_clone_reader().unwrap();
@@ -133,8 +154,7 @@ impl Terminal {
         writer.flush().unwrap();
     }
 
-    /// Waits for a screen of which this is true, and returns it. A picture comes in pieces: what is
-    /// to be seen together must be waited for together.
+    /// Waits for a screen of which this is true, and returns it.
     #[track_caller]
     pub fn wait(&self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
         let until = Instant::now() + DEADLINE;
@@ -261,8 +281,7 @@ fn read(mut from: Box<dyn Read + Send>, seen: &Shared) {
     // The last end of the line that closes is reported as an error.
     while let Ok(count @ 1..) = from.read(&mut buffer) {
         let mut seen_now = lock(seen);
-        seen_now.parser.process(&buffer[..count]);
-        seen_now.bytes.extend_from_slice(&buffer[..count]);
+        seen_now.take(&buffer[..count]);
         let closing = seen_now.closing;
         drop(seen_now);
         seen.1.notify_all();

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::common::devices::{Loop, Loops, Mount, run};
 use crate::common::recorded::{Home, Recorded};
+use crate::common::{LEFT_TO_SOAK, is_soak, skip};
 
 /// `dd` over and over, until it is dropped: all of it direct, a megabyte at a time.
 struct Dd(Child);
@@ -106,6 +107,9 @@ fn a_reader_and_a_writer_beside_files_are_flagged_and_the_load_alone_is_not() {
 #[test]
 fn what_a_file_system_and_the_page_cache_write_for_the_load_is_not_others() {
     let test = "what_a_file_system_and_the_page_cache_write_for_the_load_is_not_others";
+    if !is_soak() {
+        return skip(test, LEFT_TO_SOAK);
+    }
     let Some(loops) = Loops::alone(test) else { return };
     let device = loops.blank(400);
     format_with_ext4(&device.path);

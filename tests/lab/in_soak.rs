@@ -1,7 +1,7 @@
 //! The guest's tests that the gate leaves to the soak.
 
-/// What the soak alone runs. Loop devices prove most of it in the gate: the guard's in `tests/devices/guard.rs`, tools
-/// that fail and Btrfs's own RAID in `stack_build.rs`, file systems on one array in `stack_run.rs`, layers in
+/// What the soak alone runs. Loop devices prove most of it in the gate: the guard's in `tests/devices/guard.rs`, kills,
+/// tools that fail and Btrfs's own RAID in `stack_build.rs`, file systems on one array in `stack_run.rs`, layers in
 /// `layers.rs`, RocksDB on every file system in `kv.rs`, retained stacks in `stack_undo.rs`.
 pub const IN_SOAK: &[&str] = &[
     "writes_of_nvme_commands_that_are_taken_back_are_found",
@@ -57,4 +57,7 @@ pub const IN_SOAK: &[&str] = &[
     "a_read_only_drive_is_refused",
     "a_member_that_is_too_small_is_refused",
     "on_a_full_disk_nothing_is_built_and_its_drive_is_no_member",
+    "the_kernels_thread_polls_on_its_cpu_and_counts_as_ours",
+    "a_mirror_of_two_takes_each_byte_twice",
+    "killed_at_random_moments_cleanup_leaves_nothing",
 ];

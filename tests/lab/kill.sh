@@ -1,5 +1,5 @@
 #!/bin/bash
-# Killed at random moments of building, running and taking down: `cleanup` leaves nothing of the stack,
+# With SOAK alone: killed at random moments of building, running and taking down: `cleanup` leaves nothing of the stack,
 # and everything of others' array, mount and files.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
@@ -8,8 +8,7 @@ modprobe -a md_mod raid1 ext4 2>/dev/null
 
 array=$(profile killed "$(drive 0),$(drive 1)")
 mapfile -t consent < <(consent 0 1)
-kills=3
-[[ -z ${SOAK:-} ]] || kills=50
+kills=50
 
 runs() {
     exec "$STACKTUNE" record "$array" --for 1s --out "/share/killed-$1" --json "${small[@]}" \

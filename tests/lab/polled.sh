@@ -80,7 +80,6 @@ every_page_size_goes_through_every_polled_interface() {
         done
         return
     fi
-    pages_of 512B vfio
     pages_of 4KiB polled-commands
     pages_of 1MiB commands
 }
@@ -141,8 +140,8 @@ polling_is_refused_on_what_can_not_be_polled() {
 }
 
 # In the gate, rings polled from one side and commands of two page sizes stand for these.
-[[ -z ${SOAK:-} ]] || run_tests rings_polled_from_both_sides_are_verified polled_nvme_commands_with_a_sleep_are_verified
+[[ -z ${SOAK:-} ]] || run_tests rings_polled_from_both_sides_are_verified \
+    polled_nvme_commands_with_a_sleep_are_verified the_kernels_thread_polls_on_its_cpu_and_counts_as_ours
 run_tests polled_completions_are_verified a_polled_submission_queue_is_verified_and_wakes_after_its_sleep \
     nvme_commands_are_verified every_page_size_goes_through_every_polled_interface \
-    the_kernels_thread_polls_on_its_cpu_and_counts_as_ours nvme_commands_hold_the_block_device_beside \
-    polling_is_refused_on_what_can_not_be_polled
+    nvme_commands_hold_the_block_device_beside polling_is_refused_on_what_can_not_be_polled

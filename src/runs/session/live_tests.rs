@@ -185,7 +185,7 @@ fn who_quits_while_the_load_drains_for_a_rebuild_gets_nothing_built() {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = idle_on_files(&dir.path().join("target"));
     // Many threads take a while to end.
-    (settings.classes[0].enabled, settings.classes[0].depth) = (true, 256);
+    (settings.classes[0].enabled, settings.classes[0].depth) = (true, 64);
     operated(settings, |commands, received| {
         first(received, is_running);
         build_larger(commands, received);
