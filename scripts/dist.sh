@@ -141,7 +141,8 @@ in_system() {
     inside "$root" sh -c 'dpkg --install /tmp/*.deb && stacktune --version &&
         test -s /usr/share/bash-completion/completions/stacktune &&
         test -s /usr/share/zsh/vendor-completions/_stacktune &&
-        test -s /usr/share/fish/vendor_completions.d/stacktune.fish'
+        test -s /usr/share/fish/vendor_completions.d/stacktune.fish &&
+        test -s /usr/share/man/man1/stacktune.1.gz'
     systems=$((systems + 1))
 }
 
@@ -154,7 +155,7 @@ chroots() {
     in_system bookworm http://deb.debian.org/debian sid
     # Debian has no keyring of Ubuntu's, and no script named noble; what is started there is ours.
     in_system noble http://archive.ubuntu.com/ubuntu gutsy --no-check-gpg
-    ((systems)) || stop "neither system could be made"
+    ((systems == 2)) || stop "not every system could be made"
 }
 
 # Static, so that the emulator needs no system beside it.
