@@ -24,7 +24,7 @@
 //! | [`program`] | `run`: a program as the load | inputs, output, record, run_as, signals, trace, watcher, sweep, ui |
 //! | [`attest`] | `attest`: figures beside those of other programs | inputs, new_file, output, signals, watcher |
 //! | [`ftl`] | `ftl`: a trace on a drive by model | output, privileges, trace |
-//! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, trace, watcher |
+//! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, program, signals, trace, watcher |
 //! | [`manual`] | `man` and `completions`: the man page and the shells' completions | output |
 //! | [`inspect`] | commands that inspect and run nothing | inputs, output, reproduce |
 //! | [`show`] | `show`: a recording as text, or on the screen | inspect, output, ui |

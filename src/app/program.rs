@@ -13,7 +13,7 @@ use super::record::{ended_well, plan_printed};
 use super::run_as::user;
 use super::signals::Interrupts;
 use super::trace;
-use super::watcher::{Watcher, report_kept};
+use super::watcher::{Around, Watcher, report_kept};
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
 use crate::host::User;
@@ -103,6 +103,16 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
         print(&report::table(&summary, &array))?;
     }
     ended_well(&summary, ended.and(traced))
+}
+
+/// What is done around each recording of a sweep whose load is that program.
+///
+/// # Errors
+/// Input if one of its commands is not there, or it can't be run as that user.
+pub(super) fn around(named: Option<&str>, program: &Program) -> Result<Box<dyn Around>> {
+    program.programs().into_iter().try_for_each(|program| find(program).map(drop))?;
+    let user = user(named, program.user.as_deref())?;
+    Ok(Box::new(steps::Programs(ProgramOptions { user, time: Duration::ZERO, stop_if: None })))
 }
 
 fn refuse_trace(args: &ProgramArgs) -> Result<()> {

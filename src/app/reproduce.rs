@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::inputs::facts_with_versions;
 use super::outlook;
 use super::output::{print, print_json};
+use super::program;
 use super::signals::Interrupts;
 use super::trace;
-use super::watcher::Watcher;
+use super::watcher::{Around, Watcher};
 use crate::error::{Error, Result};
 use crate::host::{Facts, Trusting, make_own_folder};
 use crate::json;
@@ -19,14 +20,14 @@ use crate::printable::{self, Shown as _};
 use crate::regular_file;
 use crate::runs::paper::{self, Bed, Beside, Experiment, Hardware, Planned, RowResult, Storage};
 use crate::runs::record::Recording;
-use crate::runs::session::Options;
+use crate::runs::session::{Options, for_program};
 use crate::runs::sweep::{self, Folder, Schedule, State, is_sweep, planned_writes, run_settings};
-use crate::settings::knobs::{self, nearest_of};
+use crate::settings::knobs::nearest_of;
 use crate::settings::profile::Sweep;
 use crate::settings::profile::sweep::{Between, Order};
 use crate::settings::{Profile, Settings};
 use crate::stack::system_folder::refuse_system_folder;
-use crate::ui::cli::{ReproduceArgs, apply_sets, parse_set};
+use crate::ui::cli::{ReproduceArgs, apply_sets};
 use crate::ui::report::{self, Reproduction, SweepShown};
 use crate::units::{approx_size, approx_span};
 
@@ -72,7 +73,9 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let bed = bed(args, &experiment, &facts)?;
     let (profile, left_out) = profile(args, &experiment, &bed, &facts)?;
     let destroy = args.destroy.iter().map(|path| path.display().to_string()).collect();
-    let options = Options { destroy, ..Options::default() };
+    let around = profile.settings.program.as_ref().map(|of| program::around(args.user.as_deref(), of));
+    let around = around.transpose()?;
+    let options = Options { destroy, program: around.is_some(), ..Options::default() };
     if args.dry_run {
         return outlook::dry_run((&profile, &left_out), &options, &facts, args.output.json);
     }
@@ -93,8 +96,8 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         beside: with.collect::<Result<_>>()?,
     };
     let dir = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("reproduce-{}", experiment.name)));
-    let sweep = (&profile, experiment.is_traced());
-    let (folder, ended) = sweep_through(&dir, sweep, &options, &facts, &note)?;
+    let around = around.or_else(|| trace::each_run(experiment.is_traced()));
+    let (folder, ended) = sweep_through(&dir, (&profile, around), &options, &facts, &note)?;
     show(&dir, args.output.json)?;
     ended?;
     SweepShown::of(&folder).failure().map_or(Ok(()), Err)
@@ -134,6 +137,7 @@ fn bed(args: &ReproduceArgs, experiment: &Experiment, facts: &Facts) -> Result<B
         hardware,
         no_cache_limit: facts.cgroup_memory.limit.reason().map(str::to_owned),
         root: rustix::process::geteuid().is_root(),
+        memory_bytes: facts.memory_bytes,
     })
 }
 
@@ -171,8 +175,13 @@ fn profile(
 ) -> Result<(Profile, LeftOut)> {
     let mut base = bed.base(experiment);
     apply_sets(&mut base, &args.sets.set)?;
-    let given = args.sets.set.iter().map(|set| Ok(knobs::all()[parse_set(set)?.0].path.as_str()));
-    let given: Vec<_> = given.collect::<Result<_>>()?;
+    let is_program = base.program.is_some();
+    if is_program {
+        base = for_program(paper::with_values_of_rows(&base, experiment, bed))?;
+    }
+    let path = |set: &String| set.split_once('=').map_or("", |(path, _)| path.trim()).to_owned();
+    let given: Vec<String> = args.sets.set.iter().map(path).collect();
+    let given: Vec<&str> = given.iter().map(String::as_str).collect();
     let (mut steps, mut left_out) = (Vec::new(), Vec::new());
     for Planned { label, step } in paper::steps(experiment, bed, &base, &given) {
         match step {
@@ -202,7 +211,7 @@ fn profile(
             cool_to_c: args.cool_to.or(on_drives.then_some(COOL_TO_C)),
             cool_within: COOL_WITHIN,
             // Otherwise the repeats of a stack follow each other, and changes over time look like its effect.
-            rebuild: true,
+            rebuild: !is_program,
         },
     };
     refuse_less_writes(&base, &sweep, experiment)?;
@@ -234,10 +243,10 @@ fn refuse_less_writes(base: &Settings, sweep: &Sweep, experiment: &Experiment) -
 }
 
 /// Begins the sweep in its folder or continues it; its outcome is returned separately, so that what there is
-/// can be shown first. Each run is traced, if so.
+/// can be shown first.
 fn sweep_through(
     dir: &Path,
-    (profile, is_traced): (&Profile, bool),
+    (profile, around): (&Profile, Option<Box<dyn Around>>),
     options: &Options,
     facts: &Arc<Facts>,
     note: &Note,
@@ -257,7 +266,7 @@ fn sweep_through(
         make_own_folder(folder, Trusting::Root)?;
     }
     let interrupts = Interrupts::watch()?;
-    let mut watcher = Watcher { around: trace::each_run(is_traced), ..Watcher::new(None, &interrupts) };
+    let mut watcher = Watcher { around, ..Watcher::new(None, &interrupts) };
     // What uses a drive changes with each stack; the rest does not.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(**facts).clone() });
     let folder = sweep::prepare(dir, profile, options, &look, &mut watcher)?;

@@ -1,7 +1,6 @@
 //! What people see: the command line, the screen, and the reports.
 //!
-//! Enters: key presses, arguments, windows and recordings. Leaves: commands to a session, and text. Plans, progress and
-//! what is left of stacks come as plain data of `runs::session` and `stack`, of which nothing else is called from here.
+//! Enters: key presses, arguments, windows and recordings. Leaves: commands to a session, and text.
 //!
 //! | module | is about | may import |
 //! |---|---|---|

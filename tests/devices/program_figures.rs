@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::devices::Loops;
+use crate::common::devices::{Loops, has};
 use crate::common::program::{Home, Outcome, Running, json_lines, wait_for};
+use crate::common::{LEFT_TO_SOAK, is_soak, skip};
 use crate::program::{USER, figure, log, nothing_runs, of_profile, on_ext4, on_files, outcome, process_with};
 use crate::stack_run::{ON_EXT4, assert_nothing_left, program};
 
@@ -169,6 +170,37 @@ fn figures_of_two_programs_are_compared() {
         text.lines().filter(|line| !line.contains("for i in")).all(|line| line.chars().count() <= 80),
         "{text}"
     );
+    nothing_runs(&home);
+}
+
+/// PostgreSQL with as much data as its clients let it have memory for, in memory and out of it.
+#[test]
+fn table7_runs_postgresql_in_memory_and_out_of_it() {
+    let name = "table7_runs_postgresql_in_memory_and_out_of_it";
+    if !is_soak() {
+        return skip(name, LEFT_TO_SOAK);
+    }
+    if !has("pgbench") {
+        return skip(name, "needs pgbench");
+    }
+    let Some(_loops) = Loops::take(name, 1) else { return };
+    let home = Home::new();
+    let words = "reproduce table7 --for 5s --warmup 1s --repeat 1 --json --set command.warehouses=4 \
+                 --set command.clients=4 --user";
+    let [files, out] = ["files", "rep"].map(|path| home.path(path));
+    let words: Vec<_> = words.split(' ').filter(|word| !word.is_empty()).chain([USER, "--files"]).collect();
+    let mut reproduce = home.command(words);
+    reproduce.arg(&files).arg("--out").arg(&out);
+    let shown = outcome(reproduce).expect(0).json();
+    let row = |label: &str| {
+        shown["rows"].as_array().unwrap().iter().find(|row| row["label"] == label).cloned().unwrap()
+    };
+    for label in ["PG-50", "PG-16"] {
+        let txns = row(label)["here"]["ktxn_per_s"]["median"].as_f64();
+        assert!(txns > Some(0.0), "{label}: {shown:#}");
+    }
+    let read = |label: &str| row(label)["here"]["drives_read_mb_per_s"]["median"].as_f64().unwrap();
+    assert!(read("PG-16") > read("PG-50"), "less memory, more reads: {shown:#}");
     nothing_runs(&home);
 }
 

@@ -1,6 +1,8 @@
 //! `stacktune run` in a build that runs no programs.
 
+use crate::app::watcher::Around;
 use crate::error::{Error, Result};
+use crate::settings::Program;
 use crate::ui::cli::ProgramArgs;
 
 /// Says how to get it.
@@ -8,5 +10,17 @@ use crate::ui::cli::ProgramArgs;
 /// # Errors
 /// Always, of the kind `Input`.
 pub fn run(_: &ProgramArgs) -> Result<()> {
-    Err(Error::not_built("runs no programs as the load"))
+    Err(lacking())
+}
+
+/// The same.
+///
+/// # Errors
+/// Always, of the kind `Input`.
+pub fn around(_: Option<&str>, _: &Program) -> Result<Box<dyn Around>> {
+    Err(lacking())
+}
+
+fn lacking() -> Error {
+    Error::not_built("runs no programs as the load")
 }

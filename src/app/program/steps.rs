@@ -16,7 +16,7 @@ use crate::settings::profile::Sweep;
 use crate::ui::cli::ProgramArgs;
 
 /// The program of each run.
-struct Programs(ProgramOptions);
+pub(super) struct Programs(pub ProgramOptions);
 
 impl Around for Programs {
     fn opened(&mut self, session: &mut Session, time: Duration, screen: &mut Watcher) -> Result<()> {

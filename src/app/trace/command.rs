@@ -42,7 +42,7 @@ impl Running {
     /// Input if there is no such program; refused where it can't be ended with all that it starts.
     pub fn start(words: &[String], user: Option<&User>) -> Result<Self> {
         let mut journal = Journal::begin(&state_dir(), &StackId::random(), "trace", &[])?;
-        let groups = match Groups::make(&mut journal, None) {
+        let groups = match Groups::make(&mut journal, false) {
             Ok(groups) => groups,
             Err(error) if journal.record().entries.iter().all(|entry| entry.to_undo().is_none()) => {
                 return Err(journal.end().err().unwrap_or(error));

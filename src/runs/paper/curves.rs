@@ -27,7 +27,8 @@ fn point(
     turns: Vec<(&'static str, String)>,
     published: Vec<Published>,
 ) -> ExperimentRow {
-    ExperimentRow { label, words, place: RowTarget::AnyBlock, turns, published, lacking: None }
+    let place = RowTarget::AnyBlock;
+    ExperimentRow { label, words, place, turns, published, memory_percent: None, lacking: None }
 }
 
 fn about(figure: Figure, value: f64) -> Published {
@@ -58,6 +59,7 @@ pub(super) fn solo() -> Experiment {
         place: RowTarget::Ext4,
         turns: only(class),
         published,
+        memory_percent: None,
         lacking: None,
     };
     Experiment {

@@ -13,6 +13,7 @@ use crate::units::{approx_size, format_duration};
 use super::experiment::{Experiment, Setup, Shape};
 use super::place::{CACHE_BYTES, DATA_BYTES, data_bytes_of};
 use super::result::RowResult;
+use super::systems;
 
 /// How an experiment was run, besides what its recordings contain.
 #[derive(Debug, Clone, Copy)]
@@ -48,21 +49,26 @@ pub fn deviations(run: &Run, rows: &[RowResult]) -> Vec<String> {
         profile::parse(&recording.profile_toml, "profile.toml").ok().map(|profile| profile.settings)
     };
     let settings: Vec<_> = recordings.iter().filter_map(|r| parsed(&r)).collect();
+    let (is_traced, is_program) =
+        (run.experiment.is_traced(), matches!(run.experiment.shape, Shape::Program(_)));
     let mut deviations = Vec::new();
     if let Some((first, settings)) = recordings.first().zip(settings.first()) {
         deviations.extend(medium(run.experiment, first, settings));
-        if run.experiment.is_traced() {
+        if is_traced {
             deviations.extend(space(&recordings));
-        } else if !settings.is_simulated() {
+        } else if !is_program && !settings.is_simulated() {
             deviations.extend(data(&recordings));
         }
     }
     deviations.extend(others(rows, &settings));
-    if !run.experiment.is_traced() {
+    if is_program {
+        let ran = rows.iter().filter(|row| !row.runs.is_empty()).map(|row| row.label.as_str());
+        deviations.extend(systems::deviations(&ran.zip(&settings).collect::<Vec<_>>()));
+    } else if !is_traced {
         deviations.extend(cache(run, &recordings, &settings));
     }
     let estimated = |r: &&Recording| r.summary.total.cycles_source == CyclesSource::Estimate;
-    if !run.experiment.is_traced() && recordings.iter().any(estimated) {
+    if !is_traced && !is_program && recordings.iter().any(estimated) {
         deviations
             .push("cycles are estimated from busy CPU time and clock (≈); the paper counted them".into());
     }

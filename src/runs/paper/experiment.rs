@@ -116,6 +116,8 @@ pub struct ExperimentRow {
     pub turns: Vec<(&'static str, String)>,
     /// What the paper gives for it.
     pub published: Vec<Published>,
+    /// The memory of its program, in percent of its data; none where the classes are the load.
+    pub memory_percent: Option<u64>,
     /// Why this build can't run it on any host, if so.
     pub lacking: Option<&'static str>,
 }
@@ -179,6 +181,8 @@ pub enum Shape {
     Shares,
     /// With charts of figures over a coordinate given by the rows' labels.
     Curves(&'static [Curve]),
+    /// Only as a table: the load is the program of that built-in profile.
+    Program(&'static str),
     /// One long run, with charts over time and what changed.
     OverTime,
 }
@@ -250,6 +254,7 @@ pub fn row(
         place,
         turns: turns.iter().map(|(knob, value)| (*knob, (*value).to_owned())).collect(),
         published,
+        memory_percent: None,
         lacking: None,
     }
 }

@@ -37,6 +37,14 @@ pub enum Figure {
     FlushMeanUs,
     /// 99th percentile of the WAL's flushes, in µs.
     FlushP99Us,
+    /// A program's transactions, in thousands a second.
+    KtxnPerS,
+    /// MB/s read from the drives below a program.
+    DrivesReadMbPerS,
+    /// MB/s written to them.
+    DrivesWrittenMbPerS,
+    /// The share of all CPU time in use, in percent.
+    CpuBusyPercent,
     /// A figure of a traced run.
     Kept(KeptFigure),
 }
@@ -65,6 +73,10 @@ impl Figure {
             Self::PointP99Us => ["point p99", "µs"],
             Self::FlushMeanUs => ["flush mean", "µs"],
             Self::FlushP99Us => ["flush p99", "µs"],
+            Self::KtxnPerS => ["txns", "k/s"],
+            Self::DrivesReadMbPerS => ["read", "MB/s"],
+            Self::DrivesWrittenMbPerS => ["written", "MB/s"],
+            Self::CpuBusyPercent => ["CPU busy", "%"],
             Self::Kept(of) => of.heading(),
         }
     }
@@ -92,6 +104,10 @@ impl Figure {
             Self::PointP99Us => "point_p99_us",
             Self::FlushMeanUs => "flush_mean_us",
             Self::FlushP99Us => "flush_p99_us",
+            Self::KtxnPerS => "ktxn_per_s",
+            Self::DrivesReadMbPerS => "drives_read_mb_per_s",
+            Self::DrivesWrittenMbPerS => "drives_written_mb_per_s",
+            Self::CpuBusyPercent => "cpu_busy_percent",
             Self::Kept(of) => of.key(),
         }
     }
@@ -105,8 +121,12 @@ impl Figure {
             Self::WalMbPerS | Self::FlushMeanUs | Self::FlushP99Us => &[Class::Wal],
             Self::WriteMbPerS => &[Class::Wal, Class::Background],
             Self::TotalMbPerS | Self::CyclesPerByte => &Class::ALL,
-            // What reaches the drives is of no class.
-            Self::Kept(_) => &[],
+            // What a program does, and what reaches the drives, is of no class.
+            Self::KtxnPerS
+            | Self::DrivesReadMbPerS
+            | Self::DrivesWrittenMbPerS
+            | Self::CpuBusyPercent
+            | Self::Kept(_) => &[],
         }
     }
 
@@ -125,6 +145,8 @@ impl Figure {
         let rate = |of: Class| class(of).map(|figures| figures.mb_per_s);
         let service = |of: Class, stat| class(of).and_then(|figures| us(figures.service_ns.as_ref(), stat));
         let flush = |stat| us(summary.classes.wal.flush_ns.as_ref(), stat);
+        let program = summary.program.as_ref();
+        let mb_per_s = |bytes: u64| bytes as f64 / 1e6 / summary.duration_s;
         let value = match self {
             Self::ScanMbPerS => rate(Class::Scan),
             Self::PointMbPerS => rate(Class::Point),
@@ -142,6 +164,10 @@ impl Figure {
             Self::PointP99Us => service(Class::Point, Of::P99),
             Self::FlushMeanUs => flush(Of::Mean),
             Self::FlushP99Us => flush(Of::P99),
+            Self::KtxnPerS => program.and_then(|of| Some(of.metrics.get("tps")?.mean / 1e3)),
+            Self::DrivesReadMbPerS => program.and_then(|of| Some(mb_per_s(of.drives_read_bytes?))),
+            Self::DrivesWrittenMbPerS => program.and_then(|of| Some(mb_per_s(of.drives_written_bytes?))),
+            Self::CpuBusyPercent => Some(summary.total.cpu_busy * 100.0),
             Self::Kept(_) => None,
         };
         value.filter(|x| x.is_finite())

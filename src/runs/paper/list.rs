@@ -3,7 +3,7 @@
 #[cfg(feature = "trace")]
 use super::contract;
 use super::experiment::Experiment;
-use super::{curves, over_time, polled, tables};
+use super::{curves, over_time, polled, systems, tables};
 
 /// All experiments, paper by paper, in its order.
 pub fn all() -> Vec<Experiment> {
@@ -15,6 +15,7 @@ pub fn all() -> Vec<Experiment> {
         tables::table5(),
         polled::section47(),
         polled::table6(),
+        systems::table7(),
         tables::table8(),
         tables::table9(),
         curves::solo(),

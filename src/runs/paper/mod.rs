@@ -29,6 +29,7 @@ mod over_time;
 mod place;
 mod polled;
 mod result;
+mod systems;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,6 @@ pub use figure::Figure;
 #[cfg(all(test, feature = "trace"))]
 pub use kept_figure::KeptFigure;
 pub use list::{all, find};
-pub use place::{Bed, Hardware, Planned, Storage, steps, write_rate_bytes_per_s};
+pub use place::{Bed, Hardware, Planned, Storage, steps, with_values_of_rows, write_rate_bytes_per_s};
 pub use result::{Beside, RowResult, claim_judged};
 pub use verdict::{Judged, REPEATS_MIN, Ruling};

@@ -7,6 +7,7 @@ use crate::settings::{Filesystem, Named, Raid, Settings};
 use crate::units::{GIB, MIB, format_size};
 
 use super::experiment::{Experiment, ExperimentRow, RowTarget};
+use super::systems::{self, Room};
 
 const CACHE_LIMIT: &str = "run.cache_limit";
 
@@ -56,6 +57,8 @@ pub struct Bed {
     pub no_cache_limit: Option<String>,
     /// Whether this process may attach loop devices and mount.
     pub root: bool,
+    /// The host's memory.
+    pub memory_bytes: u64,
 }
 
 impl Bed {
@@ -80,7 +83,18 @@ impl Bed {
                 (settings.target.count, settings.target.size_bytes) = FILES;
             }
         }
+        settings.program = systems::program(experiment, self.room());
         settings
+    }
+
+    /// What a program has for itself and its data.
+    fn room(&self) -> Room<'_> {
+        let storage_bytes = match self.storage {
+            Storage::Devices(_) => self.drives_bytes.iter().sum(),
+            Storage::Files(_) => FILES.0 * FILES.1,
+        };
+        let no_limit = self.no_cache_limit.as_deref();
+        Room { memory_bytes: self.memory_bytes, storage_bytes, no_limit }
     }
 
     fn members(&self) -> u64 {
@@ -131,17 +145,25 @@ pub struct Planned {
     pub step: std::result::Result<Step, String>,
 }
 
+/// The base with all values of its program's knobs that rows give them.
+pub fn with_values_of_rows(base: &Settings, experiment: &Experiment, bed: &Bed) -> Settings {
+    systems::with_values_of_rows(base, experiment, bed.room())
+}
+
 /// The steps of an experiment. `base` already has `sets`, the knobs given by the operator, applied: no row
 /// turns them again.
 pub fn steps(experiment: &Experiment, bed: &Bed, base: &Settings, sets: &[&str]) -> Vec<Planned> {
     let of = |row: &ExperimentRow| {
         let mut turns = turns(row, bed)?;
         turns.retain(|(path, _)| !sets.contains(path));
-        let program = Vec::new();
+        let mut program = systems::turns(row, base, bed.room())?;
+        program.retain(|(name, _)| !sets.contains(&&*format!("command.{name}")));
         let mut step =
             Step { label: row.label.clone(), turns, program, time: None, warmup: None, repeat: None };
         let settings = step.settings(base);
-        let limited = bed.no_cache_limit.is_none() && !settings.is_simulated();
+        // A program's memory has a limit of its own.
+        let is_program = settings.program.is_some();
+        let limited = bed.no_cache_limit.is_none() && !settings.is_simulated() && !is_program;
         if limited && !sets.contains(&CACHE_LIMIT) {
             let bytes = data_bytes_of(&settings, &bed.drives_bytes_of(row.place));
             step.turns.push((CACHE_LIMIT, Value::Size(Some(cache_limit_bytes(bytes)))));

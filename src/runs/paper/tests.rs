@@ -13,6 +13,7 @@ fn bed(storage: Storage, root: bool) -> Bed {
         hardware: vec![Hardware { level: "5".into(), device: "/dev/raid5".into(), bytes: 3_000_000_000_000 }],
         no_cache_limit: None,
         root,
+        memory_bytes: 64_000_000_000,
     }
 }
 

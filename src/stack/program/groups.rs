@@ -51,12 +51,12 @@ struct Places {
 }
 
 impl Groups {
-    /// Makes them; all that enters them together has no more than that much memory, page cache included, and no swap.
+    /// Makes them, where memory can be limited if `limited`.
     ///
     /// # Errors
     /// Refused where the kernel or this host has no cgroups for it, or none that limit memory where that is asked for.
-    pub fn make(journal: &mut Journal, memory_max_bytes: Option<u64>) -> Result<Self> {
-        let places = places(memory_max_bytes.is_some())?;
+    pub fn make(journal: &mut Journal, limited: bool) -> Result<Self> {
+        let places = places(limited)?;
         let name = format!("stacktune-{}", journal.record().header.id.0);
         let dirs: Vec<PathBuf> = places.dirs.iter().map(|parent| parent.join(&name)).collect();
         let switched_on = places.memory.as_ref().is_some_and(|place| place.switch_on);
@@ -76,7 +76,7 @@ impl Groups {
                 let dir = groups.part(part);
                 fs::create_dir(&dir).map_err(|error| Error::os("cannot create", &dir, error))?;
             }
-            memory_max_bytes.map_or(Ok(()), |bytes| groups.limit(bytes))
+            Ok(())
         });
         match made {
             Ok(()) => Ok(groups),
@@ -87,7 +87,11 @@ impl Groups {
         }
     }
 
-    fn limit(&self, bytes: u64) -> Result<()> {
+    /// From now on all that has entered them has no more than that much memory, page cache included, and no swap.
+    ///
+    /// # Errors
+    /// If the kernel can't take from them what they have beyond it.
+    pub fn limit(&self, bytes: u64) -> Result<()> {
         let Some((dir, version)) = &self.memory else { return Ok(()) };
         write(&dir.join(version.limit()), &bytes.to_string())?;
         let (swap, value) = match version {

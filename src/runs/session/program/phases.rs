@@ -54,7 +54,7 @@ impl Session {
         }
         let limit = program.memory_max_bytes;
         let groups = match (self.target.journal(), &mut own) {
-            (Some(journal), _) | (None, Some(journal)) => Groups::make(journal, limit),
+            (Some(journal), _) | (None, Some(journal)) => Groups::make(journal, limit.is_some()),
             (None, None) => Err(Error::failed("the program has no journal")),
         };
         let groups = match (groups, own.take_if(|journal| is_undone(journal))) {
@@ -91,6 +91,10 @@ impl Session {
         }
         if !drop_cached(&target.join(PROGRAM_NAME)) {
             notice("the program's folder could not be dropped from the page cache completely");
+        }
+        // What makes the data once may take what the host has: a cap below what an index wants would only end it.
+        if let Some(bytes) = limit {
+            running.site.groups.limit(bytes)?;
         }
         running.start_server(goes_on)?;
         running.turn_knobs(goes_on)?;

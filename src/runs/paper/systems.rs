@@ -1,0 +1,247 @@
+//! Table 7: database systems on the array, with less memory than data, and with more.
+//!
+//! PostgreSQL's rows are runs of a built-in profile of a program. Its data is scaled to this host, and what memory a row
+//! has keeps the paper's proportion to the data.
+
+use std::time::Duration;
+
+use super::experiment::Says::{Less, More};
+use super::experiment::{Experiment, ExperimentRow, ROW_TIME, RowTarget, Setup, Shape, claim, numbers, row};
+use super::figure::Figure;
+use super::figure::Figure::{CpuBusyPercent, DrivesReadMbPerS, DrivesWrittenMbPerS, KtxnPerS};
+use crate::settings::profile::builtin;
+use crate::settings::values::program::MEMORY_MAX;
+use crate::settings::{Filesystem, Program, Settings};
+use crate::units::approx_size;
+
+const COLUMNS: &[Figure] = &[KtxnPerS, DrivesReadMbPerS, DrivesWrittenMbPerS, CpuBusyPercent];
+/// The profile of PostgreSQL's rows.
+const PROFILE: &str = "run-tpcc";
+const WAREHOUSES: &str = "warehouses";
+const CLIENTS: &str = "clients";
+const SHARED_BUFFERS: &str = "shared_buffers";
+
+/// Data of a warehouse, with its indexes.
+const WAREHOUSE_BYTES: u64 = 100_000_000;
+/// The paper's: 300 warehouses of 30 GB together, and 40 clients.
+const PAPERS_WAREHOUSES: u64 = 300;
+const PAPERS_CLIENTS: &str = "40";
+/// The paper's 50 GB and 16 GB of memory, in percent of its 30 GB of data.
+const IN_MEMORY: u64 = 167;
+const OUT_OF_MEMORY: u64 = 53;
+/// What PostgreSQL takes beside its buffers and the page cache: the kernel ends what has less.
+const CLIENT_BYTES: u64 = 10_000_000;
+const SERVER_BYTES: u64 = 100_000_000;
+/// What of the host's memory, and of the storage, the data takes at most, in percent.
+const OF_HOST: u64 = 60;
+const OF_STORAGE: u64 = 30;
+
+const LEANSTORE: &str = "LeanStore is in no package, and stacktune runs no build of it in this table yet: build its TPC-C frontend, and run it as a program by itself (`stacktune help run`)";
+
+/// What there is for a program and its data.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room<'a> {
+    /// The host's memory.
+    pub memory_bytes: u64,
+    /// The storage.
+    pub storage_bytes: u64,
+    /// Why a program's memory can't be limited, if it can't.
+    pub no_limit: Option<&'a str>,
+}
+
+/// Table 7, sections 5.1 and 5.2.
+pub(super) fn table7() -> Experiment {
+    let of = |label: &str, words: &str, memory_percent: u64, published: &[f64]| ExperimentRow {
+        memory_percent: Some(memory_percent),
+        ..row(label, words, RowTarget::Filesystem(Filesystem::Xfs), &[], numbers(COLUMNS, published))
+    };
+    let lacking = |row: ExperimentRow| ExperimentRow { lacking: Some(LEANSTORE), ..row };
+    Experiment {
+        name: "table7",
+        source: "Table 7, section 5",
+        about: "database systems under TPC-C, in memory and out of it",
+        setup: Setup::Consumer,
+        shape: Shape::Program(PROFILE),
+        columns: COLUMNS,
+        rows: vec![
+            of("PG-50", "PostgreSQL in memory: 50 GB for 30 GB of data", IN_MEMORY, &[10.0, 100.0, 50.0]),
+            of("PG-16", "PostgreSQL out of memory: 16 GB", OUT_OF_MEMORY, &[9.0, 200.0, 70.0]),
+            lacking(of("LS-50", "LeanStore in memory", IN_MEMORY, &[410.0, 0.0, 800.0])),
+            lacking(of("LS-16", "LeanStore out of memory", OUT_OF_MEMORY, &[130.0, 900.0, 1400.0])),
+        ],
+        claims: vec![
+            claim("5.1", "out of memory PostgreSQL loses a tenth", KtxnPerS, ("PG-16", "PG-50"), Less),
+            claim("5.1", "out of memory PostgreSQL reads more", DrivesReadMbPerS, ("PG-16", "PG-50"), More),
+            claim("5.2", "LeanStore is far ahead in memory", KtxnPerS, ("LS-50", "PG-50"), More),
+            claim("5.2", "LeanStore is far ahead out of memory", KtxnPerS, ("LS-16", "PG-16"), More),
+            claim(
+                "5.2",
+                "in memory LeanStore writes its WAL alone",
+                DrivesWrittenMbPerS,
+                ("LS-50", "LS-16"),
+                Less,
+            ),
+        ],
+        assumptions: &[
+            "The paper does not give PostgreSQL's shared_buffers: here they are a quarter of the row's memory.",
+            "Its data lies in one stack for all rows, which is set up once: between runs it grows, in a random order of the rows.",
+        ],
+        remarks: &[
+            "PostgreSQL is bound by the CPU in both rows, and does not use what the array could give: the flag `cpu-bound`, and idle drives, say so of a run here.",
+        ],
+        time: ROW_TIME,
+        warmup: Duration::from_secs(10),
+        repeat: 3,
+    }
+}
+
+/// The program of an experiment whose rows run one, with its data scaled to the room; none of others.
+pub(super) fn program(experiment: &Experiment, room: Room) -> Option<Program> {
+    let Shape::Program(profile) = experiment.shape else { return None };
+    let mut program = builtin(profile)?.settings.program?;
+    let data_bytes = (room.memory_bytes / 100 * OF_HOST).min(room.storage_bytes / 100 * OF_STORAGE);
+    let warehouses = (data_bytes / WAREHOUSE_BYTES).clamp(1, PAPERS_WAREHOUSES);
+    set(&mut program, WAREHOUSES, &warehouses.to_string());
+    set(&mut program, CLIENTS, PAPERS_CLIENTS);
+    Some(program)
+}
+
+/// Gives a knob a value, be it among its own or not.
+fn set(program: &mut Program, name: &str, value: &str) {
+    for knob in program.knobs.iter_mut().filter(|knob| knob.name == name) {
+        if !knob.values.iter().any(|known| known == value) {
+            knob.values.push(value.to_owned());
+        }
+        value.clone_into(&mut knob.value);
+    }
+}
+
+/// Bytes of the data that the program of these settings has.
+fn data_bytes(settings: &Settings) -> Option<u64> {
+    let warehouses: u64 = settings.program.as_ref()?.value_of(WAREHOUSES)?.parse().ok()?;
+    Some(warehouses * WAREHOUSE_BYTES)
+}
+
+/// The limit of memory of a row, where the host has as much and can limit it, and PostgreSQL's part of its memory.
+fn memory_of(base: &Settings, room: Room, percent: u64) -> (Option<u64>, u64) {
+    let wanted = data_bytes(base).unwrap_or(0) / 100 * percent;
+    let fits = room.no_limit.is_none() && wanted <= room.memory_bytes / 100 * 90;
+    (fits.then_some(wanted), wanted.min(room.memory_bytes) / 4)
+}
+
+fn shared_buffers((_, bytes): (Option<u64>, u64)) -> String {
+    // PostgreSQL's MB are binary, and it wants some.
+    format!("{}MB", (bytes >> 20).max(16))
+}
+
+/// The settings that rows start from, with the values that these turn the program's knobs to.
+pub(super) fn with_values_of_rows(base: &Settings, experiment: &Experiment, room: Room) -> Settings {
+    let mut settings = base.clone();
+    for percent in experiment.rows.iter().filter_map(|row| row.memory_percent) {
+        let value = shared_buffers(memory_of(base, room, percent));
+        if let Some(program) = &mut settings.program {
+            let now = program.value_of(SHARED_BUFFERS).unwrap_or_default().to_owned();
+            set(program, SHARED_BUFFERS, &value);
+            set(program, SHARED_BUFFERS, &now);
+        }
+    }
+    settings
+}
+
+/// What a row turns of its program, or why it can't.
+pub(super) fn turns(
+    row: &ExperimentRow,
+    base: &Settings,
+    room: Room,
+) -> Result<Vec<(String, String)>, String> {
+    let Some(percent) = row.memory_percent else { return Ok(Vec::new()) };
+    let memory = memory_of(base, room, percent);
+    if let (Some(why), true) = (room.no_limit, percent < 100) {
+        return Err(format!("its memory can't be limited here: {why}"));
+    }
+    let of_program = |name| base.program.as_ref()?.value_of(name)?.parse::<u64>().ok();
+    let least = SERVER_BYTES + of_program(CLIENTS).unwrap_or(0) * CLIENT_BYTES;
+    if memory.0.is_some_and(|bytes| bytes < least) {
+        return Err(format!(
+            "{percent}% of its data is less than the {} that the clients take: more command.warehouses, or fewer command.clients",
+            approx_size(least)
+        ));
+    }
+    let limit = memory.0.map(|bytes| (MEMORY_MAX.to_owned(), format!("{}MB", bytes / 1_000_000)));
+    Ok(limit.into_iter().chain([(SHARED_BUFFERS.to_owned(), shared_buffers(memory))]).collect())
+}
+
+/// How the program's runs differ from the paper's, by the settings of each row.
+pub(super) fn deviations(rows: &[(&str, &Settings)]) -> Vec<String> {
+    let Some((_, first)) = rows.first() else { return Vec::new() };
+    let value = |name: &str| first.program.as_ref().and_then(|of| of.value_of(name)).unwrap_or("?");
+    let bytes = data_bytes(first).unwrap_or(0);
+    let mut deviations = vec![
+        format!(
+            "{} warehouses, about {} of data at first; the paper had {PAPERS_WAREHOUSES}, 30 GB",
+            value(WAREHOUSES),
+            approx_size(bytes)
+        ),
+        format!(
+            "TPC-C-like transactions in PL/pgSQL, called by pgbench with {} clients; the paper had OLTP-Bench's TPC-C with {PAPERS_CLIENTS} workers",
+            value(CLIENTS)
+        ),
+    ];
+    for (label, settings) in rows {
+        let limit = settings.program.as_ref().and_then(|program| program.memory_max_bytes);
+        deviations.push(match limit {
+            Some(limit) => {
+                let percent = limit as f64 * 100.0 / bytes.max(1) as f64;
+                format!("row {label} has {} of memory, {percent:.0}% of its data", approx_size(limit))
+            }
+            None => format!("row {label} has all of the host's memory: as much as wanted is not there, or can't be limited"),
+        });
+    }
+    deviations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(room: Room) -> (Settings, Vec<Result<Vec<(String, String)>, String>>) {
+        let experiment = table7();
+        let base = Settings { program: program(&experiment, room), ..Settings::default() };
+        let base = with_values_of_rows(&base, &experiment, room);
+        let turns = experiment.rows.iter().map(|row| turns(row, &base, room)).collect();
+        (base, turns)
+    }
+
+    #[test]
+    fn memory_keeps_the_papers_proportion_to_data_that_fits_the_host() {
+        let room = Room { memory_bytes: 64_000_000_000, storage_bytes: 17_000_000_000, no_limit: None };
+        let (base, turns) = planned(room);
+        let program = base.program.unwrap();
+        assert_eq!((program.value_of(WAREHOUSES), program.value_of(CLIENTS)), (Some("51"), Some("40")));
+        let turn = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(turns[0], Ok(vec![turn("memory_max", "8517MB"), turn("shared_buffers", "2030MB")]));
+        assert_eq!(turns[1], Ok(vec![turn("memory_max", "2703MB"), turn("shared_buffers", "644MB")]));
+        for (name, value) in turns.into_iter().flatten().flatten() {
+            assert_eq!(program.clone().turn(&name, &value), Ok(()), "{name} {value}");
+        }
+
+        // In less memory than that, a row that wants more has all of it; and the data is scaled to what there is.
+        let (base, turns) = planned(Room { memory_bytes: 2_000_000_000, ..room });
+        assert_eq!(base.program.as_ref().unwrap().value_of(WAREHOUSES), Some("12"));
+        assert_eq!(turns[0], Ok(vec![turn("shared_buffers", "476MB")]));
+        let said = deviations(&[("PG-50", &base)]).join("\n");
+        assert!(
+            said.contains("12 warehouses, about 1.12 GiB") && said.contains("PG-50 has all of"),
+            "{said}"
+        );
+
+        let (mut base, _) = planned(room);
+        set(base.program.as_mut().unwrap(), WAREHOUSES, "2");
+        let why = super::turns(&table7().rows[1], &base, room).unwrap_err();
+        assert!(why.contains("fewer command.clients"), "{why}");
+
+        let (_, turns) = planned(Room { no_limit: Some("no cgroups"), ..room });
+        assert_eq!(turns[1], Err("its memory can't be limited here: no cgroups".to_owned()));
+        assert!(turns[0].is_ok());
+    }
+}
