@@ -10,6 +10,7 @@
 //!
 //! Words carry a check, as a map that has suffered itself must not accuse the storage.
 
+mod cell;
 mod mapping;
 mod table;
 mod tracked;

@@ -53,6 +53,28 @@ pub enum Expected {
     Damaged,
 }
 
+impl Expected {
+    /// What a word says at that place.
+    fn said(word: u64, at: usize) -> Self {
+        match word >> KIND_SHIFT << KIND_SHIFT {
+            _ if word == 0 => Self::Unknown,
+            _ if word != checked(word, at) => Self::Damaged,
+            EXACT => Self::Exact(word & SEQUENCE),
+            FLOOR => Self::Floor(word & SEQUENCE),
+            UNSURE => Self::Unsure,
+            _ => Self::Damaged,
+        }
+    }
+
+    /// None older than that write.
+    fn floor(self) -> u64 {
+        match self {
+            Self::Exact(sequence) | Self::Floor(sequence) => sequence,
+            Self::Unknown | Self::Unsure | Self::Damaged => 0,
+        }
+    }
+}
+
 /// Where a region's table is in the file, and how it is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layout {
@@ -167,15 +189,7 @@ impl Table {
 
     /// What the granule of a word should hold.
     pub(super) fn at(&self, at: usize) -> Expected {
-        let word = self.words[at].load(Ordering::Acquire);
-        match word >> KIND_SHIFT << KIND_SHIFT {
-            _ if word == 0 => Expected::Unknown,
-            _ if word != checked(word, at) => Expected::Damaged,
-            EXACT => Expected::Exact(word & SEQUENCE),
-            FLOOR => Expected::Floor(word & SEQUENCE),
-            UNSURE => Expected::Unsure,
-            _ => Expected::Damaged,
-        }
+        Expected::said(self.words[at].load(Ordering::Acquire), at)
     }
 
     /// How many words it has.
@@ -192,6 +206,28 @@ impl Table {
     pub(super) fn store(&self, words: Range<usize>, word: u64) {
         for at in words {
             self.words[at].store(checked(word, at), Ordering::Release);
+        }
+    }
+
+    /// None older than that write, by a word at that place.
+    pub(super) fn floor(word: u64, at: usize) -> u64 {
+        Expected::said(word, at).floor()
+    }
+
+    /// Changes a word as if nobody else did at the same time; `alone` where nobody can.
+    #[inline]
+    pub(super) fn change(&self, at: usize, alone: bool, to: impl Fn(u64) -> u64) {
+        let word = &self.words[at];
+        let mut was = word.load(Ordering::Acquire);
+        loop {
+            let new = checked(to(was), at);
+            if alone {
+                return word.store(new, Ordering::Release);
+            }
+            match word.compare_exchange_weak(was, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return,
+                Err(now) => was = now,
+            }
         }
     }
 

@@ -358,6 +358,95 @@ fn threads_on_the_same_pages_never_rule_out_what_may_be_last() {
     }
 }
 
+/// A write of the model: its number, when it was queued, and when it completed.
+#[derive(Clone, Copy)]
+struct Written {
+    sequence: u64,
+    queued: Option<u64>,
+    arrived: bool,
+}
+
+/// Random histories of writes to one page, as many at a time as there are slots, none of which waits for another.
+/// The medium holds what arrived last, at some moment between queueing and completion. Returns, of the versions
+/// that certainly were overwritten, how many there were at 50 moments of each history, and how many passed.
+fn overwritten_versions_that_pass(workers: u64, depth: u64, seed: u64) -> (u64, u64) {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let regions = regions();
+    let map = kept(dir.path(), &regions, 4096);
+    let tracked = map.track(&regions[0], 4096, (workers, depth)).unwrap();
+    let table = map.table(&regions[0]).unwrap();
+    let mut state = seed;
+    let mut below = |bound: u64| {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(seed | 1);
+        (state >> 33) % bound
+    };
+    let mut slots: Vec<Option<Written>> = vec![None; (workers * depth) as usize];
+    let (mut next, mut medium, mut newest_queued) = (0, 0, 0);
+    let mut acknowledged: Vec<(u64, u64)> = Vec::new();
+    let (mut overwritten, mut passed) = (0, 0);
+    for now in 1..=10_000 {
+        let at = below(slots.len() as u64) as usize;
+        match &mut slots[at] {
+            None => {
+                next += 1 + below(9) * below(9);
+                slots[at] = Some(Written { sequence: sequence(next), queued: None, arrived: false });
+            }
+            // Of several threads, one may be late.
+            Some(write) if write.queued.is_none() => {
+                write.queued = Some(now);
+                tracked.queued(at, 0, 3 * MIB, write.sequence);
+            }
+            Some(write) if !write.arrived => {
+                write.arrived = true;
+                medium = write.sequence;
+            }
+            Some(write) => {
+                tracked.completed(at, true);
+                newest_queued = newest_queued.max(write.queued.unwrap());
+                acknowledged.push((write.sequence, now));
+                slots[at] = None;
+            }
+        }
+        let expected = table.expected(0, 3 * MIB).0;
+        let passes = |held: u64| match expected {
+            Expected::Unknown => true,
+            Expected::Exact(last) => held == last,
+            Expected::Floor(first) => held >= first,
+            other => panic!("{other:?}"),
+        };
+        let is_under_way = slots.iter().flatten().any(|write| write.sequence == medium);
+        assert!(
+            medium == 0 || is_under_way || passes(medium),
+            "seed {seed}: {medium} at {now}: {expected:?}"
+        );
+        if now % 200 == 0 {
+            // Complete when one was queued that is complete as well.
+            let dead = acknowledged.iter().filter(|(_, completed)| *completed < newest_queued);
+            overwritten += dead.clone().count() as u64;
+            passed += dead.filter(|(sequence, _)| passes(*sequence)).count() as u64;
+        }
+    }
+    (overwritten, passed)
+}
+
+/// What passes although it was overwritten are only those that are younger than the oldest which may be last.
+#[test]
+fn a_version_that_was_overwritten_does_not_pass_on_a_page_that_is_written_without_a_pause() {
+    // Writes at once, and of the overwritten versions those that pass, at most, per moment.
+    for (workers, depth, most) in [(1, 1, 0.0), (2, 1, 0.5), (1, 2, 0.5), (4, 1, 4.0), (1, 8, 16.0)] {
+        let (mut overwritten, mut passed) = (0, 0);
+        for seed in 1..=20 {
+            let (more, passing) = overwritten_versions_that_pass(workers, depth, seed * 77);
+            overwritten += more;
+            passed += passing;
+        }
+        let mean = passed as f64 / (20.0 * 50.0);
+        println!("{workers} × {depth}: {passed} of {overwritten} pass, {mean:.2} at a time");
+        assert!(passed * 100 <= overwritten, "{workers} × {depth}: {passed} of {overwritten}");
+        assert!(mean <= most, "{workers} × {depth}: {mean}");
+    }
+}
+
 /// On the hot path of a worker; the bound is for a processor that is busy with other tests.
 #[test]
 fn keeping_a_write_takes_nanoseconds() {

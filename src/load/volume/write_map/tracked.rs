@@ -5,20 +5,19 @@
 //! number, which is 0 once its completion is in the table. What a kill leaves there was under way.
 //!
 //! Two writes overlap if one was queued before the other completed; then either may be last. A small table of
-//! cells in memory, by a hash of the page, finds them: a cell counts its outstanding writes, and from the moment
-//! at which there are two until there are none it keeps the lowest of their sequence numbers. Those who share
-//! a cell by chance count as overlapping: the map then says less, and nothing that is wrong.
+//! cells in memory, by a hash of the page, finds them: see [`super::cell`]. Those who share a cell by chance count
+//! as overlapping: the map then says less, and nothing that is wrong.
+//!
+//! What a word says after a write that overlapped: none older than what was under way when it was queued, as what
+//! was complete then lies under it; none older than the word said before; but that write itself may be last, whatever
+//! number it has. What still is under way says so itself as it completes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::cell::{self, FIRST, LOW};
 use super::mapping::Words;
 use super::table::{EXACT, FLOOR, Table, UNSURE};
 
-/// Of sequence numbers, the lower bits differ within a run.
-const LOW_BITS: u32 = 38;
-const LOW: u64 = (1 << LOW_BITS) - 1;
-const OVERLAPPED: u64 = 1 << LOW_BITS;
-const ONE: u64 = OVERLAPPED << 1;
 /// How many words a write is for, as a power of two, above the first of them.
 const COUNT_SHIFT: u32 = 56;
 /// Cells for each write that can be outstanding.
@@ -30,6 +29,8 @@ const CELLS: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 20;
 pub struct Tracked {
     table: Table,
     slots: Words,
+    /// What each slot's write took along as it was queued, unless nothing was under way.
+    taken: Box<[AtomicU64]>,
     cells: Box<[AtomicU64]>,
     /// A page's granules, as a power of two.
     granules_log2: u32,
@@ -42,10 +43,10 @@ impl Tracked {
         let granules_log2 = page_bytes.ilog2() - table.granule_bytes().ilog2();
         let outstanding = (workers * depth) as usize;
         let cells = (outstanding * CELLS_PER_WRITE).next_power_of_two().clamp(*CELLS.start(), *CELLS.end());
-        let cells = (0..cells).map(|_| AtomicU64::new(0)).collect();
+        let [taken, cells] = [outstanding, cells].map(|n| (0..n).map(|_| AtomicU64::new(0)).collect());
         // What is not yet there is not to be fetched in the middle of a run.
         slots.iter().for_each(|word| word.store(0, Ordering::Release));
-        Self { table, slots, cells, granules_log2, alone: workers == 1 }
+        Self { table, slots, taken, cells, granules_log2, alone: workers == 1 }
     }
 
     /// A page is about to be written by that outstanding write of the class.
@@ -57,12 +58,12 @@ impl Tracked {
         }
         // Often in no cache: on its way until the write completes.
         self.table.fetch(words.start);
-        let (first, low) = (words.start as u64, sequence & LOW);
-        self.change(self.cell(first), |old| {
-            let joined = (old & !LOW) + ONE;
-            if old < ONE { joined | low } else { joined | OVERLAPPED | low.min(old & LOW) }
-        });
-        let place = first | u64::from(words.len().ilog2()) << COUNT_SHIFT;
+        let first = words.start as u64;
+        let taken = self.change(self.cell(first), |old| cell::queued(old, sequence & LOW));
+        if taken & FIRST == 0 {
+            self.taken[slot].store(taken, Ordering::Relaxed);
+        }
+        let place = taken & FIRST | first | u64::from(words.len().ilog2()) << COUNT_SHIFT;
         self.slots[2 * slot].store(place, Ordering::Release);
         self.slots[2 * slot + 1].store(sequence, Ordering::Release);
     }
@@ -81,19 +82,51 @@ impl Tracked {
         if sequence == 0 {
             return;
         }
-        let (first, count) = unpacked(self.slots[2 * slot].load(Ordering::Relaxed));
-        self.change(self.cell(first as u64), |old| {
-            let alone = old >> (LOW_BITS + 1) == 1 && old & OVERLAPPED == 0;
-            let word = match (whole, alone) {
-                (true, true) => EXACT | sequence,
-                (true, false) => FLOOR | (sequence & !LOW) | (old & LOW),
-                (false, _) => UNSURE,
-            };
-            // Before the cell is left: whoever comes next overwrites it.
-            self.table.store(first..first + count, word);
-            if old < 2 * ONE { 0 } else { old - ONE }
-        });
+        let place = self.slots[2 * slot].load(Ordering::Relaxed);
+        if place & FIRST == 0 || !whole || !self.completed_alone(place, sequence) {
+            self.completed_beside(slot, place, sequence, whole);
+        }
         self.slots[2 * slot + 1].store(0, Ordering::Release);
+    }
+
+    /// Takes down a write beside which nothing was under way; false, and all is still to be done, if something was.
+    #[inline]
+    fn completed_alone(&self, place: u64, sequence: u64) -> bool {
+        let (first, count) = unpacked(place);
+        let cell = self.cell(first as u64);
+        let now = cell.load(Ordering::Acquire);
+        if cell::is_overlapped(now) {
+            return false;
+        }
+        self.table.store(first..first + count, EXACT | sequence);
+        // Whoever is queued before this sees the cell as it was, and counts this one as under way.
+        if self.alone {
+            cell.store(0, Ordering::Relaxed);
+            return true;
+        }
+        cell.compare_exchange(now, 0, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    #[inline(never)]
+    fn completed_beside(&self, slot: usize, place: u64, sequence: u64, whole: bool) {
+        let (first, count) = unpacked(place);
+        let cell = self.cell(first as u64);
+        let taken = match place & FIRST {
+            0 => self.taken[slot].load(Ordering::Relaxed),
+            _ => FIRST | (sequence & LOW),
+        };
+        for at in first..first + count {
+            self.table.change(at, self.alone, |was| {
+                if !whole {
+                    return UNSURE;
+                }
+                // As it is now: it knows of all that has reached the word.
+                let oldest = (sequence & !LOW) | cell::oldest(cell.load(Ordering::Acquire), taken);
+                FLOOR | sequence.min(oldest.max(Table::floor(was, at)))
+            });
+        }
+        // Not before: who comes next counts on what is in the table.
+        self.change(cell, |old| (cell::completed(old, taken), 0));
     }
 
     #[inline]
@@ -103,13 +136,18 @@ impl Tracked {
     }
 
     #[inline]
-    fn change(&self, cell: &AtomicU64, to: impl Fn(u64) -> u64) {
+    fn change(&self, cell: &AtomicU64, to: impl Fn(u64) -> (u64, u64)) -> u64 {
         let mut old = cell.load(Ordering::Acquire);
-        if self.alone {
-            return cell.store(to(old), Ordering::Relaxed);
-        }
-        while let Err(now) = cell.compare_exchange_weak(old, to(old), Ordering::AcqRel, Ordering::Acquire) {
-            old = now;
+        loop {
+            let (new, taken) = to(old);
+            if self.alone {
+                cell.store(new, Ordering::Relaxed);
+                return taken;
+            }
+            match cell.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return taken,
+                Err(now) => old = now,
+            }
         }
     }
 }

@@ -1,0 +1,133 @@
+//! Which writes of a page are under way together, in one word: how far back its last write may lie.
+//!
+//! A write that completes rules out whatever was complete when it was queued. It can't rule out what was under
+//! way then, so as it is queued it takes along a bound below all of that. Where writes follow each other without a
+//! pause, a bound that only falls would never rule out anything; so those under way are of two groups. The older
+//! one takes in nobody; once it is empty, the younger becomes the older, and its own bound counts.
+//!
+//! | bits | what |
+//! |---|---|
+//! | 0..38 | a bound below every sequence number in both groups |
+//! | 38 | the parity of the older group's number, by which a write finds its own when it completes |
+//! | 39..48 | 0 until somebody is in the younger group, then 1 and how far above the bound it begins |
+//! | 48..56 | writes of the older group |
+//! | 56..64 | those of the younger one |
+//!
+//! How far is rounded down, to 5 significant bits. A group of 255 is full, and counts as such until its class
+//! starts anew: its bound stays, and rules out less.
+
+/// Of sequence numbers, the lower bits differ within a run.
+const LOW_BITS: u32 = 38;
+pub(super) const LOW: u64 = (1 << LOW_BITS) - 1;
+const PARITY: u64 = 1 << LOW_BITS;
+/// Of what a write takes along: that nothing was under way when it was queued.
+pub(super) const FIRST: u64 = 1 << 63;
+const GAP_SHIFT: u32 = LOW_BITS + 1;
+const OLDER_SHIFT: u32 = 48;
+const YOUNGER_SHIFT: u32 = 56;
+const FULL: u64 = 255;
+/// Significant bits of a gap but for the first.
+const GAP_BITS: u32 = 4;
+const GAP_MAX: u64 = (1 << (OLDER_SHIFT - GAP_SHIFT)) - 2;
+
+/// A write with those lower bits of a sequence number is queued: the cell afterwards, and what the write takes
+/// along.
+#[inline]
+pub(super) fn queued(cell: u64, sequence: u64) -> (u64, u64) {
+    if cell == 0 {
+        return (1 << OLDER_SHIFT | sequence, FIRST | sequence);
+    }
+    // Of two workers, one may take its number first and be queued last.
+    let low = sequence.min(cell & LOW);
+    let begins = 1 + rounded(sequence - low);
+    let begins = match gap(cell) {
+        0 => begins,
+        others => others.min(begins),
+    };
+    let counts = cell >> OLDER_SHIFT << OLDER_SHIFT;
+    let counts = if counts >> YOUNGER_SHIFT == FULL { counts } else { counts + (1 << YOUNGER_SHIFT) };
+    (counts | begins << GAP_SHIFT | cell & PARITY | low, !cell & PARITY | low)
+}
+
+/// A write has completed: the cell afterwards.
+#[inline]
+pub(super) fn completed(cell: u64, taken: u64) -> u64 {
+    let older = (cell ^ taken) & PARITY == 0;
+    let shift = if older { OLDER_SHIFT } else { YOUNGER_SHIFT };
+    let left = if cell >> shift & FULL == FULL { cell } else { cell - (1 << shift) };
+    let younger = left >> YOUNGER_SHIFT;
+    match left >> OLDER_SHIFT & FULL {
+        0 if younger == 0 => 0,
+        0 => {
+            let low = (left & LOW) + exact(gap(left).saturating_sub(1));
+            younger << OLDER_SHIFT | !left & PARITY | low & LOW
+        }
+        _ => left,
+    }
+}
+
+/// Whether anything overlaps with a write that was the first, and is under way.
+#[inline]
+pub(super) fn is_overlapped(cell: u64) -> bool {
+    gap(cell) != 0
+}
+
+/// The lower bits of the oldest write that may be last once that one has completed.
+#[inline]
+pub(super) fn oldest(cell: u64, taken: u64) -> u64 {
+    // What was queued after it with a lower number has lowered the cell's.
+    (cell & LOW).min(taken & LOW)
+}
+
+#[inline]
+fn gap(cell: u64) -> u64 {
+    cell >> GAP_SHIFT & (GAP_MAX + 1)
+}
+
+/// A number of numbers, as it is kept: rounded down, and never larger than what has room.
+#[inline]
+fn rounded(numbers: u64) -> u64 {
+    let shift = (numbers | 1).ilog2().saturating_sub(GAP_BITS);
+    ((u64::from(shift) << GAP_BITS) + (numbers >> shift)).min(GAP_MAX)
+}
+
+/// What such a one stands for.
+#[inline]
+fn exact(kept: u64) -> u64 {
+    let shift = (kept >> GAP_BITS).saturating_sub(1);
+    (kept - (shift << GAP_BITS)) << shift
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_rounded_down_by_a_sixteenth_at_most() {
+        for shift in 0..LOW_BITS {
+            for numbers in [0, 1, 2, 3, 5, 7].map(|more: u64| (1 << shift) + (more << shift >> 3)) {
+                let kept = exact(rounded(numbers));
+                assert!(kept <= numbers, "{numbers} {kept}");
+                assert!(kept * 17 >= numbers * 16 || numbers > 1 << 34, "{numbers} {kept}");
+            }
+        }
+        assert_eq!((0..32).map(|n| exact(rounded(n))).collect::<Vec<_>>(), (0..32).collect::<Vec<_>>());
+        assert!((0..GAP_MAX).all(|kept| rounded(exact(kept)) == kept));
+    }
+
+    #[test]
+    fn a_group_that_was_full_keeps_its_bound() {
+        let (mut cell, mut taken) = (0, Vec::new());
+        for sequence in 10..900 {
+            let (after, took) = queued(cell, sequence);
+            (cell, taken) = (after, [taken, vec![took]].concat());
+        }
+        for took in taken {
+            assert_eq!(oldest(cell, took), 10);
+            cell = completed(cell, took);
+        }
+        let (cell, took) = queued(cell, 1000);
+        assert!(took & FIRST == 0 && oldest(cell, took) <= 11);
+        assert_eq!(queued(completed(cell, took), 1001).1 & LOW, cell & LOW);
+    }
+}
