@@ -8,7 +8,11 @@ use crate::host::{ArrayWatch, Lost, Upkeep};
 
 /// Watches the arrays that the members lie on.
 #[derive(Debug, Default)]
-pub struct ArrayProbe(Vec<ArrayWatch>);
+pub struct ArrayProbe {
+    arrays: Vec<ArrayWatch>,
+    /// What they did by themselves at the last look, which is the beginning of the window that runs.
+    doing: Vec<Upkeep>,
+}
 
 impl ArrayProbe {
     /// Begins to watch the arrays below the members, under a root (`/`), as they are now.
@@ -21,18 +25,30 @@ impl ArrayProbe {
         let mut arrays: Vec<ArrayWatch> = members.iter().flat_map(below).collect();
         arrays.sort_by(|one, other| one.name().cmp(other.name()));
         arrays.dedup_by(|one, other| one.name() == other.name());
-        Self(arrays)
+        Self { doing: upkeep(&arrays), arrays }
     }
 
-    /// What the arrays do by themselves beside the load.
-    pub fn upkeep(&self) -> Vec<Upkeep> {
-        self.0.iter().filter_map(ArrayWatch::upkeep).collect()
+    /// What the arrays do by themselves beside the load, at the end of a window or as it began: what ended meanwhile
+    /// took its time from the load.
+    pub fn upkeep(&mut self) -> Vec<Upkeep> {
+        let now = upkeep(&self.arrays);
+        let mut doing = std::mem::replace(&mut self.doing, now.clone());
+        now.into_iter().for_each(|one| {
+            if !doing.contains(&one) {
+                doing.push(one);
+            }
+        });
+        doing
     }
 
     /// What the arrays have lost since; empty where all their members work.
     pub fn window(&self) -> Vec<Lost> {
-        self.0.iter().filter_map(ArrayWatch::look).collect()
+        self.arrays.iter().filter_map(ArrayWatch::look).collect()
     }
+}
+
+fn upkeep(arrays: &[ArrayWatch]) -> Vec<Upkeep> {
+    arrays.iter().filter_map(ArrayWatch::upkeep).collect()
 }
 
 #[cfg(test)]
@@ -41,41 +57,81 @@ mod tests {
     use crate::meter::context::WindowContext;
     use crate::meter::flags::tests::context;
     use crate::meter::{Meters, Probes};
+    use crate::settings::ArrayState;
     use crate::units::SECOND_NS;
     use std::fs;
     use std::os::unix::fs::symlink;
 
+    /// A host with an array of one drive, and what it says of itself.
+    struct Host(tempfile::TempDir);
+
+    impl Host {
+        fn new() -> Self {
+            let host = Self(tempfile::tempdir().unwrap());
+            for dir in ["dev/block", "block/md9/md/dev-nvme0n1", "class/block", "block/nvme0n1/device"] {
+                fs::create_dir_all(host.at(dir)).unwrap();
+            }
+            symlink("../../block/md9", host.at("dev/block/9:9")).unwrap();
+            symlink("../../block/nvme0n1", host.at("class/block/nvme0n1")).unwrap();
+            fs::write(host.at("block/nvme0n1/device/serial"), "S1\n").unwrap();
+            host.says("array_state", "active\n");
+            host.says("dev-nvme0n1/state", "in_sync\n");
+            host
+        }
+
+        fn at(&self, path: &str) -> std::path::PathBuf {
+            self.0.path().join("sys").join(path)
+        }
+
+        fn says(&self, file: &str, text: &str) {
+            fs::write(self.at("block/md9/md").join(file), text).unwrap();
+        }
+
+        fn meters(&self) -> Meters {
+            // Twice the same array: data and WAL.
+            let member = Member { name: "md9".into(), device: Some((9, 9)), path: None };
+            let members = vec![member.clone(), member];
+            let arrays = ArrayProbe::open(self.0.path(), &members);
+            Meters::new(0, members, Probes { arrays, ..Probes::none() })
+        }
+    }
+
     #[test]
     fn one_window_degraded_or_in_resync_marks_the_whole_run_and_names_the_drive() {
-        let root = tempfile::tempdir().unwrap();
-        let at = |path: &str| root.path().join("sys").join(path);
-        for dir in ["dev/block", "block/md9/md/dev-nvme0n1", "class/block", "block/nvme0n1/device"] {
-            fs::create_dir_all(at(dir)).unwrap();
-        }
-        symlink("../../block/md9", at("dev/block/9:9")).unwrap();
-        symlink("../../block/nvme0n1", at("class/block/nvme0n1")).unwrap();
-        fs::write(at("block/nvme0n1/device/serial"), "S1\n").unwrap();
-        fs::write(at("block/md9/md/array_state"), "active\n").unwrap();
-        let state = |text: &str| fs::write(at("block/md9/md/dev-nvme0n1/state"), text).unwrap();
-        state("in_sync\n");
-        // Twice the same array: data and WAL.
-        let member = Member { name: "md9".into(), device: Some((9, 9)), path: None };
-        let members = vec![member.clone(), member];
-        let arrays = ArrayProbe::open(root.path(), &members);
-        let mut meters = Meters::new(0, members, Probes { arrays, ..Probes::none() });
+        let host = Host::new();
+        let mut meters = host.meters();
         for at_s in 1..=30 {
-            state(if at_s == 2 { "faulty\n" } else { "in_sync\n" });
-            fs::write(at("block/md9/md/sync_action"), if at_s == 3 { "recover\n" } else { "idle\n" })
-                .unwrap();
+            host.says("dev-nvme0n1/state", if at_s == 2 { "faulty\n" } else { "in_sync\n" });
+            host.says("sync_action", if at_s == 3 { "recover\n" } else { "idle\n" });
             let window = meters.window(&WindowContext { now_ns: at_s * SECOND_NS, ..context() });
             let degraded: Vec<_> = window.flags.iter().filter(|flag| flag.text == "degraded").collect();
             assert_eq!(degraded.len(), usize::from(at_s == 2));
-            assert_eq!(window.flags.iter().any(|flag| flag.text == "resync"), at_s == 3);
+            let resync = window.flags.iter().any(|flag| flag.text == "resync");
+            assert_eq!(resync, [3, 4].contains(&at_s), "{at_s}: it ended within the fourth");
         }
         let totals = meters.totals();
         let flag = totals.flags.iter().find(|flag| flag.text == "degraded").unwrap();
         assert!(flag.why.contains("md9") && flag.why.contains("nvme0n1 (serial S1)"), "{flag:?}");
         let flag = totals.flags.iter().find(|flag| flag.text == "resync").unwrap();
         assert!(flag.forbids_verdict && flag.why.contains("md array md9 (recover)"), "{flag:?}");
+    }
+
+    #[test]
+    fn a_rebuild_that_ends_in_the_first_window_marks_it_and_the_run() {
+        for (as_set, text) in [(ArrayState::Healthy, "resync"), (ArrayState::Rebuilding, "rebuilding as set")]
+        {
+            let host = Host::new();
+            host.says("sync_action", "recover\n");
+            host.says("sync_completed", "1024 / 4096\n");
+            let mut meters = host.meters();
+            host.says("sync_action", "idle\n");
+            host.says("sync_completed", "none\n");
+            let flagged = [1, 2, 3].map(|at_s| {
+                let of = WindowContext { now_ns: at_s * SECOND_NS, array: as_set, ..context() };
+                meters.window(&of).flags.iter().any(|flag| flag.text == text)
+            });
+            assert_eq!(flagged, [true, false, false], "{text}");
+            assert!(meters.totals().flags.iter().any(|flag| flag.text == text), "{text}");
+        }
     }
 }
