@@ -38,6 +38,9 @@ pub mod system;
 mod trust;
 
 pub use block::arrays::ArrayWatch;
+pub use block::attributes::{AttributeChange, AttributeWatch};
+#[cfg(test)]
+pub(crate) use block::attributes::{OF_ARRAYS, OF_QUEUES};
 pub use block::device::{Device, Usage};
 pub use block::levels::{LevelDevice, LevelDrive, Levels};
 pub use block::members::{Lost, Upkeep};

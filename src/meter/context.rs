@@ -76,6 +76,8 @@ pub struct WindowContext<'a> {
     pub full: bool,
     /// Whether the drives are traced meanwhile.
     pub traced: bool,
+    /// Whether the run itself set attributes of queues or of the array in the window.
+    pub tuned: bool,
     /// See [`super::window::Window::traced`].
     pub by_trace: BTreeMap<String, f64>,
     /// What drives by model have written to their flash since they were made; none where none is simulated so.

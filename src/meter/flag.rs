@@ -91,6 +91,8 @@ pub enum FlagKind {
     ArrayFailed,
     /// An array does its own I/O.
     Resync,
+    /// Others changed what a knob turns.
+    OthersChanged,
     /// Puts find no room.
     DiskFull,
     /// The drives are traced meanwhile.
@@ -256,6 +258,9 @@ const SPECS: &[FlagSpec] = &{
         forbids(K::ArrayFailed, Window, "array failed", "an array has lost too many members: the classes are stopped, and a recording ends with what was measured")
             .marks_run(),
         forbids(K::Resync, Window, "resync", "an array below the target copies, checks, rebuilds or balances on its own (the kernel does not report a scrub of Btrfs)")
+            .marks_run(),
+        forbids(K::OthersChanged, Window, "others changed", "somebody else changed an attribute that a knob turns, of a drive below the target or of its md array: what was measured before and after that is not of one setting")
+            .adds(Adds::Words("queue.scheduler"))
             .marks_run(),
         forbids(K::DiskFull, Window, "disk full", "puts waited because the file system has no room left").marks_run(),
         notes(K::Traced, Window, "traced", "the drives below the target were traced meanwhile, which takes some of the processor for each I/O").marks_run(),

@@ -9,7 +9,7 @@ use super::devices::drives::DriveFigures;
 use super::flag::{Flag, FlagKind, percent};
 use super::window::{ClassFigures, ClassState, CpuFigures, ProgramFigures, Window};
 use crate::class::Class;
-use crate::host::{Lost, Throttling, Upkeep};
+use crate::host::{AttributeChange, Lost, Throttling, Upkeep};
 use crate::settings::{ArrayState, Buffering};
 use crate::short_list;
 use crate::units::{format_latency, mb_per_s, three_digits};
@@ -219,6 +219,26 @@ fn upkeep(arrays: &[Upkeep], as_set: ArrayState) -> Option<Flag> {
         );
         FlagKind::Resync.flag(why)
     })
+}
+
+/// Flags what others changed of what knobs turn: each knob once, with its devices.
+pub(super) fn of_attributes(changes: &[AttributeChange]) -> Vec<Flag> {
+    let mut flags = Vec::new();
+    for (at, AttributeChange { knob, .. }) in changes.iter().enumerate() {
+        if changes[..at].iter().any(|before| before.knob == *knob) {
+            continue;
+        }
+        let of_knob = changes.iter().filter(|change| change.knob == *knob);
+        let devices = of_knob.map(|AttributeChange { device, values: [from, to], .. }| {
+            format!("{device} from {from} to {to}")
+        });
+        let devices = devices.collect::<Vec<_>>().join(", ");
+        let why = format!(
+            "Somebody else changed what {knob} turns: {devices}. What was measured before that and after it is not of one setting."
+        );
+        flags.push(FlagKind::OthersChanged.named(knob, why));
+    }
+    flags
 }
 
 /// I/Os that had not ended when the run was left, and the age of the oldest in nanoseconds.

@@ -40,6 +40,7 @@ pub fn context() -> WindowContext<'static> {
         block_cache_bytes: 0,
         full: false,
         traced: false,
+        tuned: false,
         by_trace: std::collections::BTreeMap::new(),
     }
 }
@@ -242,4 +243,24 @@ fn others_on_the_drives_are_flagged_with_the_busiest_first() {
     let window = Window { duration_ns: 2_000_000_000, others_io: drives[1..2].to_vec(), ..Window::default() };
     assert_eq!(implied_of_window(&window), [FlagKind::OthersIo]);
     assert_eq!(others_io(&drives[2..], 2.0), None);
+}
+
+#[test]
+fn what_others_change_is_flagged_once_for_each_knob_with_from_what_to_what() {
+    use crate::host::AttributeChange;
+    let change = |device: &str, knob: &str, [from, to]: [&str; 2]| AttributeChange {
+        device: device.into(),
+        knob: knob.into(),
+        values: [from.into(), to.into()],
+    };
+    assert_eq!(of_attributes(&[]), []);
+    let flags = of_attributes(&[
+        change("nvme0n1", "queue.scheduler", ["none", "bfq"]),
+        change("nvme0n1", "queue.nr_requests", ["1023", "256"]),
+        change("nvme1n1", "queue.scheduler", ["none", "bfq"]),
+    ]);
+    assert_eq!(texts(&flags), ["others changed queue.scheduler", "others changed queue.nr_requests"]);
+    assert!(flags[0].forbids_verdict && flags[0].is(FlagKind::OthersChanged), "{flags:?}");
+    let both = "queue.scheduler turns: nvme0n1 from none to bfq, nvme1n1 from none to bfq.";
+    assert!(flags[0].why.contains(both), "{flags:?}");
 }

@@ -223,11 +223,10 @@ impl Meters {
         let Reading { start_ns, duration_ns, .. } = reading;
         let unsteady = context.turned || context.paused;
         let settling = self.settling.window(start_ns, context.now_ns, unsteady);
-        let steady = !unsteady && !settling;
         let mut classes = Class::ALL.map(|class| self.figures(class, context, &reading));
         for class in Class::ALL {
             let figures = &mut classes[class.index()];
-            let drifting = self.drifts(class, figures, steady);
+            let drifting = self.drifts(class, figures, !unsteady && !settling);
             figures.flags = flags::of_class(class, context, figures, drifting);
             figures.flags.extend(reading.unfinished[class.index()].map(flags::unfinished));
         }
@@ -239,6 +238,7 @@ impl Meters {
         flags.extend(flags::of_drives(&drives));
         self.lost = self.probes.arrays.window();
         flags.extend(flags::of_arrays(&self.lost, &self.probes.arrays.upkeep(), context.array));
+        flags.extend(flags::of_attributes(&self.probes.changed_by_others(context.tuned)));
         let bytes = classes.iter().map(|class| class.bytes).sum();
         let ios: u64 = classes.iter().map(|class| class.ios).sum();
         let slow = self.counts.each_mut().map(|of| &mut of.delta.slow);

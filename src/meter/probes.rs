@@ -13,7 +13,7 @@ use super::devices::layers::LayerProbe;
 use super::devices::member::Member;
 use super::processors::cpu::CpuProbe;
 use super::processors::tasks::TaskProbe;
-use crate::host::Levels;
+use crate::host::{AttributeChange, AttributeWatch, Levels};
 
 /// What is read besides the sources.
 pub struct Probes {
@@ -35,23 +35,30 @@ pub struct Probes {
     pub by_model: ByModel,
     /// The arrays below the members.
     pub arrays: ArrayProbe,
+    /// The attributes of queues and arrays that knobs turn.
+    pub attributes: AttributeWatch,
 }
 
 impl Probes {
     /// For this system and process, from that time on, on these devices; `own` says whether only the target
     /// uses the file system.
     pub fn system(members: &[Member], levels: &Levels, own: bool, now_ns: u64) -> Self {
+        let root = Path::new("/");
+        let arrays = ArrayProbe::open(root, members);
+        let drives: Vec<_> = levels.drives.iter().map(|drive| drive.name.as_str()).collect();
+        let attributes = AttributeWatch::open(root, &drives, &arrays.names());
         let devices: Vec<_> = members.iter().map(|member| member.device).collect();
         Self {
             cpu: CpuProbe::open(),
             tasks: TaskProbe::open(now_ns),
             others: OthersProbe::open(now_ns),
-            others_io: OthersIoProbe::open(Path::new("/"), levels, members, own),
-            block: BlockProbe::open(Path::new("/"), &devices),
-            drives: DriveProbe::open(Path::new("/"), members),
+            others_io: OthersIoProbe::open(root, levels, members, own),
+            block: BlockProbe::open(root, &devices),
+            drives: DriveProbe::open(root, members),
             by_model: ByModel::default(),
             layers: LayerProbe::open(levels, members, own),
-            arrays: ArrayProbe::open(Path::new("/"), members),
+            arrays,
+            attributes,
         }
     }
 
@@ -80,7 +87,15 @@ impl Probes {
             by_model: ByModel::default(),
             layers: LayerProbe::default(),
             arrays: ArrayProbe::default(),
+            attributes: AttributeWatch::default(),
         }
+    }
+
+    /// What others changed of what knobs turn since the last call; nothing where the run itself did.
+    pub(super) fn changed_by_others(&mut self, tuned: bool) -> Vec<AttributeChange> {
+        let mut changes = self.attributes.changes();
+        changes.retain(|_| !tuned);
+        changes
     }
 
     /// What others did on the drives since the last call; after [`OthersProbe::window`], which reads what they have

@@ -171,3 +171,49 @@ fn the_other_partition_of_a_drive_is_others_for_certain() {
     assert!(written > 2.0 && read < 1.0, "read {read}, written {written}");
     assert!(flag.is_some_and(|flag| flag.starts_with(&format!("others on {}: ", device.name()))));
 }
+
+/// It is in the flags from what to what, and forbids verdicts.
+#[test]
+fn a_setting_that_somebody_changes_in_mid_run_is_flagged() {
+    let test = "a_setting_that_somebody_changes_in_mid_run_is_flagged";
+    let Some(loops) = Loops::alone(test) else { return };
+    let device = loops.blank(400);
+    format_with_ext4(&device.path);
+    let mount = Mount::of(&device, "noatime");
+    let home = Home::new();
+    let profile = files(&home, "direct", mount.at.path(), GENTLE);
+    is_unchanged(&home.record(&profile, "alone", &["--for", "3s"]));
+
+    let attribute = format!("/sys/block/{}/queue/read_ahead_kb", device.name());
+    let before = std::fs::read_to_string(&attribute).unwrap().trim().to_owned();
+    let after = if before == "64" { "32" } else { "64" };
+    let somebody = std::thread::spawn({
+        let attribute = attribute.clone();
+        move || {
+            std::thread::sleep(std::time::Duration::from_secs(4));
+            std::fs::write(attribute, after).unwrap();
+        }
+    });
+    let recorded = home.record(&profile, "changed", &["--for", "8s"]);
+    somebody.join().unwrap();
+    recorded.ran.ended(0, &[]);
+    let summary = recorded.summary();
+    let flag = "others changed queue.read_ahead_kb";
+    assert!(summary["flags"].as_array().unwrap().iter().any(|found| found == flag), "{}", summary["flags"]);
+    let note = &summary["flag_notes"][flag];
+    let change = format!("{} from {before} to {after}", device.name());
+    assert!(note["why"].as_str().unwrap().contains(&change), "{note}");
+    assert_eq!(note["forbids_verdict"], true);
+    let shown = home.run(&["show", "changed"]).out;
+    assert!(shown.contains(flag) && shown.contains(&change) && !shown.contains("Inconsistent"), "{shown}");
+    let compared = home.run(&["compare", "alone", "changed"]);
+    assert!(compared.out.contains(flag) && compared.out.contains("flagged"), "{}", compared.out);
+}
+
+#[track_caller]
+fn is_unchanged(recorded: &Recorded) {
+    recorded.ran.ended(0, &[]);
+    let summary = recorded.summary();
+    let flags = summary["flags"].to_string();
+    assert!(!flags.contains("others changed"), "{flags}");
+}

@@ -5,6 +5,7 @@
 //! | module | is about |
 //! |---|---|
 //! | [`arrays`] | arrays in use, watched for lost members |
+//! | [`attributes`] | attributes that knobs turn, watched for changes |
 //! | [`btrfs`] | Btrfs on several devices, and whether all are there |
 //! | [`device`] | a block device, and what uses it |
 //! | [`devices`] | block devices, from sysfs and udev's links |
@@ -17,6 +18,7 @@
 //! | [`usage`] | what uses a block device: mounts, swap, holders, exports, programs |
 
 pub(super) mod arrays;
+pub(super) mod attributes;
 pub(super) mod btrfs;
 pub(super) mod device;
 pub(super) mod devices;

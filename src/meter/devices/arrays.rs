@@ -28,6 +28,11 @@ impl ArrayProbe {
         Self { doing: upkeep(&arrays), arrays }
     }
 
+    /// The kernel's names of the arrays, and the ids of Btrfs's own.
+    pub fn names(&self) -> Vec<&str> {
+        self.arrays.iter().map(ArrayWatch::name).collect()
+    }
+
     /// What the arrays do by themselves beside the load, at the end of a window or as it began: what ended meanwhile
     /// took its time from the load.
     pub fn upkeep(&mut self) -> Vec<Upkeep> {

@@ -107,8 +107,8 @@ struct Open {
     began: Beginning,
     before: Vec<Sample>,
     after: Vec<Sample>,
-    /// Classes that have failed since: what they do after that can't be compared.
-    failed: Vec<String>,
+    /// Classes that have failed since, and what others have changed: what comes after that can't be compared.
+    forbidding: Vec<String>,
 }
 
 /// The setting under which a line's windows before were measured: that before its turn, or before the first
@@ -188,6 +188,11 @@ impl Ledger {
 
     /// Takes a window; returns the lines that changed.
     pub fn window(&mut self, window: &Window) -> Vec<LedgerLine> {
+        let changed = window.flags.iter().filter(|flag| flag.is(FlagKind::OthersChanged));
+        let changed: Vec<String> = changed.map(|flag| flag.text.clone()).collect();
+        if !changed.is_empty() {
+            return self.forbid(changed).into_iter().collect();
+        }
         let settled = !window.flags.iter().any(|flag| flag.is(FlagKind::Settling));
         if !window.is_clean() || !settled || window.start_ns < self.turned_at_ns {
             return Vec::new();
@@ -212,9 +217,14 @@ impl Ledger {
     /// A class has failed: nothing is compared across that, even if it is started again. Returns the line that
     /// changed.
     pub fn class_failed(&mut self, class: Class) -> Option<LedgerLine> {
+        self.forbid(vec![format!("{class} {}", FlagKind::Failed.text())])
+    }
+
+    /// Nothing is compared across this moment, because of those flags.
+    fn forbid(&mut self, flags: Vec<String>) -> Option<LedgerLine> {
         self.steady.clear();
         let (open, line) = (self.open.as_mut()?, self.lines.last_mut()?);
-        open.failed.push(format!("{class} {}", FlagKind::Failed.text()));
+        open.forbidding.extend(flags);
         compare(line, open);
         Some(line.clone())
     }
@@ -235,7 +245,7 @@ impl Ledger {
 
 impl Open {
     fn new(began: Beginning, before: Vec<Sample>) -> Self {
-        Self { began, before, after: Vec::new(), failed: Vec::new() }
+        Self { began, before, after: Vec::new(), forbidding: Vec::new() }
     }
 
     /// Whether too few windows have come for a verdict.
@@ -282,14 +292,14 @@ impl Sample {
 
 /// Fills in everything that a line says about the windows on both sides.
 fn compare(line: &mut LedgerLine, open: &Open) {
-    let Open { began, before: history, after, failed } = open;
+    let Open { began, before: history, after, forbidding } = open;
     let before = turn_figures::counted(history);
     let both = || before.iter().chain(after);
     // A trend matters if it leads up to the turn, or continues at the end.
     let ends = [before.last(), after.last()].into_iter().flatten();
     let drifting = ends.flat_map(|sample| &sample.drifting);
     line.windows = (before.len() as u64, after.len() as u64);
-    line.flags = once(both().flat_map(|sample| &sample.forbidding).chain(failed).chain(drifting));
+    line.flags = once(both().flat_map(|sample| &sample.forbidding).chain(forbidding).chain(drifting));
     let judged = line.flags.is_empty();
     line.flags.extend(once(both().flat_map(|sample| &sample.noted)));
     if began.number < line.number {

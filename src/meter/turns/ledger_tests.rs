@@ -252,6 +252,28 @@ fn flags_that_forbid_nothing_are_named_and_leave_the_verdict() {
 }
 
 #[test]
+fn nothing_is_compared_across_a_change_that_others_make() {
+    let changed = |window: &mut Window| {
+        window.flags.push(FlagKind::OthersChanged.named("queue.scheduler", "Why."));
+        window.flags.push(FlagKind::Settling.flag("It takes part on neither side."));
+    };
+    let mut run = Run::new();
+    run.windows(&[100.0; 3]);
+    run.turn();
+    run.windows_with(&[150.0], changed);
+    run.windows(&[200.0; 5]);
+    assert_eq!(run.last().flags, ["others changed queue.scheduler"]);
+    assert_eq!((run.last().windows, run.last().scan_mb_per_s.verdict), ((3, 5), Verdict::None));
+    // Before the next turn as well; what follows is compared again.
+    run.windows_with(&[150.0], changed);
+    run.windows(&[100.0; 3]);
+    run.turn();
+    run.windows(&[200.0; 3]);
+    assert!(run.last().flags.is_empty(), "{:?}", run.last().flags);
+    assert_eq!((run.last().windows, run.last().scan_mb_per_s.verdict), ((3, 3), Verdict::Higher));
+}
+
+#[test]
 fn a_trend_counts_if_it_leads_up_to_the_turn() {
     let drifting = |window: &mut Window| window.classes[0].flags.push(flag(FlagKind::Drifting.text()));
     let mut run = Run::new();

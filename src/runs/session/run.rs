@@ -402,6 +402,7 @@ impl Session {
             },
             full: store.is_some_and(|store| store.take_full()),
             traced: schedule.traced_in_window,
+            tuned: schedule.tuned_in_window,
             by_trace: BTreeMap::new(),
             flash: self.classes.flash_writes(),
         }

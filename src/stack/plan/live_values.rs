@@ -62,3 +62,16 @@ pub fn live_values(queue: &QueueSettings, md: &MdSettings) -> LiveValues {
         ],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::{OF_ARRAYS, OF_QUEUES};
+
+    #[test]
+    fn what_knobs_turn_is_what_the_host_watches() {
+        let values = LiveValues::default();
+        assert_eq!(values.queue.map(|(name, _)| name), OF_QUEUES);
+        assert_eq!(values.array.map(|(name, _)| name), OF_ARRAYS);
+    }
+}

@@ -27,6 +27,8 @@ pub(in crate::runs::session) struct Schedule {
     pub traced: bool,
     /// Whether they were at any time in the window that runs.
     pub traced_in_window: bool,
+    /// Whether the run set attributes of queues or of the array in the window that runs.
+    pub tuned_in_window: bool,
     pub ending: bool,
 }
 
@@ -43,6 +45,7 @@ impl Schedule {
             paused_in_window: false,
             traced: false,
             traced_in_window: false,
+            tuned_in_window: false,
             ending: false,
         }
     }
@@ -53,6 +56,7 @@ impl Schedule {
         self.turned = turned;
         self.paused_in_window = self.paused;
         self.traced_in_window = self.traced;
+        self.tuned_in_window = false;
     }
 
     /// Whether no class is to run.
