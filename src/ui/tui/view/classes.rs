@@ -7,6 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::frame::{panel, put, span};
 use crate::class::Class;
+use crate::meter::flag::stem;
 use crate::meter::latencies::pooled::{Pooled, PooledLatencies, PooledLatency};
 use crate::meter::window::{ClassFigures, ClassState, Latencies, Latency};
 use crate::runs::session::message::Phase;
@@ -94,16 +95,18 @@ const COLUMNS: [(Column, &str, usize, u8); 14] = [
     (Column::Missed, "missed", 6, 10),
 ];
 const NAME_CELLS: usize = 10;
-const FLAGS_CELLS_MIN: usize = 12;
+/// What flags have at least, and what they have where the first one of a class is longer.
+const FLAGS_CELLS: [usize; 2] = [12, 20];
 
 /// The columns that fit, in their order, and the gap between them.
 fn columns(
     cells: usize,
+    flags_cells: usize,
     response: bool,
     has: impl Fn(Part) -> bool,
 ) -> (Vec<(Column, &'static str, usize)>, usize) {
     let gap = if cells >= 110 { 2 } else { 1 };
-    let mut room = cells.saturating_sub(NAME_CELLS + FLAGS_CELLS_MIN + gap);
+    let mut room = cells.saturating_sub(NAME_CELLS + flags_cells + gap);
     let mut order = COLUMNS.to_vec();
     short_list::sort_by_key(&mut order, |column| column.3);
     let mut taken = Vec::new();
@@ -142,7 +145,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         let mut all = Class::ALL.into_iter().filter_map(|class| figures(state, class));
         all.any(|figures| part.of(shown(state, figures), PooledLatency::default()).is_some())
     };
-    let (columns, gap) = columns(cells, state.response, has);
+    let (columns, gap) = columns(cells, flags_cells(state), state.response, has);
     let mut lines = vec![titles(state, &columns, gap)];
     for class in Class::ALL {
         lines.push(row(state, class, &columns, gap, cells));
@@ -214,8 +217,9 @@ fn shown<'a>(state: &State, figures: &'a ClassFigures) -> Option<&'a Latency> {
     if state.response { response_ns.as_ref().filter(|_| !figures.not_held) } else { service_ns.as_ref() }
 }
 
-/// Which percentiles are those of several windows, and of how long a time: `p99 over 4s`.
-fn time_spans(pooled: PooledLatency) -> Option<String> {
+/// Which percentiles are those of several windows, and of how long a time: `p99 over 4s`, or just `over 4s` where that
+/// does not fit.
+fn time_spans(pooled: PooledLatency, cells: usize) -> String {
     let mut spans: Vec<(u64, Vec<&str>)> = Vec::new();
     let parts = [("p50", pooled.p50), ("p90", pooled.p90), ("p99", pooled.p99), ("max", pooled.max)];
     for (name, pooled) in parts {
@@ -225,9 +229,14 @@ fn time_spans(pooled: PooledLatency) -> Option<String> {
             None => spans.push((span_ns, vec![name])),
         }
     }
-    let over =
-        |(ns, names): (u64, Vec<&str>)| format!("{} over {}", names.join(" "), approx_span(ns as f64 / 1e9));
-    (!spans.is_empty()).then(|| spans.into_iter().map(over).collect::<Vec<_>>().join(", "))
+    let (mut long, mut short) = (String::new(), String::new());
+    for (ns, names) in spans {
+        let comma = if long.is_empty() { "" } else { ", " };
+        let over = format!("over {}", approx_span(ns as f64 / 1e9));
+        long += &[comma, &names.join(" "), " ", &over].concat();
+        short += &[comma, &over].concat();
+    }
+    [long, short].into_iter().find(|text| width(text) <= cells).unwrap_or_default()
 }
 
 fn row(
@@ -259,8 +268,8 @@ fn row(
     }
     let used: usize = spans.iter().map(Span::width).sum::<usize>() + gap;
     let of = pooled(state, class);
-    let over = time_spans(if state.response { of.response } else { of.service });
-    let (text, style) = flags(state, figures, over.as_deref(), cells.saturating_sub(used));
+    let of = if state.response { of.response } else { of.service };
+    let (text, style) = flags(state, figures, of, cells.saturating_sub(used));
     spans.push(Span::raw(" ".repeat(gap)));
     spans.push(span(text, style));
     Line::from(spans)
@@ -297,63 +306,80 @@ fn cell(state: &State, figures: &ClassFigures, pooled: &PooledLatencies, column:
     (text, if faint { theme.dim } else { theme.plain })
 }
 
-/// The state if it is not running, and the flags that fit, with the number of the others.
-fn flags(state: &State, figures: &ClassFigures, over: Option<&str>, cells: usize) -> (String, Style) {
-    let theme = &state.theme;
-    let mut words: Vec<&str> = Vec::new();
-    let mut style = theme.warn;
-    match &figures.state {
-        ClassState::Running => {}
-        ClassState::Off => words.push("off"),
-        ClassState::Paused => words.push("paused"),
-        ClassState::Draining => words.push("draining"),
-        ClassState::Stopped(_) => {
-            words.push("STOPPED");
-            style = theme.bad;
-        }
-        ClassState::Failed(_) => {
-            words.push("FAILED");
-            style = theme.bad;
-        }
-    }
-    if figures.not_held {
-        words.push("not held");
-    }
-    let slow = format!("{} slow", count(figures.slow_ios as f64));
-    words.extend((figures.slow_ios > 0).then_some(slow.as_str()));
-    words.extend(
-        figures
-            .flags
-            .iter()
-            .map(|flag| flag.text.as_str())
-            .filter(|text| *text != "draining" || figures.state != ClassState::Draining),
-    );
-    if words.is_empty() {
-        style = theme.dim;
-    }
-    // No flag, so the last to be left out.
-    words.extend(over);
-    if words.is_empty() {
-        return (String::new(), theme.plain);
-    }
-    if words == ["off"] || words == ["paused"] {
-        style = theme.dim;
-    }
-    (fit_words(&words, cells), style)
+/// The cells that flags have: more where the first one of a class does not fit into the fewest.
+fn flags_cells(state: &State) -> usize {
+    let [few, more] = FLAGS_CELLS;
+    let is_long = |class| {
+        let words = figures(state, class).map_or_else(Vec::new, words);
+        words.first().is_some_and(|first| width(&with_rest(first, words.len() - 1)) > few)
+    };
+    if Class::ALL.into_iter().any(is_long) { more } else { few }
 }
 
-/// As many words as fit, and the number of the others.
-fn fit_words(words: &[&str], cells: usize) -> String {
-    let mut shown = words.len();
-    loop {
-        let rest = words.len() - shown;
-        let more = if rest > 0 { format!(" +{rest}") } else { String::new() };
-        let text = words[..shown].join(", ") + &more;
-        if width(&text) <= cells || shown <= 1 {
-            return fit(&text, cells);
-        }
-        shown -= 1;
+/// The state of a class if it is not running, and its flags.
+fn words(figures: &ClassFigures) -> Vec<String> {
+    let state = match &figures.state {
+        ClassState::Running => None,
+        ClassState::Off => Some("off"),
+        ClassState::Paused => Some("paused"),
+        ClassState::Draining => Some("draining"),
+        ClassState::Stopped(_) => Some("STOPPED"),
+        ClassState::Failed(_) => Some("FAILED"),
+    };
+    let mut words: Vec<String> = state.into_iter().map(str::to_owned).collect();
+    if figures.not_held {
+        words.push("not held".into());
     }
+    if figures.slow_ios > 0 {
+        words.push(format!("{} slow", count(figures.slow_ios as f64)));
+    }
+    for flag in &figures.flags {
+        if flag.text != "draining" || figures.state != ClassState::Draining {
+            words.push(flag.text.clone());
+        }
+    }
+    words
+}
+
+/// A class's flags as far as they fit, where there is room the time that its percentiles are of, and the style.
+fn flags(state: &State, figures: &ClassFigures, of: PooledLatency, cells: usize) -> (String, Style) {
+    let theme = &state.theme;
+    let words = words(figures);
+    let style = match &figures.state {
+        ClassState::Stopped(_) | ClassState::Failed(_) => theme.bad,
+        _ if words.is_empty() || words == ["off"] || words == ["paused"] => theme.dim,
+        _ => theme.warn,
+    };
+    let mut text = folded(&words, cells);
+    let comma = if text.is_empty() { "" } else { ", " };
+    let over = time_spans(of, cells.saturating_sub(width(&text) + comma.len()));
+    if !over.is_empty() {
+        text += comma;
+        text += &over;
+    }
+    (text, style)
+}
+
+/// As many whole words as fit from the first on, else any that does, if need be without its figure, and the number of
+/// the others; if there is none, just how many there are.
+fn folded(words: &[String], cells: usize) -> String {
+    let fits = |text: &String| width(text) <= cells;
+    let leading = |shown: usize| with_rest(&words[..shown].join(", "), words.len() - shown);
+    let one = |of: fn(&str) -> &str| {
+        words.iter().map(|word| with_rest(of(word), words.len() - 1)).find(|text| fits(text))
+    };
+    let many = match words.len() {
+        0 => return String::new(),
+        1 => "1 flag".to_owned(),
+        many => format!("{many} flags"),
+    };
+    let leading = (1..=words.len()).rev().map(leading).find(fits);
+    leading.or_else(|| one(|word| word)).or_else(|| one(stem)).unwrap_or_else(|| fit(&many, cells))
+}
+
+/// Some words, and the number of the others.
+fn with_rest(words: &str, others: usize) -> String {
+    if others > 0 { format!("{words} +{others}") } else { words.to_owned() }
 }
 
 /// A part of the commit, with its percentiles.
@@ -374,9 +400,7 @@ fn wal_part(
         text += &right(&shown, *wide);
     }
     text += &" ".repeat(gap);
-    let over = time_spans(pooled).unwrap_or_default();
-    let room = cells.saturating_sub(width(&text));
-    text += &fit(&over, room);
+    text += &time_spans(pooled, cells.saturating_sub(width(&text)));
     Line::from(span(text, state.theme.dim))
 }
 
@@ -401,7 +425,54 @@ fn all(state: &State, columns: &[(Column, &str, usize)], gap: usize, cells: usiz
         text += &right(&shown, *wide);
     }
     text += &" ".repeat(gap);
-    let words: Vec<_> = flags.iter().map(|flag| flag.text.as_str()).collect();
-    let words = fit_words(&words, cells.saturating_sub(width(&text)));
+    let words: Vec<_> = flags.iter().map(|flag| flag.text.clone()).collect();
+    let words = folded(&words, cells.saturating_sub(width(&text)));
     Line::from(vec![span(text, theme.dim), span(words, theme.warn)])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::meter::flag::FlagKind;
+    use crate::runs::session::Event;
+    use crate::ui::tui::fixture::{self, running, tell};
+    use crate::ui::tui::tests::shown;
+
+    #[test]
+    fn a_long_flag_gets_the_room_of_the_least_needed_columns() {
+        for (columns, lines) in [(80, 24), (120, 40), (160, 50)] {
+            let mut state = running(columns, lines);
+            let mut window = fixture::window(70);
+            let buffered = FlagKind::QuietlyBuffered.flag("The file system does.");
+            let cached = FlagKind::Cache.with_share(0.97, "Reads were served.");
+            window.classes[0].flags = vec![buffered, cached];
+            window.flags = vec![FlagKind::Others.with_cores(1.85, "Others ran.")];
+            tell(&mut state, Event::Window(Arc::new(window), Arc::new(fixture::totals(71))));
+            let screen = shown(&state);
+            let table: Vec<_> = screen.lines().skip_while(|line| !line.contains("─ classes ")).collect();
+            insta::assert_snapshot!(format!("flags_{columns}x{lines}"), table[..7].join("\n"));
+        }
+    }
+
+    #[test]
+    fn flags_are_folded_by_whole_words() {
+        let of = |words: &[&str], cells| {
+            let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
+            folded(&words, cells)
+        };
+        let several = ["quietly buffered", "cache 97%", "simulated"];
+        assert_eq!(of(&several, 40), "quietly buffered, cache 97%, simulated");
+        assert_eq!(of(&several, 38), "quietly buffered, cache 97%, simulated");
+        assert_eq!(of(&several, 37), "quietly buffered, cache 97% +1");
+        assert_eq!(of(&several, 19), "quietly buffered +2");
+        assert_eq!(of(&several, 12), "cache 97% +2");
+        assert_eq!(of(&several, 8), "cache +2", "without its figure");
+        assert_eq!(of(&several, 7), "3 flags");
+        assert_eq!(of(&["data fits memory"], 13), "1 flag");
+        assert_eq!(of(&["others 1.8 cores", "late"], 12), "late +1");
+        assert_eq!(of(&["others 1.8 cores"], 12), "others");
+        assert_eq!(of(&[], 12), "");
+    }
 }
