@@ -33,10 +33,10 @@ const FOUR_THREADS: (&str, &str) = ("scan.threads", "4");
 
 const WORDS: [&str; 5] = [
     "baseline: pread/pwrite, page cache, fdatasync, ext4",
-    "− fdatasync: pread/pwrite, page cache, ext4",
+    "- fdatasync: pread/pwrite, page cache, ext4",
     "+ async. I/O: io_uring, page cache, ext4",
     "+ O_DIRECT: libaio, ext4",
-    "− file system: libaio on the block device",
+    "- file system: libaio on the block device",
 ];
 
 fn threads(turns: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
