@@ -255,7 +255,12 @@ fn a_setting_is_saved_replaced_only_after_yes_and_opened() {
     terminal.wait_for("lowest-latency");
     terminal.press("\x1b");
     terminal.wait_until_gone("▸ mine ");
-    quit(terminal);
+    assert!(first_line(&terminal.screen()).contains(" mine "), "{}", terminal.screen());
+    terminal.press("q");
+    let left = terminal.left();
+    left.expect(0);
+    let said = String::from_utf8_lossy(&left.bytes);
+    assert!(said.contains(&format!("saved as {}", path.display())), "{said}");
 
     // It opens by its name, with the same target: nothing is filled again.
     let mine = Terminal::start(&home, &["mine".into()], ALL, &[]);

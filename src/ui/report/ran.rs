@@ -36,6 +36,8 @@ pub struct Ran {
     pub written_bytes: u64,
     /// The folders of the recordings, in order.
     pub recordings: Vec<PathBuf>,
+    /// The files of the profiles that were saved, in order.
+    pub saved: Vec<PathBuf>,
 }
 
 /// A line of the file that keeps the ledger.
@@ -72,6 +74,12 @@ impl Ran {
         }
     }
 
+    /// A profile was saved; one that is saved again is said once.
+    pub fn saved(&mut self, file: PathBuf) {
+        self.saved.retain(|known| *known != file);
+        self.saved.push(file);
+    }
+
     /// A turn of the run that goes on as a line of JSON, as it is kept.
     pub fn json(&mut self, turn: &LedgerLine) -> String {
         let profile = &self.now().profile;
@@ -95,10 +103,15 @@ pub fn ran(ran: &Ran, kept: Option<&Path>) -> String {
             let _ = writeln!(out, "{}", paragraph(&of_turn(turn), WIDTH, "     "));
         }
     }
-    if out.is_empty() {
+    if !out.is_empty() {
+        let _ = writeln!(out, "{} written", approx_size(ran.written_bytes));
+    }
+    for file in &ran.saved {
+        let _ = writeln!(out, "saved as {}", file.shown());
+    }
+    if ran.runs.iter().all(|run| run.until_ns == 0) {
         return out;
     }
-    let _ = writeln!(out, "{} written", approx_size(ran.written_bytes));
     for folder in &ran.recordings {
         let _ = writeln!(out, "recorded in {}", folder.shown());
     }
@@ -169,12 +182,15 @@ mod tests {
         seen.begin();
         seen.begin();
         (seen.written_bytes, seen.recordings) = (1 << 30, vec!["/data/demo-1".into()]);
+        for file in ["/config/a.toml", "/config/b.toml", "/config/a.toml"] {
+            seen.saved(file.into());
+        }
         let text = ran(&seen, Some(Path::new("/state/ledger/x.jsonl")));
         assert_eq!(
             text,
             "demo ran 3m 21s: 2 turns\n  1. scan.depth 64 → 128: BETTER, scan MB/s +25% (+21 to +29%)\n  \
              2. undo scan.depth 64 → 128: can't be judged, others 1.3 cores\n\
-             1.00 GiB written\nrecorded in /data/demo-1\nthe ledger is kept in /state/ledger/x.jsonl\n"
+             1.00 GiB written\nsaved as /config/b.toml\nsaved as /config/a.toml\nrecorded in /data/demo-1\nthe ledger is kept in /state/ledger/x.jsonl\n"
         );
         assert_eq!(ran(&Ran::default(), None), "", "nothing ran");
         seen.now().profile = "mine".into();

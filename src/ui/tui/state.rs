@@ -91,6 +91,8 @@ pub struct State {
     pub status: Option<Arc<Status>>,
     /// The settings as the profile that runs has them, once it runs.
     pub of_profile: Option<Box<Settings>>,
+    /// The name under which they were saved since, if they were.
+    pub saved_as: Option<String>,
     /// The progress of a fill.
     pub progress: Option<Progress>,
     /// The figures as they come.
@@ -179,6 +181,7 @@ impl State {
             screen: Rect::new(0, 0, columns, lines),
             status: None,
             of_profile: None,
+            saved_as: None,
             progress: None,
             live: Figures::default(),
             replay: None,
@@ -301,6 +304,12 @@ impl State {
     pub fn unavailable(&self, knob: &Knob, value: &Value) -> Option<String> {
         let (status, scope) = (self.status.as_ref()?, self.scope_of(knob, value));
         knob.unavailable(value, &self.settings_of(scope)?, conditions(status, scope))
+    }
+
+    /// The profile's name: the one that it was saved under last, or that it was opened by.
+    pub fn profile(&self) -> Option<&str> {
+        let opened = self.status.as_ref().map(|status| status.settings.name.as_str());
+        self.saved_as.as_deref().filter(|_| opened.is_some()).or(opened)
     }
 
     /// Whether the settings in force are not those of the profile.

@@ -140,9 +140,9 @@ fn undo(state: &mut State) -> Vec<Effect> {
 }
 
 fn save(state: &mut State) {
-    match &state.status {
-        Some(status) => {
-            let input = status.settings.name.clone().into();
+    match state.profile() {
+        Some(name) => {
+            let input = name.to_owned().into();
             state.dialog = Some(Dialog::Save { input, selected: true, error: None });
         }
         None => state.say("nothing to save yet: the profile is being opened"),

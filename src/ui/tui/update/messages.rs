@@ -92,6 +92,8 @@ fn saved(state: &mut State, name: String, outcome: Result<PathBuf, Error>) {
         Ok(path) => {
             state.say(format!("saved as {}", path.shown()));
             state.of_profile = state.settings_asked().map(Box::new);
+            state.saved_as = Some(name);
+            state.ran.saved(path);
         }
         Err(error) if error.kind == Kind::Refused && state.dialog.is_none() => {
             state.dialog = Some(Dialog::Replace { name });

@@ -66,9 +66,13 @@ fn settings_that_are_no_longer_the_profiles_are_marked_until_they_are_saved() {
     tell(&mut state, Event::Status(Arc::new(status)));
     assert!(shown(&state).starts_with(" demo*  running"), "{}", shown(&state));
     update(&mut state, Msg::Saved("mine".into(), Ok("/mine.toml".into())));
-    assert!(shown(&state).starts_with(" demo  running"), "{}", shown(&state));
+    assert!(shown(&state).starts_with(" mine  running"), "{}", shown(&state));
+    assert_eq!(state.ran.saved, [std::path::PathBuf::from("/mine.toml")]);
     tell(&mut state, Event::Status(Arc::new(fixture::status(Phase::Running))));
-    assert!(shown(&state).starts_with(" demo*  running"), "{}", shown(&state));
+    assert!(shown(&state).starts_with(" mine*  running"), "{}", shown(&state));
+    // Another profile has its own name.
+    tell(&mut state, Event::Began);
+    assert!(shown(&state).contains(" demo  running"), "{}", shown(&state));
 }
 
 #[test]

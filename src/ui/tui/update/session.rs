@@ -67,7 +67,7 @@ pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
 fn begin(state: &mut State) {
     state.live = Figures::default();
     (state.frozen, state.ledger_chosen, state.duel) = (None, 0, None);
-    (state.of_profile, state.mark) = (None, None);
+    (state.of_profile, state.saved_as, state.mark) = (None, None, None);
     state.ran.begin();
     choose_first(state);
     state.duels.clear();

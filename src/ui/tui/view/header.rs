@@ -30,9 +30,9 @@ const ALWAYS: u8 = 9;
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let theme = &state.theme;
     let mut parts = vec![Part { text: "stacktune".into(), style: theme.dim, need: 1 }];
-    if let Some(status) = &state.status {
+    if let Some(name) = state.profile() {
         let changed = if state.is_changed() { "*" } else { "" };
-        let name = fit(&status.settings.name, 24) + changed;
+        let name = fit(name, 24) + changed;
         parts.push(Part { text: name, style: theme.strong, need: 7 });
     }
     parts.extend(if let Some(replay) = &state.replay { read(state, replay) } else { doing(state) });
