@@ -3,6 +3,10 @@
 use crate::settings::knobs::{Knob, StackLayer};
 use crate::ui::tui::state::{Focus, ListRow, State};
 
+/// The knobs of the layers that are turned first, where they have an effect: others stand above them in the list.
+const LEADING: [&str; 6] =
+    ["scan.depth", "io.interface", "io.buffering", "stack.filesystem", "stack.raid", "queue.scheduler"];
+
 /// Moves the choice by that many knobs (or ledger lines).
 pub fn step(state: &mut State, by: isize) {
     if state.focus == Focus::Ledger {
@@ -18,7 +22,7 @@ pub fn step(state: &mut State, by: isize) {
     let leaves = (by == -1 && at == 0) || (by == 1 && at == last);
     let beyond = next_layer(state, by.signum());
     if leaves && state.search().is_none() && beyond != state.layer {
-        choose_layer(state, beyond, by < 0);
+        choose_edge(state, beyond, by < 0);
         return;
     }
     choose(state, knobs[at.saturating_add_signed(by).min(last)]);
@@ -47,11 +51,20 @@ pub fn next_layer(state: &State, by: isize) -> StackLayer {
     state.layer
 }
 
-/// Chooses a layer, and of its knobs the first or the last.
-pub fn choose_layer(state: &mut State, layer: StackLayer, last: bool) {
+/// Chooses a layer, and of its knobs the one that is turned first; the first in the list if that is not there.
+pub fn choose_layer(state: &mut State, layer: StackLayer) {
     if state.layer == layer {
         return;
     }
+    choose_edge(state, layer, false);
+    let is_leading = |row: &ListRow| matches!(row, ListRow::Knob(knob) if LEADING.contains(&&*knob.path));
+    if let Some(row) = state.listing.rows.iter().position(is_leading) {
+        choose(state, row);
+    }
+}
+
+/// Chooses a layer, and of its knobs the first or the last in the list.
+fn choose_edge(state: &mut State, layer: StackLayer, last: bool) {
     (state.layer, state.passing, state.top) = (layer, None, 0);
     state.list_knobs();
     let is_knob = |row: &ListRow| matches!(row, ListRow::Knob(_));
@@ -75,4 +88,27 @@ pub fn choose_knob(state: &mut State, knob: &'static Knob) {
 pub fn choose_first(state: &mut State) {
     let knob = state.first_knob();
     choose_knob(state, knob);
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::KeyCode::{Char, Up};
+
+    use crate::ui::tui::fixture::running;
+    use crate::ui::tui::tests::press;
+
+    #[test]
+    fn a_layer_begins_at_the_knob_that_is_turned_first() {
+        let mut state = running(80, 24);
+        let mut seen = Vec::new();
+        for key in ['[', '[', ']', ']', ']', ']', ']'] {
+            press(&mut state, &[Char(key)]);
+            seen.push(state.knob().path.as_str());
+        }
+        assert_eq!(seen[..4], ["io.interface", "scan.depth", "io.interface", "io.buffering"], "{seen:?}");
+        assert_eq!(seen[4..6], ["stack.filesystem", "stack.raid"], "{seen:?}");
+        // A step beyond the end of a layer goes on in the list's order.
+        press(&mut state, &[Char('['), Char('['), Char('['), Up, Up]);
+        assert_eq!(state.layer.name(), "interface");
+    }
 }

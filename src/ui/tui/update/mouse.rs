@@ -33,7 +33,7 @@ pub fn mouse(state: &mut State, event: MouseEvent) -> Vec<Effect> {
     if areas.stack.contains(at) && wheel.is_none() {
         if let Some(layer) = stack::hit(areas.stack, at) {
             state.focus = Focus::Knobs;
-            choose_layer(state, layer, false);
+            choose_layer(state, layer);
         }
         return Vec::new();
     }
