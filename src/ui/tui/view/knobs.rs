@@ -16,6 +16,9 @@ use crate::ui::tui::state::{Focus, ListRow, State};
 /// The longest key: values begin behind it.
 const KEY_CELLS: usize = 13;
 
+/// What a value and its marks have at least beside the path of a knob.
+const VALUE_CELLS: usize = 11;
+
 /// What is under the mouse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hit {
@@ -111,8 +114,25 @@ fn heading(state: &State, table: &str) -> Line<'static> {
     Line::from(spans)
 }
 
+/// A knob's name, and the cells that names have. Among what a search finds it is the path, which says whose it is, where
+/// that leaves room for the value.
+fn key(state: &State, knob: &'static Knob, cells: usize) -> (&'static str, usize) {
+    if state.search().is_none() {
+        return (knob.spec.key, KEY_CELLS);
+    }
+    let room = cells.saturating_sub(VALUE_CELLS);
+    let mut wide = KEY_CELLS;
+    for row in &state.listing.rows {
+        if let ListRow::Knob(found) = row {
+            wide = wide.max(width(&found.path) + 1);
+        }
+    }
+    let fits = width(&knob.path) < room;
+    (if fits { &knob.path } else { knob.spec.key }, wide.min(room))
+}
+
 fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Parts {
-    let key = knob.spec.key;
+    let (key, key_cells) = key(state, knob, cells);
     let Some(status) = &state.status else {
         return Parts { key: key.into(), value: String::new(), tag: "", faint: true };
     };
@@ -135,7 +155,7 @@ fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Part
         () => "",
     };
     let tag_cells = if tag.is_empty() { 0 } else { tag.len().min(9) + 1 };
-    let key = left(key, KEY_CELLS.max(width(key) + 1));
+    let key = left(key, key_cells.max(width(key) + 1));
     let room = cells.saturating_sub(1 + width(&key) + 2 + tag_cells).max(4);
     let now = knob.get(settings).to_string();
     let value = match &own {
@@ -195,4 +215,26 @@ pub fn hit(state: &State, area: Rect, at: Position) -> Option<Hit> {
         x if x == up => Hit::TurnUp,
         _ => Hit::Chosen,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::KeyCode;
+
+    use crate::ui::tui::fixture::running;
+    use crate::ui::tui::tests::{press, shown};
+
+    #[test]
+    fn what_a_search_finds_says_whose_it_is() {
+        for (columns, lines) in [(80, 24), (120, 40)] {
+            let mut state = running(columns, lines);
+            press(&mut state, &"/depth".chars().map(KeyCode::Char).collect::<Vec<_>>());
+            let screen = shown(&state);
+            for knob in ["scan.depth", "point.depth"] {
+                assert!(screen.contains(knob), "{knob}: {screen}");
+            }
+            press(&mut state, &[KeyCode::Enter]);
+            assert!(shown(&state).contains("▸depth "), "{}", shown(&state));
+        }
+    }
 }
