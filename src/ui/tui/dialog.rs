@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::consent::Consent;
+use super::filter::Filter;
 use super::planned::Agreement;
 use super::profiles::ProfileEntry;
 use super::shelf::Shelf;
@@ -30,6 +31,8 @@ pub enum Dialog {
         knob: &'static str,
         /// The chosen one.
         chosen: usize,
+        /// What the list is narrowed down by.
+        filter: Filter,
     },
     /// Ticking the drives of the target.
     Drives {
@@ -69,6 +72,8 @@ pub enum Dialog {
         entries: Option<Vec<ProfileEntry>>,
         /// The chosen one.
         chosen: usize,
+        /// What the list is narrowed down by.
+        filter: Filter,
     },
     /// Searching for a knob; the list of knobs shows what is found.
     Search {

@@ -41,6 +41,8 @@ pub enum Context {
     Help,
     /// Words that knobs are searched by are typed.
     Search,
+    /// Words that a list is narrowed down by are typed.
+    Filter,
     /// The name of an action is typed.
     Palette,
     /// Everywhere.
@@ -197,8 +199,8 @@ const fn bind(
 }
 
 use Context::{
-    Always, Drives, Duel, Failed, Help, Knobs, Leaving, Ledger, Main, Open, Palette, Pick, Plan, Question,
-    Replay, Search, Shelf, Text, Themes,
+    Always, Drives, Duel, Failed, Filter, Help, Knobs, Leaving, Ledger, Main, Open, Palette, Pick, Plan,
+    Question, Replay, Search, Shelf, Text, Themes,
 };
 use KeyCode::{
     BackTab, Backspace, Char, Down, End, Enter, Esc, Home, Left, PageDown, PageUp, Right, Tab, Up,
@@ -318,6 +320,7 @@ pub const MAP: &[Binding] = &[
     bind(Open, &[Home, Char('g')], "Home g", Action::First, "", "", "Choose the first."),
     bind(Open, &[End, Char('G')], "End G", Action::Last, "", "", "Choose the last."),
     bind(Open, &[Enter], "⏎", Action::Accept, "", "open", "Open the chosen profile."),
+    bind(Open, &[Char('/')], "/", Action::Search, "", "filter", "Narrow the list down by words."),
     bind(Open, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Close the list."),
     bind(Shelf, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the recording above."),
     bind(Shelf, &[Down, Char('j')], "↓ j", Action::Down, "", "choose", "Choose the recording below."),
@@ -326,7 +329,8 @@ pub const MAP: &[Binding] = &[
     bind(Shelf, &[Home, Char('g')], "Home g", Action::First, "", "", "Choose the first."),
     bind(Shelf, &[End, Char('G')], "End G", Action::Last, "", "", "Choose the last."),
     bind(Shelf, &[Enter], "⏎", Action::Accept, "", "summary", "Read the chosen recording's summary."),
-    bind(Shelf, &[Char(' '), Char('m')], "space", Action::Mark, "", "mark", "Mark the chosen recording as A or B, or clear its mark."),
+    bind(Shelf, &[Char('/')], "/", Action::Search, "", "filter", "Narrow the list down by words: of date, profile, name or figures."),
+    bind(Shelf, &[Char(' '), Char('m'), Tab], "space", Action::Mark, "", "mark", "Mark the chosen recording as A or B, or clear its mark."),
     bind(Shelf, &[Char('c')], "c", Action::Compare, "", "compare", "Compare the two marked recordings, or the marked one with the chosen one."),
     bind(Shelf, &[Esc, Char('q')], "Esc", Action::Close, "", "close", "Close the list."),
     bind(Pick, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the value above."),
@@ -334,6 +338,7 @@ pub const MAP: &[Binding] = &[
     bind(Pick, &[Home, Char('g')], "Home g", Action::First, "", "", "Choose the first."),
     bind(Pick, &[End, Char('G')], "End G", Action::Last, "", "", "Choose the last."),
     bind(Pick, &[Enter], "⏎", Action::Accept, "", "set", "Turn the knob to the chosen value; one that can't be chosen says why."),
+    bind(Pick, &[Char('/')], "/", Action::Search, "", "filter", "Narrow the list down by words, of name or meaning."),
     bind(Pick, &[Char('e')], "e", Action::Edit, "", "type", "Type the value instead."),
     bind(Pick, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Close the list."),
     bind(Drives, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the drive above."),
@@ -357,6 +362,18 @@ pub const MAP: &[Binding] = &[
     bind(Search, &[Right], "→", Action::CursorRight, "", "", "Move it to the right."),
     bind(Search, &[Up], "↑", Action::Up, "", "", "Choose the knob above."),
     bind(Search, &[Down], "↓", Action::Down, "", "choose", "Choose the knob below."),
+    bind(Filter, &[Enter], "⏎", Action::Accept, "", "take", "Take the chosen row, as in the whole list."),
+    bind(Filter, &[Esc], "Esc", Action::Close, "", "whole list", "Show the whole list again."),
+    bind(Filter, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character; with none left, show the whole list."),
+    bind(Filter, &[Left], "←", Action::CursorLeft, "", "", "Move the cursor to the left."),
+    bind(Filter, &[Right], "→", Action::CursorRight, "", "", "Move it to the right."),
+    bind(Filter, &[Up], "↑", Action::Up, "", "", "Choose the row above."),
+    bind(Filter, &[Down], "↓", Action::Down, "", "choose", "Choose the row below."),
+    bind(Filter, &[Home], "Home", Action::First, "", "", "Move the cursor to the beginning."),
+    bind(Filter, &[End], "End", Action::Last, "", "", "Move it to the end."),
+    bind(Filter, &[PageUp], "PgUp", Action::PageUp, "", "", "Go up ten rows."),
+    bind(Filter, &[PageDown], "PgDn", Action::PageDown, "", "", "Go down ten rows."),
+    bind(Filter, &[Tab], "tab", Action::Mark, "", "", "Mark the chosen recording, as space does in the whole list."),
     bind(Palette, &[Enter], "⏎", Action::Accept, "", "run", "Run the chosen action."),
     bind(Palette, &[Esc], "Esc", Action::Close, "", "cancel", "Run nothing."),
     bind(Palette, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character."),
@@ -382,6 +399,7 @@ const WITH_CTRL: &[(char, Action, Context)] = &[
     ('c', Action::Quit, Always),
     ('u', Action::EraseAll, Text),
     ('u', Action::EraseAll, Search),
+    ('u', Action::EraseAll, Filter),
     ('u', Action::EraseAll, Palette),
     ('z', Action::Suspend, Always),
 ];

@@ -11,6 +11,7 @@ mod charts;
 pub mod consent;
 mod dialog;
 mod figures;
+mod filter;
 mod heat;
 mod job_control;
 mod keys;

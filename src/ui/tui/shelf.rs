@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use super::filter::Filter;
 use crate::error::Result;
 use crate::runs::record::{Listed, Recording, list};
 use crate::ui::report;
+use crate::ui::report::recordings::{date, figures, profile_and_length};
 
 /// The list of recordings as it is shown.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,12 +17,25 @@ pub struct Shelf {
     pub chosen: usize,
     /// Those that are marked to be compared, in the order in which that was done: two at most.
     pub marked: Vec<PathBuf>,
+    /// What the list is narrowed down by.
+    pub filter: Filter,
 }
 
 impl Shelf {
     /// The recordings, as far as they are known.
     pub fn recordings(&self) -> &[Listed] {
         self.listed.as_ref().and_then(|listed| listed.as_deref().ok()).unwrap_or_default()
+    }
+
+    /// Which of them the filter lets through: by date, profile, name and figures.
+    pub fn rows(&self, filter: &Filter) -> Vec<usize> {
+        let all = self.recordings();
+        let text = |row: usize| {
+            let listed = &all[row];
+            let (profile, length) = profile_and_length(listed);
+            format!("{} {profile} {length} {} {}", date(listed), listed.name, figures(listed))
+        };
+        filter.rows(all.len(), &text)
     }
 
     /// The chosen recording.

@@ -6,6 +6,7 @@ use crate::class::Class;
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
 use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::filter::Filter;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::layout::{self, Tier, View};
 use crate::ui::tui::message::Effect;
@@ -115,7 +116,7 @@ fn mute(state: &mut State) -> Vec<Effect> {
 }
 
 fn open(state: &mut State) -> Vec<Effect> {
-    state.dialog = Some(Dialog::Open { entries: None, chosen: 0 });
+    state.dialog = Some(Dialog::Open { entries: None, chosen: 0, filter: Filter::default() });
     vec![Effect::List]
 }
 

@@ -15,20 +15,10 @@ use crate::ui::tui::view;
 /// Handles a key, given its action here or the character that it types.
 pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -> Vec<Effect> {
     let Some(dialog) = state.dialog.take() else { return Vec::new() };
+    let key = (action, typed);
     match dialog {
-        Dialog::Edit { knob, mut input, error } => match action {
-            Some(Action::Close) => {}
-            Some(Action::Accept) => match turn::typed(state, knob, &input) {
-                Ok(effects) => return effects,
-                Err(error) => state.dialog = Some(Dialog::Edit { knob, input, error: Some(error) }),
-            },
-            _ => {
-                let changed = type_into(&mut input, action, typed);
-                let error = error.filter(|_| !changed);
-                state.dialog = Some(Dialog::Edit { knob, input, error });
-            }
-        },
-        Dialog::Pick { knob, chosen } => return pick::pressed(state, knob, chosen, action),
+        Dialog::Edit { knob, input, error } => return edit(state, (knob, input, error), key),
+        Dialog::Pick { knob, chosen, filter } => return pick::pressed(state, knob, (chosen, filter), key),
         Dialog::Drives { found, ticked, chosen } => {
             return drives::pressed(state, (found, ticked, chosen), action);
         }
@@ -55,7 +45,9 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
             Some(Action::Close) => state.say("not saved"),
             _ => state.dialog = Some(Dialog::Replace { name }),
         },
-        Dialog::Open { entries, chosen } => return profile::pressed(state, entries, chosen, action),
+        Dialog::Open { entries, chosen, filter } => {
+            return profile::pressed(state, entries, (chosen, filter), key);
+        }
         Dialog::Duel { line, knob, values, chosen } => {
             return duel::pressed(state, (line, knob, values), chosen, action);
         }
@@ -65,7 +57,7 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
             state.dialog = Some(dialog);
             return consent(state, action, typed);
         }
-        Dialog::Shelf(shelf) => return shelf::pressed(state, shelf, action),
+        Dialog::Shelf(shelf) => return shelf::pressed(state, shelf, key),
         Dialog::Report { .. } => shelf::turn_page(state, dialog, action),
         Dialog::Plan(asked) => return plan::pressed(state, asked, action, typed),
         Dialog::Leave => return leaving(state, action),
@@ -78,6 +70,27 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
         Dialog::Host { top } => page(state, |top| Dialog::Host { top }, top, action),
         Dialog::Believe { top } => page(state, |top| Dialog::Believe { top }, top, action),
         Dialog::Contract { top } => page(state, |top| Dialog::Contract { top }, top, action),
+    }
+    Vec::new()
+}
+
+/// Types the value of a knob.
+fn edit(
+    state: &mut State,
+    (knob, mut input, error): (&'static str, Typed, Option<String>),
+    (action, typed): (Option<Action>, Option<char>),
+) -> Vec<Effect> {
+    match action {
+        Some(Action::Close) => {}
+        Some(Action::Accept) => match turn::typed(state, knob, &input) {
+            Ok(effects) => return effects,
+            Err(error) => state.dialog = Some(Dialog::Edit { knob, input, error: Some(error) }),
+        },
+        _ => {
+            let changed = type_into(&mut input, action, typed);
+            let error = error.filter(|_| !changed);
+            state.dialog = Some(Dialog::Edit { knob, input, error });
+        }
     }
     Vec::new()
 }

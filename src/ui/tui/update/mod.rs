@@ -9,6 +9,9 @@ mod drives_tests;
 mod duel;
 #[cfg(test)]
 mod duel_tests;
+mod filter;
+#[cfg(test)]
+mod filter_tests;
 mod input;
 mod mark;
 #[cfg(test)]
@@ -22,13 +25,13 @@ mod pick_tests;
 pub mod plan;
 #[cfg(test)]
 mod plan_tests;
-mod profile;
+pub mod profile;
 #[cfg(test)]
 mod program_tests;
 pub mod replay;
 mod search;
 mod session;
-mod shelf;
+pub mod shelf;
 #[cfg(test)]
 mod shelf_tests;
 mod suspend;

@@ -1,9 +1,10 @@
 //! Picking one of a knob's values from a list.
 
-use super::input::{PAGE, blocked, scrolled};
-use super::turn;
+use super::input::blocked;
+use super::{filter, turn};
 use crate::settings::knobs::{Kind, Knob, Value};
 use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::filter::Filter;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{State, conditions};
@@ -24,6 +25,20 @@ pub fn values(state: &State, knob: &Knob) -> Vec<Value> {
     status.map_or_else(Vec::new, |status| knob.steps(conditions(status, knob.spec.scope)))
 }
 
+/// What a value means.
+pub fn meaning(knob: &Knob, value: &Value) -> &'static str {
+    let Kind::Choice(choices) = knob.spec.kind else { return "" };
+    match value {
+        Value::Choice(name) => choices.iter().find(|(known, _)| known == name).map_or("", |choice| choice.1),
+        _ => "the value of all classes, in io",
+    }
+}
+
+/// The rows that the filter lets through: by name and meaning.
+pub fn rows(knob: &Knob, values: &[Value], filter: &Filter) -> Vec<usize> {
+    filter.rows(values.len(), &|row| format!("{} {}", values[row], meaning(knob, &values[row])))
+}
+
 /// Opens the list for the chosen knob, at the value in force.
 pub fn begin(state: &mut State) {
     let knob = state.knob();
@@ -33,29 +48,34 @@ pub fn begin(state: &mut State) {
     let Some(settings) = state.settings_for(knob) else { return };
     let now = knob.get(&settings);
     let chosen = values(state, knob).iter().position(|value| *value == now).unwrap_or(0);
-    state.dialog = Some(Dialog::Pick { knob: &knob.path, chosen });
+    state.dialog = Some(Dialog::Pick { knob: &knob.path, chosen, filter: Filter::default() });
 }
 
 /// Handles a key.
-pub fn pressed(state: &mut State, path: &'static str, chosen: usize, action: Option<Action>) -> Vec<Effect> {
+pub fn pressed(
+    state: &mut State,
+    path: &'static str,
+    (mut chosen, mut filter): (usize, Filter),
+    (action, typed): (Option<Action>, Option<char>),
+) -> Vec<Effect> {
     let Some(knob) = state.find(path) else { return Vec::new() };
     let values = values(state, knob);
-    let last = values.len().saturating_sub(1);
-    let chosen = match action {
-        Some(Action::Close) => return Vec::new(),
-        Some(Action::Edit) => {
+    let found = |filter: &Filter| rows(knob, &values, filter);
+    match filter::pressed(&mut filter, chosen, (action, typed), &found) {
+        Some(moved) => chosen = moved,
+        None if action == Some(Action::Close) => return Vec::new(),
+        None if action == Some(Action::Edit) => {
             turn::edit(state);
             return Vec::new();
         }
-        Some(Action::Accept) => {
+        None if action == Some(Action::Accept) => {
             let value = values.get(chosen).filter(|value| state.unavailable(knob, value).is_none());
             if let Some(value) = value {
                 return turn::picked(state, knob, value.clone());
             }
-            chosen
         }
-        _ => scrolled(chosen, action, PAGE, last),
-    };
-    state.dialog = Some(Dialog::Pick { knob: path, chosen });
+        None => {}
+    }
+    state.dialog = Some(Dialog::Pick { knob: path, chosen, filter });
     Vec::new()
 }

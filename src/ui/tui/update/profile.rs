@@ -1,6 +1,6 @@
 //! The list of profiles, and opening one that was read.
 
-use super::input::{PAGE, scrolled};
+use super::filter;
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
 use crate::settings::Settings;
@@ -8,30 +8,40 @@ use crate::settings::knobs::Conditions;
 use crate::settings::profile::{Profile, check, is_demo};
 use crate::ui::tui::ProfileEntry;
 use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::filter::Filter;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::State;
+
+/// The rows that the filter lets through: by name, description, and why one can't be opened.
+pub fn rows(entries: &[ProfileEntry], filter: &Filter) -> Vec<usize> {
+    let text = |row: usize| {
+        let ProfileEntry { name, about, refused, .. } = &entries[row];
+        format!("{name} {about} {}", refused.as_deref().unwrap_or_default())
+    };
+    filter.rows(entries.len(), &text)
+}
 
 /// Handles a key while the list is shown. What can't be opened stays in it, with its reason.
 pub fn pressed(
     state: &mut State,
     entries: Option<Vec<ProfileEntry>>,
-    chosen: usize,
-    action: Option<Action>,
+    (mut chosen, mut filter): (usize, Filter),
+    (action, typed): (Option<Action>, Option<char>),
 ) -> Vec<Effect> {
-    let last = entries.as_ref().map_or(0, |list| list.len().saturating_sub(1));
-    let chosen = match action {
-        Some(Action::Close) => return Vec::new(),
-        Some(Action::Accept) => {
+    let found = |filter: &Filter| rows(entries.as_deref().unwrap_or_default(), filter);
+    match filter::pressed(&mut filter, chosen, (action, typed), &found) {
+        Some(moved) => chosen = moved,
+        None if action == Some(Action::Close) => return Vec::new(),
+        None if action == Some(Action::Accept) => {
             let entry = entries.as_ref().and_then(|list| list.get(chosen));
             if let Some(entry) = entry.filter(|entry| entry.refused.is_none()) {
                 return vec![Effect::Load(entry.name.clone())];
             }
-            chosen
         }
-        _ => scrolled(chosen, action, PAGE, last),
-    };
-    state.dialog = Some(Dialog::Open { entries, chosen });
+        None => {}
+    }
+    state.dialog = Some(Dialog::Open { entries, chosen, filter });
     Vec::new()
 }
 

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::input::{PAGE, scrolled};
+use super::filter;
+use super::input::scrolled;
 use crate::error::Result;
 use crate::runs::record::Listed;
 use crate::ui::tui::dialog::Dialog;
@@ -26,9 +27,20 @@ pub fn listed(state: &mut State, listed: Result<Vec<Listed>>) {
 }
 
 /// Handles a key while the list is shown.
-pub fn pressed(state: &mut State, mut shelf: Shelf, action: Option<Action>) -> Vec<Effect> {
-    let last = shelf.recordings().len().saturating_sub(1);
-    shelf.chosen = match action {
+pub fn pressed(
+    state: &mut State,
+    mut shelf: Shelf,
+    (action, typed): (Option<Action>, Option<char>),
+) -> Vec<Effect> {
+    let mut filter = std::mem::take(&mut shelf.filter);
+    let moved = filter::pressed(&mut filter, shelf.chosen, (action, typed), &|filter| shelf.rows(filter));
+    shelf.filter = filter;
+    if let Some(moved) = moved {
+        shelf.chosen = moved;
+        state.dialog = Some(Dialog::Shelf(shelf));
+        return Vec::new();
+    }
+    match action {
         Some(Action::Close) => return Vec::new(),
         Some(Action::Accept) => {
             let dirs = shelf.chosen().map(|listed| vec![listed.dir.clone()]);
@@ -41,12 +53,9 @@ pub fn pressed(state: &mut State, mut shelf: Shelf, action: Option<Action>) -> V
             }
             return report(state, shelf, dirs);
         }
-        Some(Action::Mark) => {
-            shelf.mark();
-            shelf.chosen
-        }
-        _ => scrolled(shelf.chosen, action, PAGE, last),
-    };
+        Some(Action::Mark) => shelf.mark(),
+        _ => {}
+    }
     state.dialog = Some(Dialog::Shelf(shelf));
     Vec::new()
 }

@@ -5,18 +5,19 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::frame::{put, span, window};
+use super::frame::{dialog_cells, inner_cells_max, put, span, window};
 use crate::printable::Shown as _;
 use crate::runs::duel::Figure;
 use crate::settings::knobs::{Knob, Scope};
 use crate::ui::text::{fit, fit_end, left, width, wrap};
 use crate::ui::tui::consent::{Consent, word_kind};
 use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::filter::Filter;
 use crate::ui::tui::profiles::ProfileEntry;
 use crate::ui::tui::state::State;
 use crate::ui::tui::typed::Typed;
+use crate::ui::tui::update::profile;
 
-const CELLS: u16 = 76;
 /// Lines for the reason why a profile can't be opened.
 const REASON: usize = 3;
 /// Lines of the consent dialog that are not about the device: frame, warning, question, input, keys.
@@ -32,10 +33,10 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
             let mut lines = vec![
                 text(format!("The settings in force{what} are saved under this name:"), state.theme.plain),
                 Line::default(),
-                name_typed(state, input, *selected),
+                name_typed(state, input, *selected, screen),
             ];
             // The reason stands at its end.
-            let why = wrap(error.as_deref().unwrap_or_default(), inner_cells());
+            let why = wrap(error.as_deref().unwrap_or_default(), inner_cells_max(screen));
             lines.extend(why.into_iter().take(4).map(|line| text(line, state.theme.bad)));
             lines.push(text(format!("{keeps}Enter saves · Esc cancels"), state.theme.dim));
             show(state, buf, screen, "save as a profile", &lines);
@@ -48,7 +49,9 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
             ];
             show(state, buf, screen, "replace?", &lines);
         }
-        Dialog::Open { entries, chosen } => open(state, entries.as_deref(), *chosen, buf, screen),
+        Dialog::Open { entries, chosen, filter } => {
+            open(state, entries.as_deref(), (*chosen, filter), buf, screen);
+        }
         Dialog::Consent(asked) => consent(state, asked, buf, screen),
         Dialog::Duel { knob, values, chosen, .. } => duel(state, knob, values, *chosen, buf, screen),
         Dialog::Leave => leave(state, buf, screen),
@@ -67,10 +70,6 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
         | Dialog::Believe { .. }
         | Dialog::Contract { .. } => {}
     }
-}
-
-fn inner_cells() -> usize {
-    usize::from(CELLS) - 4
 }
 
 fn text(text: impl Into<String>, style: Style) -> Line<'static> {
@@ -92,20 +91,26 @@ pub fn typed(state: &State, input: &Typed, cells: usize) -> Line<'static> {
 }
 
 /// A name; one that typing replaces is shown as selected text.
-fn name_typed(state: &State, input: &Typed, selected: bool) -> Line<'static> {
-    let mut line = typed(state, input, inner_cells());
+fn name_typed(state: &State, input: &Typed, selected: bool, screen: Rect) -> Line<'static> {
+    let mut line = typed(state, input, inner_cells_max(screen));
     if selected {
         line.spans[1].style = state.theme.chosen;
     }
     line
 }
 
-fn wrong(state: &State, error: Option<&str>) -> Line<'static> {
-    text(error.map_or_else(String::new, |error| fit(error, inner_cells())), state.theme.bad)
+fn wrong(state: &State, error: Option<&str>, screen: Rect) -> Line<'static> {
+    text(error.map_or_else(String::new, |error| fit(error, inner_cells_max(screen))), state.theme.bad)
 }
 
+/// Draws a dialog as wide as its longest line.
 fn show(state: &State, buf: &mut Buffer, screen: Rect, title: &str, lines: &[Line]) {
-    let inner = window(&state.theme, buf, screen, CELLS, lines.len() as u16 + 2, title);
+    let longest = lines.iter().map(Line::width).max().unwrap_or(0);
+    framed(state, buf, screen, dialog_cells(screen, longest), title, lines);
+}
+
+fn framed(state: &State, buf: &mut Buffer, screen: Rect, cells: u16, title: &str, lines: &[Line]) {
+    let inner = window(&state.theme, buf, screen, cells, lines.len() as u16 + 2, title);
     for (y, line) in (inner.y..inner.bottom()).zip(lines) {
         put(buf, inner.x, y, inner.width, line);
     }
@@ -115,15 +120,19 @@ fn edit(state: &State, path: &str, input: &Typed, error: Option<&str>, buf: &mut
     let theme = &state.theme;
     let mut lines = Vec::new();
     if let Some(knob) = state.find(path) {
-        lines.extend(wrap(knob.spec.help, inner_cells()).into_iter().map(|part| text(part, theme.plain)));
+        lines.extend(
+            wrap(knob.spec.help, inner_cells_max(screen)).into_iter().map(|part| text(part, theme.plain)),
+        );
         let default = if knob.spec.inherits { ", or default" } else { "" };
         let expected = format!("Takes {}{default}.", knob.spec.kind.expected());
-        lines.extend(wrap(&expected, inner_cells()).into_iter().map(|part| text(part, theme.dim)));
+        lines.extend(wrap(&expected, inner_cells_max(screen)).into_iter().map(|part| text(part, theme.dim)));
     }
     lines.push(Line::default());
-    lines.push(typed(state, input, inner_cells()));
+    lines.push(typed(state, input, inner_cells_max(screen)));
     match error {
-        Some(error) => lines.extend(wrap(error, inner_cells()).into_iter().map(|part| text(part, theme.bad))),
+        Some(error) => {
+            lines.extend(wrap(error, inner_cells_max(screen)).into_iter().map(|part| text(part, theme.bad)));
+        }
         None => lines.push(Line::default()),
     }
     let scope = |knob: &Knob| knob.parse(input).map_or(knob.spec.scope, |value| state.scope_of(knob, &value));
@@ -133,50 +142,88 @@ fn edit(state: &State, path: &str, input: &Typed, error: Option<&str>, buf: &mut
     show(state, buf, screen, path, &lines);
 }
 
-fn open(state: &State, entries: Option<&[ProfileEntry]>, chosen: usize, buf: &mut Buffer, screen: Rect) {
+/// What stands beside a profile's name: why it can't be opened, or its description.
+fn beside(entry: &ProfileEntry) -> String {
+    entry.refused.as_ref().map_or_else(|| entry.about.clone(), |why| format!("can't: {why}"))
+}
+
+fn open(
+    state: &State,
+    entries: Option<&[ProfileEntry]>,
+    (chosen, filter): (usize, &Filter),
+    buf: &mut Buffer,
+    screen: Rect,
+) {
     let theme = &state.theme;
     let room = usize::from(screen.height).saturating_sub(8 + REASON).min(20);
+    let title = filter.titled("open a profile");
     let Some(entries) = entries else {
-        show(state, buf, screen, "open a profile", &[text("reading…", theme.dim)]);
+        show(state, buf, screen, &title, &[text("reading…", theme.dim)]);
         return;
     };
-    let first = chosen.saturating_sub(room.saturating_sub(1));
-    let names =
-        entries.iter().map(|entry| crate::ui::text::width(&entry.name)).max().unwrap_or(0).clamp(4, 24);
+    let (mut names, mut longest) = (4, 0);
+    for entry in entries {
+        names = names.max(width(&entry.name).min(24));
+        longest = longest.max(width(&beside(entry)));
+    }
+    let outer = dialog_cells(screen, names + 4 + longest);
+    let cells = usize::from(outer) - 4;
+    let found = profile::rows(entries, filter);
+    let place = found.iter().position(|row| *row == chosen);
+    let first = place.unwrap_or(0).saturating_sub(room.saturating_sub(1));
     let mut lines = Vec::new();
-    for (at, entry) in entries.iter().enumerate().skip(first).take(room) {
-        let mark = if at == chosen { "▸ " } else { "  " };
-        let (about, style) = match &entry.refused {
-            Some(why) => (format!("can't: {why}"), theme.dim),
-            None => (entry.about.clone(), if at == chosen { theme.strong } else { theme.plain }),
+    for &at in found.iter().skip(first).take(room) {
+        let entry = &entries[at];
+        let style = match (&entry.refused, at == chosen) {
+            (Some(_), _) => theme.dim,
+            (None, true) => theme.strong,
+            (None, false) => theme.plain,
         };
         lines.push(Line::from(vec![
-            span(mark, theme.accent),
+            span(if at == chosen { "▸ " } else { "  " }, theme.accent),
             span(left(&entry.name, names + 2), style),
-            span(fit(&about, inner_cells().saturating_sub(names + 4)), theme.dim),
+            span(fit(&beside(entry), cells.saturating_sub(names + 4)), theme.dim),
         ]));
     }
-    if entries.is_empty() {
-        lines.push(text("no profiles", theme.dim));
+    if found.is_empty() {
+        lines.push(text(
+            if entries.is_empty() { "no profiles" } else { "no profile is like that" },
+            theme.dim,
+        ));
     }
+    // A list that is narrowed down leaves the lines below it where they are.
+    lines.resize(entries.len().min(room).max(1), Line::default());
     lines.push(Line::default());
-    let place = match entries.get(chosen).map(|entry| &entry.path) {
-        Some(Some(path)) => fit_end(&path.shown(), inner_cells()),
+    lines.extend(below_profiles(state, entries, place.map(|_| chosen), cells));
+    let place = place.map_or(0, |place| place + 1);
+    lines.push(Line::from(vec![
+        span(format!("{place}/{}  ", found.len()), theme.dim),
+        span("Enter opens it (the target is rebuilt if it differs)", theme.dim),
+    ]));
+    framed(state, buf, screen, outer, &title, &lines);
+}
+
+/// Where the chosen profile lies, and why it can't be opened, where that is so of any.
+fn below_profiles(
+    state: &State,
+    entries: &[ProfileEntry],
+    chosen: Option<usize>,
+    cells: usize,
+) -> Vec<Line<'static>> {
+    let chosen = chosen.map(|at| &entries[at]);
+    let place = match chosen.map(|entry| &entry.path) {
+        Some(Some(path)) => fit_end(&path.shown(), cells),
         Some(None) => "built in".into(),
         None => String::new(),
     };
-    lines.push(text(place, theme.dim));
+    let mut lines = vec![text(place, state.theme.dim)];
     if entries.iter().any(|entry| entry.refused.is_some()) {
-        let refused = entries.get(chosen).and_then(|entry| entry.refused.as_deref()).unwrap_or_default();
-        let mut why = wrap(refused, inner_cells());
+        let refused = chosen.and_then(|entry| entry.refused.as_deref()).unwrap_or_default();
+        let mut why = wrap(refused, cells);
         why.resize(REASON, String::new());
-        lines.extend(why.into_iter().map(|line| text(line, theme.warn)));
+        lines.extend(why.into_iter().map(|line| text(line, state.theme.warn)));
     }
-    lines.push(Line::from(vec![
-        span(format!("{}/{}  ", (chosen + 1).min(entries.len()), entries.len()), theme.dim),
-        span("Enter opens it (the target is rebuilt if it differs)", theme.dim),
-    ]));
-    show(state, buf, screen, "open a profile", &lines);
+    lines
 }
 
 /// Which figure a duel is to be about, and what it does.
@@ -189,7 +236,7 @@ fn duel(state: &State, knob: &str, values: &[String; 2], chosen: usize, buf: &mu
         fit(&values[1], 30)
     );
     let mut lines: Vec<_> =
-        wrap(&what, inner_cells()).into_iter().map(|part| text(part, theme.plain)).collect();
+        wrap(&what, inner_cells_max(screen)).into_iter().map(|part| text(part, theme.plain)).collect();
     lines.push(Line::default());
     for (at, figure) in Figure::ALL.iter().enumerate() {
         let (mark, style) = if at == chosen { ("▸ ", theme.strong) } else { ("  ", theme.plain) };
@@ -210,7 +257,7 @@ fn leave(state: &State, buf: &mut Buffer, screen: Rect) {
         ("k", "keep it and quit; the commands that remove it are printed"),
         ("Esc", "cancel"),
     ] {
-        for (i, part) in wrap(what, inner_cells() - 5).into_iter().enumerate() {
+        for (i, part) in wrap(what, inner_cells_max(screen) - 5).into_iter().enumerate() {
             let key = if i == 0 { key } else { "" };
             lines.push(Line::from(vec![span(left(key, 5), theme.accent), span(part, theme.plain)]));
         }
@@ -225,14 +272,14 @@ fn consent_rows(screen: Rect) -> usize {
 
 /// How far the consent dialog can be scrolled on this screen.
 pub fn consent_overhang(consent: &Consent, screen: Rect) -> usize {
-    consent.lines(inner_cells()).len().saturating_sub(consent_rows(screen))
+    consent.lines(inner_cells_max(screen)).len().saturating_sub(consent_rows(screen))
 }
 
 fn consent(state: &State, asked: &Consent, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
     let Some(device) = asked.device() else { return };
     let what = word_kind(device);
-    let about = asked.lines(inner_cells());
+    let about = asked.lines(inner_cells_max(screen));
     let rows = consent_rows(screen);
     let top = asked.top.min(consent_overhang(asked, screen));
     let mut lines = vec![
@@ -256,8 +303,8 @@ fn consent(state: &State, asked: &Consent, buf: &mut Buffer, screen: Rect) {
             theme.strong,
         ),
     ]));
-    lines.push(typed(state, &asked.input, inner_cells()));
-    lines.push(wrong(state, asked.error.as_deref()));
+    lines.push(typed(state, &asked.input, inner_cells_max(screen)));
+    lines.push(wrong(state, asked.error.as_deref(), screen));
     lines.push(text("Esc cancel: the device stays as it is.", theme.dim));
     show(state, buf, screen, "this destroys data", &lines);
 }

@@ -10,6 +10,9 @@ use crate::ui::text::{fit, width};
 use crate::ui::tui::state::{Focus, State};
 use crate::ui::tui::theme::Theme;
 
+/// Cells of a dialog with its frame: on the narrowest screen, and with long text on a wide one.
+const DIALOG_CELLS: [u16; 2] = [76, 110];
+
 /// Writes a line, cut at the width.
 pub fn put(buf: &mut Buffer, x: u16, y: u16, cells: u16, line: &Line) {
     if buf.area.contains((x, y).into()) {
@@ -54,6 +57,18 @@ pub fn window(theme: &Theme, buf: &mut Buffer, screen: Rect, cells: u16, lines: 
         .title(Span::styled(format!(" {title} "), theme.title))
         .render(area, buf);
     area.inner(Margin::new(2, 1))
+}
+
+/// The cells of a dialog with its frame, given those of its longest line.
+pub fn dialog_cells(screen: Rect, longest: usize) -> u16 {
+    let [few, many] = DIALOG_CELLS;
+    let most = screen.width.saturating_sub(4).clamp(few, many);
+    u16::try_from(longest + 4).unwrap_or(most).clamp(few, most)
+}
+
+/// The cells of a line of a dialog at most.
+pub fn inner_cells_max(screen: Rect) -> usize {
+    usize::from(dialog_cells(screen, usize::from(DIALOG_CELLS[1]))) - 4
 }
 
 /// The area in the middle of the screen, of that size at most.

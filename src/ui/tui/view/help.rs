@@ -92,6 +92,7 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
         ("Keys while searching", Context::Search),
         ("Keys in the palette", Context::Palette),
         ("Keys in the list of recordings", Context::Shelf),
+        ("Keys while filtering a list", Context::Filter),
         ("Keys while typing", Context::Text),
         ("Keys in a plan", Context::Plan),
         ("Keys before a duel", Context::Duel),

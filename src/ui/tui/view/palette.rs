@@ -5,13 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::dialogs::typed;
-use super::frame::{put, span, window};
+use super::frame::{dialog_cells, inner_cells_max, put, span, window};
 use crate::ui::text::{fit, left};
 use crate::ui::tui::keys;
 use crate::ui::tui::state::State;
 use crate::ui::tui::typed::Typed;
 
-const CELLS: u16 = 76;
 const NAME_CELLS: usize = 28;
 const KEY_CELLS: usize = 8;
 /// Actions shown at once.
@@ -21,7 +20,14 @@ const ROWS: usize = 12;
 pub fn render(state: &State, input: &Typed, chosen: usize, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
     let found = keys::named(input, state.replay.is_some());
-    let inner = window(theme, buf, screen, CELLS, ROWS as u16 + 5, "run an action");
+    let inner = window(
+        theme,
+        buf,
+        screen,
+        dialog_cells(screen, inner_cells_max(screen)),
+        ROWS as u16 + 5,
+        "run an action",
+    );
     let cells = usize::from(inner.width);
     let first = chosen.saturating_sub(ROWS - 1);
     let mut lines = vec![typed(state, input, cells), Line::default()];

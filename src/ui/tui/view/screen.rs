@@ -65,7 +65,9 @@ pub fn draw(state: &State, buf: &mut Buffer) {
             pages::render(state, *top, buf, screen);
         }
         Some(Dialog::Palette { input, chosen }) => palette::render(state, input, *chosen, buf, screen),
-        Some(Dialog::Pick { knob, chosen }) => pick::render(state, knob, *chosen, buf, screen),
+        Some(Dialog::Pick { knob, chosen, filter }) => {
+            pick::render(state, knob, (*chosen, filter), buf, screen);
+        }
         Some(Dialog::Drives { found, ticked, chosen }) => {
             drives::render(state, (found.as_deref(), &ticked[..]), *chosen, buf, screen);
         }

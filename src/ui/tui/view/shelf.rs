@@ -29,9 +29,11 @@ pub fn render(state: &State, shelf: &Shelf, buf: &mut Buffer, screen: Rect) {
     let room = usize::from(screen.height).saturating_sub(BELOW + FRAME).clamp(1, ROWS_MAX);
     let text = |text: &str, style: Style| Line::from(span(text.to_owned(), style));
     let recordings = shelf.recordings();
-    let first = shelf.chosen.saturating_sub(room - 1);
-    let rows = recordings.iter().enumerate().skip(first).take(room);
-    let mut lines: Vec<_> = rows.map(|(at, listed)| row(state, shelf, (at, listed), cells)).collect();
+    let found = shelf.rows(&shelf.filter);
+    let place = found.iter().position(|row| *row == shelf.chosen);
+    let first = place.unwrap_or(0).saturating_sub(room - 1);
+    let rows = found.iter().skip(first).take(room);
+    let mut lines: Vec<_> = rows.map(|&at| row(state, shelf, (at, &recordings[at]), cells)).collect();
     match &shelf.listed {
         None => lines.push(text("reading…", theme.dim)),
         Some(Err(error)) => {
@@ -40,14 +42,18 @@ pub fn render(state: &State, shelf: &Shelf, buf: &mut Buffer, screen: Rect) {
         Some(Ok(none)) if none.is_empty() => {
             lines.push(text("no recordings yet: r makes one of a run", theme.dim));
         }
+        Some(Ok(_)) if found.is_empty() => lines.push(text("no recording is like that", theme.dim)),
         Some(Ok(_)) => {}
     }
+    // A list that is narrowed down leaves the lines below it where they are.
+    lines.resize(lines.len().max(recordings.len().min(room)), Line::default());
     lines.push(Line::default());
-    lines.extend(below(state, shelf, cells));
+    lines.extend(below(state, shelf, (place.and(shelf.chosen()), cells)));
     let title = match recordings.len() {
         0 => "recordings".to_owned(),
-        all => format!("recordings {}/{all}", shelf.chosen + 1),
+        _ => format!("recordings {}/{}", place.map_or(0, |place| place + 1), found.len()),
     };
+    let title = shelf.filter.titled(&title);
     let inner = window(theme, buf, screen, outer, lines.len() as u16 + 2, &title);
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
         put(buf, inner.x, y, inner.width, line);
@@ -77,17 +83,21 @@ fn row(state: &State, shelf: &Shelf, (at, listed): (usize, &Listed), cells: usiz
 }
 
 /// The chosen recording's folder and figures, and what the keys do.
-fn below(state: &State, shelf: &Shelf, cells: usize) -> Vec<Line<'static>> {
+fn below(state: &State, shelf: &Shelf, (chosen, cells): (Option<&Listed>, usize)) -> Vec<Line<'static>> {
     const FIGURES_LINES: usize = 2;
     let theme = &state.theme;
-    let chosen = shelf.chosen();
     let place = chosen.map_or_else(String::new, |listed| fit_end(&listed.dir.shown(), cells));
     let mut about = chosen.map_or_else(Vec::new, |listed| wrap(&figures(listed), cells));
     about.resize(FIGURES_LINES, String::new());
     let run = if state.replay.is_some() { "this recording" } else { "this run" };
     let mut lines = vec![Line::from(span(place, theme.dim))];
     lines.extend(about.into_iter().map(|line| Line::from(span(line, theme.plain))));
-    lines.push(Line::from(span("Enter reads its summary · space marks it · c compares two", theme.dim)));
+    let keys = if shelf.filter.is_typed() {
+        "Enter reads its summary · tab marks it · Esc shows the whole list"
+    } else {
+        "Enter reads its summary · space marks it · c compares two · / filters"
+    };
+    lines.push(Line::from(span(keys, theme.dim)));
     let open = format!("`stacktune show DIR --screen` opens it once {run} is left");
     lines.push(Line::from(span(fit(&open, cells), theme.dim)));
     lines
