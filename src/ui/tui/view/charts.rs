@@ -2,7 +2,7 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
 use super::frame::{panel, put, span};
@@ -123,7 +123,7 @@ fn throughput(state: &State, points: &[&Point], rows: usize) -> Strips {
         let both = points.iter().chain(&others);
         let end = round_up(both.map(|p| p.mb_per_s[at]).fold(0.0, f64::max) * 1.05);
         let now = read(state, points).map_or_else(|| NONE.into(), |p| mb(p.mb_per_s[at]));
-        labels[at] = (now, format!("0–{}", (end * 1000.0).round() / 1000.0));
+        labels[at] = (now, format!("0–{}", scale_end(end)));
         columns[at] = points.iter().map(|p| bar(p.mb_per_s[at], end, rows)).collect();
     }
     Strips {
@@ -134,6 +134,15 @@ fn throughput(state: &State, points: &[&Point], rows: usize) -> Strips {
         label_cells: LABEL_CELLS,
         cursor: None,
         columns,
+    }
+}
+
+/// The end of a scale of MB/s, in so few cells that it never touches the figure before it: `10k` for 10,000.
+fn scale_end(end: f64) -> String {
+    match end {
+        end if end >= 1e6 => format!("{}M", end / 1e6),
+        end if end >= 1e4 => format!("{}k", end / 1e3),
+        end => ((end * 1000.0).round() / 1000.0).to_string(),
     }
 }
 
@@ -239,6 +248,7 @@ fn draw_strip(
             // A turn is shown as a cut through the bars; the axis has its number.
             let cut = marks.iter().any(|(column, _)| *column == offset + i) && c != '_';
             let style = if c == '_' || cut && strips.is_bars { theme.rule } else { theme.class(class) };
+            let style = if strips.cursor == Some(offset + i) { reversed(style) } else { style };
             set(buf, left + (offset + i) as u16, area.bottom() - 1 - row as u16, c, style);
         }
     }
@@ -275,11 +285,16 @@ pub fn draw_axis(
     let is_free = |at: usize| row.get(at) == Some(&'─');
     let text: String = row.iter().collect();
     put(buf, left, area.y, cells as u16, &Line::from(span(text, theme.dim)));
-    // Above it, the cursor may be hidden by bars.
+    // A label stays readable under it.
     let cursor = state.cursor_ns().filter(|ns| ns <= last_ns);
     let cursor = cursor.map(|ns| offset + ends_ns.partition_point(|end_ns| *end_ns < ns));
-    if let Some(column) = cursor.filter(|column| is_free(*column)) {
-        set(buf, left + column as u16, area.y, '│', theme.accent);
+    if let Some(column) = cursor {
+        let x = left + column as u16;
+        if is_free(column) {
+            set(buf, x, area.y, '│', theme.accent);
+        } else if let Some(cell) = buf.cell_mut((x, area.y)) {
+            cell.set_style(reversed(theme.accent));
+        }
     }
     let turns = match label_cells {
         _ if marks.is_empty() => "",
@@ -301,6 +316,11 @@ fn times(state: &State, first_ns: u64, last_ns: u64) -> [String; 2] {
     [ago(first_ns) + " ", if last_ns < now_ns { format!(" {}", ago(last_ns)) } else { " now".into() }]
 }
 
+/// As it is where the cursor lies on something.
+pub fn reversed(style: Style) -> Style {
+    style.add_modifier(Modifier::REVERSED)
+}
+
 fn set(buf: &mut Buffer, x: u16, y: u16, c: char, style: Style) {
     if let Some(cell) = buf.cell_mut((x, y)) {
         cell.set_char(c).set_style(style);
@@ -309,7 +329,21 @@ fn set(buf: &mut Buffer, x: u16, y: u16, c: char, style: Style) {
 
 #[cfg(test)]
 mod tests {
-    use super::decade;
+    use super::{decade, scale_end};
+    use crate::ui::text::width;
+    use crate::ui::tui::charts::round_up;
+
+    #[test]
+    fn a_scale_of_mb_per_s_leaves_a_cell_before_it() {
+        assert_eq!([0.015, 2500.0, 8000.0, 10_000.0].map(scale_end), ["0.015", "2500", "8000", "10k"]);
+        assert_eq!([15_000.0, 250_000.0, 1.5e6].map(scale_end), ["15k", "250k", "1.5M"]);
+        for exponent in -3..8 {
+            for mb_per_s in [1.0, 1.2, 1.7, 2.2, 9.9] {
+                let end = scale_end(round_up(mb_per_s * 10f64.powi(exponent)));
+                assert!(width(&end) <= 5, "{end}");
+            }
+        }
+    }
 
     #[test]
     fn decades_read_as_round_numbers() {

@@ -179,6 +179,12 @@ fn span_of_time(state: &State) -> String {
                 let warmup = if window.warmup { ", warm-up" } else { "" };
                 return format!("window {at} of {all}, {seconds:.1} s{turned}{warmup}");
             }
+            // Others came after it.
+            let [shown, newest] = [figures, &state.live].map(|figures| figures.shown_end_ns().unwrap_or(0));
+            if newest > shown {
+                let [at, ago] = [shown, newest - shown].map(|ns| approx_span(ns as f64 / 1e9));
+                return format!("{seconds:.1} s at {at}, {ago} ago{turned}");
+            }
             // Nothing is running: these figures are the previous target's.
             let old = matches!(state.phase(), Phase::Opening | Phase::Building | Phase::Filling);
             let old = if old { ", before this target" } else { "" };

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 
-use super::charts::{decade, draw_axis, marks_at};
+use super::charts::{decade, draw_axis, marks_at, reversed};
 use super::frame::{panel, put, span};
 use crate::class::Class;
 use crate::ui::tui::figures::Figures;
@@ -58,16 +58,16 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         let x = plot.x + (offset + n) as u16;
         let shares = Shares { counts: &column.counts, total: column.counts.total() as f64, scale };
         let p = [100, 2].map(|one_in| Some(scale.row_of(column.counts.quantile(one_in)?, rows)));
-        let rule = rule(state, column, offset + n, &marks);
+        let over_it = over_column(state, column, offset + n, &marks);
         for row in 0..rows {
             let (symbol, style) = cell(state, &shares, row, rows);
             let y = plot.bottom() - 1 - row as u16;
             let (symbol, style) = match p {
                 [Some(p99), _] if p99 == row => ("─", over(state, style)),
                 [_, Some(p50)] if p50 == row => ("·", over(state, style)),
-                _ if symbol == " " => rule.unwrap_or((symbol, style)),
-                _ => (symbol, style),
+                _ => ruled(state, over_it, (symbol, style)),
             };
+            let style = if over_it == Over::Cursor { reversed(style) } else { style };
             buf.set_string(x, y, symbol, style);
         }
     }
@@ -88,12 +88,36 @@ fn columns(state: &State, figures: &Figures, cells: usize, latencies: Latencies)
     }
 }
 
-/// What stands in the empty cells of a column: the cursor, or a turn.
-fn rule(state: &State, column: &Column, at: usize, marks: &[(usize, u64)]) -> Option<(&'static str, Style)> {
+/// What lies over a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Nothing,
+    Turn,
+    Cursor,
+}
+
+fn over_column(state: &State, column: &Column, at: usize, marks: &[(usize, u64)]) -> Over {
     if state.cursor_ns().is_some_and(|shown_end_ns| column.holds(shown_end_ns)) {
-        return Some(("│", state.theme.accent));
+        return Over::Cursor;
     }
-    marks.iter().any(|mark| mark.0 == at).then_some(("┊", state.theme.rule))
+    if marks.iter().any(|mark| mark.0 == at) { Over::Turn } else { Over::Nothing }
+}
+
+/// A cell with what lies over its column: a line in the colour's cell, or in place of the fainter shades, so that the
+/// bulk of the I/Os stays.
+fn ruled(state: &State, over_it: Over, (symbol, style): (&'static str, Style)) -> (&'static str, Style) {
+    let theme = &state.theme;
+    let (line, own) = match over_it {
+        Over::Nothing => return (symbol, style),
+        Over::Turn => ("┊", theme.rule),
+        Over::Cursor => ("│", theme.accent),
+    };
+    match symbol {
+        " " => (line, own),
+        _ if !theme.heat.is_empty() => (line, over(state, style)),
+        symbol if over_it == Over::Turn && SHADES[..2].contains(&symbol) => (line, own),
+        _ => (symbol, style),
+    }
 }
 
 /// Whose latency, which, over how long.
