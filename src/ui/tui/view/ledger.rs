@@ -74,7 +74,10 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
 fn first_steps(state: &State, buf: &mut Buffer, inner: Rect) {
     let theme = &state.theme;
     let is_program = state.status.as_ref().is_some_and(|status| status.settings.program.is_some());
+    let cells = usize::from(inner.width);
     let first = match state.first_knob().path.as_str() {
+        own if cells < 60 && state.knob().path == own => format!("turn {own}, the chosen knob"),
+        own if cells < 60 => format!("turn the chosen knob, or {own}"),
         own if is_program => format!("turn the chosen knob, such as {own}"),
         most => format!("turn the chosen knob; {most} makes the largest difference"),
     };
@@ -85,7 +88,10 @@ fn first_steps(state: &State, buf: &mut Buffer, inner: Rect) {
         ("Esc", "hides these lines for good"),
     ];
     for (y, (key, text)) in (inner.y..inner.bottom()).zip(steps) {
-        let line = Line::from(vec![span(format!(" {key:<5}"), theme.accent), span(text, theme.plain)]);
+        let line = Line::from(vec![
+            span(format!(" {key:<5}"), theme.accent),
+            span(fit(text, cells.saturating_sub(7)), theme.plain),
+        ]);
         put(buf, inner.x, y, inner.width, &line);
     }
 }
