@@ -24,7 +24,7 @@ pub struct ShowArgs {
     /// touches a drive or a file.
     #[arg(long, conflicts_with_all = ["over_time", "json"])]
     pub screen: bool,
-    /// A second recording for the screen: `w` flips between both at the same position
+    /// A second recording for the screen: `x` flips between both at the same position
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "screen")]
     pub with: Option<PathBuf>,
     /// The colours of the screen: dark, light, 16, mono, or one of btop's theme files by its name [default: those that

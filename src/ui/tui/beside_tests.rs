@@ -20,16 +20,16 @@ fn one_key_flips_between_two_recordings_at_the_same_position() {
         let mut state = replaying_two(columns, lines);
         press(&mut state, &[KeyCode::PageDown, KeyCode::PageDown]);
         insta::assert_snapshot!(format!("beside_first_{columns}x{lines}"), shown(&state));
-        press(&mut state, &[KeyCode::Char('w')]);
+        press(&mut state, &[KeyCode::Char('x')]);
         insta::assert_snapshot!(format!("beside_second_{columns}x{lines}"), shown(&state));
     }
     let mut state = replaying_two(80, 24);
-    press(&mut state, &[KeyCode::PageDown, KeyCode::Char('w')]);
+    press(&mut state, &[KeyCode::PageDown, KeyCode::Char('x')]);
     assert!(header(&state).contains("RECORDING  B after  5/30 s"), "{}", header(&state));
-    press(&mut state, &[KeyCode::Right, KeyCode::Char('w')]);
+    press(&mut state, &[KeyCode::Right, KeyCode::Char('x')]);
     assert!(header(&state).contains("RECORDING  A before  6/40 s"), "{}", header(&state));
     // The second one is shorter: its last window stays.
-    press(&mut state, &[KeyCode::End, KeyCode::Char('w')]);
+    press(&mut state, &[KeyCode::End, KeyCode::Char('x')]);
     assert!(header(&state).contains("B after  30/30 s"), "{}", header(&state));
 }
 
@@ -46,10 +46,10 @@ fn flipping_changes_the_figures_and_not_the_scales() {
     let mut state = replaying_two(160, 50);
     state.message = None;
     let (first, before) = (scales(&state), shown(&state));
-    press(&mut state, &[KeyCode::Char('w')]);
+    press(&mut state, &[KeyCode::Char('x')]);
     assert_eq!(scales(&state), first);
     assert_ne!(shown(&state), before);
-    press(&mut state, &[KeyCode::Char('w')]);
+    press(&mut state, &[KeyCode::Char('x')]);
     assert_eq!(shown(&state), before, "and back");
 }
 
@@ -58,7 +58,7 @@ fn playing_goes_on_in_the_other_one() {
     let mut state = replaying_two(160, 50);
     press(&mut state, &[KeyCode::Char('+'), KeyCode::Char(' ')]);
     update(&mut state, Msg::Played(Duration::from_secs(3)));
-    press(&mut state, &[KeyCode::Char('w')]);
+    press(&mut state, &[KeyCode::Char('x')]);
     update(&mut state, Msg::Played(Duration::from_secs(1)));
     assert!(header(&state).contains("B after  9/30 s ▶ 2×"), "{}", header(&state));
 }
@@ -79,7 +79,7 @@ fn the_differences_are_those_of_compare() {
     assert_eq!(state.dialog, None);
 
     let mut alone = replaying(160, 50);
-    for key in ['w', '='] {
+    for key in ['x', '='] {
         press(&mut alone, &[KeyCode::Char(key)]);
         assert!(shown(&alone).contains("--with DIR` shows two"), "{}", shown(&alone));
     }

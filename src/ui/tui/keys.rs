@@ -219,7 +219,7 @@ pub const MAP: &[Binding] = &[
     bind(Replay, &[Char('n')], "n", Action::Replay(Step::NextTurn), "next turn", "next turn", "Go to the window of the next turn."),
     bind(Replay, &[Char('N')], "N", Action::Replay(Step::TurnBefore), "previous turn", "", "Go to the window of the previous turn."),
     bind(Replay, &[Enter], "⏎", Action::Replay(Step::ChosenTurn), "chosen turn", "", "Go to the window of the turn that is chosen in the ledger."),
-    bind(Replay, &[Char('w')], "w", Action::Replay(Step::Other), "other recording", "other", "Show the other recording at the same position, and back."),
+    bind(Replay, &[Char('x')], "x", Action::Replay(Step::Other), "other recording", "other", "Show the other recording at the same position, and back."),
     bind(Replay, &[Char('=')], "=", Action::Replay(Step::Differences), "differences", "differences", "Compare both recordings, as `stacktune compare` does."),
     bind(Replay, &[Char('+')], "+", Action::Replay(Step::Faster), "faster", "faster", "Play faster, up to 60 times as fast as it was recorded."),
     bind(Replay, &[Char('-')], "-", Action::Replay(Step::Slower), "slower", "", "Play slower."),
@@ -236,14 +236,14 @@ pub const MAP: &[Binding] = &[
     bind(Ledger, &[Down, Char('j')], "↓ j", Action::Down, "", "scroll", "Choose the older line; its figures are shown with their spread."),
     bind(Main, &[Esc], "Esc", Action::Drop, "discard changes", "discard", "Discard the changes collected for a rebuild."),
     bind(Main, &[Char('b')], "b", Action::Former, "rebuild previous", "rebuild previous", "After a failed build: rebuild the previous stack."),
+    bind(Main, &[Char('u')], "u", Action::Undo, "undo", "undo", "Undo the last turn."),
+    bind(Main, &[Char('v')], "v", Action::View, "next view", "view", "Show the next panel where not all fit: charts, system, ledger, notes."),
     bind(Main, &[Char(' ')], "space", Action::Pause, "pause", "pause", "Pause or resume the load; no I/O is scheduled while paused."),
     bind(Main, &[Char('/')], "/", Action::Search, "search knobs", "search", "Search all knobs by name, meaning and values."),
     bind(Main, &[Char('m')], "m", Action::Mute, "mute class", "mute", "Switch the class of the chosen knob off or on."),
-    bind(Main, &[Char('u')], "u", Action::Undo, "undo", "undo", "Undo the last turn."),
     bind(Main, &[Char('D')], "D", Action::Duel, "duel", "duel", "Compare two values of a knob, which is turned back and forth in random order until it is clear which is better: the marked one and the present one; in the ledger, those of the chosen turn; without a mark, those of the last. Again: end the duel."),
     bind(Main, &[Char('a')], "a", Action::MarkSetting, "mark the setting", "mark", "Mark the setting in force and its place in the ledger, to go back to it; pressed again on the same setting, it clears the mark."),
     bind(Main, &[Char('\'')], "'", Action::ToMark, "back to the mark", "to mark", "Turn back every knob turned since the mark, through a plan where that needs a rebuild."),
-    bind(Main, &[Char('v')], "v", Action::View, "next view", "view", "Show the next panel where not all fit: charts, system, ledger, notes."),
     bind(Main, &[Char(':')], ":", Action::Palette, "", "commands", "Run any action by its name."),
     bind(Main, &[Tab, BackTab], "tab", Action::Focus, "knobs or ledger", "focus", "Move between the knobs and the ledger."),
     bind(Main, &[Char('z')], "z", Action::TailOf, "latency of the next class", "latency of", "Choose which class's latency the heat map shows: one, or all."),
@@ -449,6 +449,9 @@ pub fn named(words: &str, on_recording: bool) -> Vec<&'static Binding> {
 mod tests {
     use super::*;
 
+    /// Those that mean, or will mean, a page or a mode mean it everywhere on the main screen.
+    const ALLOTTED: &str = "DTAKMCwIW";
+
     #[test]
     fn no_key_means_two_things_in_one_place() {
         for (i, row) in MAP.iter().enumerate() {
@@ -458,6 +461,10 @@ mod tests {
                 let shared = row.keys.iter().find(|key| other.keys.contains(key));
                 assert!(!together || shared.is_none(), "{shared:?}: {} and {}", row.help, other.help);
             }
+        }
+        for row in MAP.iter().filter(|row| matches!(row.context, Knobs | Ledger | Replay)) {
+            let taken = row.keys.iter().find(|key| matches!(key, Char(c) if ALLOTTED.contains(*c)));
+            assert!(taken.is_none(), "{taken:?}: {}", row.help);
         }
     }
 

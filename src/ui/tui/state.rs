@@ -338,6 +338,12 @@ impl State {
         self.status.as_ref().map_or(Phase::Opening, |status| status.phase)
     }
 
+    /// Whether a load runs or is paused, so that knobs can be turned.
+    pub fn can_turn(&self) -> bool {
+        let is_up = matches!(self.phase(), Phase::Running | Phase::Paused);
+        is_up && self.ended.is_none() && !self.quitting && self.replay.is_none()
+    }
+
     /// Where keys go.
     pub fn contexts(&self) -> &'static [Context] {
         match (&self.dialog, self.focus) {

@@ -133,7 +133,12 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
     let cells = usize::from(area.width);
     let rows: Vec<_> = keys::hints(state.contexts()).filter(|row| is_of_use(state, row)).collect();
     let wide = |row: &&keys::Binding| width(label(state, row)) + 1 + width(hint(state, row)) + 2;
-    let kept = |row: &&keys::Binding| matches!(row.action, keys::Action::Help | keys::Action::Quit);
+    let kept = |row: &&keys::Binding| match row.action {
+        keys::Action::Help | keys::Action::Quit => true,
+        // What can be done after the end.
+        keys::Action::Open => state.ended.is_some(),
+        _ => false,
+    };
     let mut room = cells.saturating_sub(1 + rows.iter().filter(|r| kept(r)).map(wide).sum::<usize>());
     let mut spans = vec![Span::raw(" ")];
     for row in &rows {
@@ -154,6 +159,10 @@ fn is_of_use(state: &State, row: &keys::Binding) -> bool {
     match row.action {
         keys::Action::Replay(keys::Step::Other | keys::Step::Differences) => state.beside.is_some(),
         action if state.replay.is_some() && state.dialog.is_none() && action.needs_run() => false,
+        action if state.dialog.is_none() && !state.can_turn() && needs_load(state, action) => false,
+        keys::Action::Mute => state.knob().class.is_some(),
+        keys::Action::Undo => !state.live.ledger.is_empty(),
+        keys::Action::Duel => !state.live.ledger.is_empty() || state.mark.is_some() || state.duel.is_some(),
         keys::Action::Edit if matches!(row.context, keys::Context::Pick | keys::Context::Drives) => true,
         keys::Action::Edit | keys::Action::Drop => !state.collected.is_empty(),
         keys::Action::View => {
@@ -165,11 +174,26 @@ fn is_of_use(state: &State, row: &keys::Binding) -> bool {
     }
 }
 
+/// Whether it acts on a load that runs or is paused; nothing else can be turned, and only a recording that is made can
+/// be ended.
+fn needs_load(state: &State, action: keys::Action) -> bool {
+    use keys::Action::{
+        Duel, Edit, Enter, MarkSetting, Mute, MuteClass, Pause, Plan, Record, Restart, ToMark, TurnDown,
+        TurnUp, Undo,
+    };
+    match action {
+        Record => state.recording.is_none(),
+        Duel | Edit | Enter | MarkSetting | Mute | MuteClass(_) | Pause | Plan | Restart | ToMark
+        | TurnDown | TurnUp | Undo => true,
+        _ => false,
+    }
+}
+
 /// A glyph that only a word can stand for.
 const ENTER: &str = "⏎";
 
 /// The keys of a row, with their opposite if one row stands for both.
-fn label(state: &State, row: &keys::Binding) -> &'static str {
+pub fn label(state: &State, row: &keys::Binding) -> &'static str {
     match row.action {
         _ if state.ascii && row.label == ENTER => "Enter",
         keys::Action::TurnUp => "←→",
