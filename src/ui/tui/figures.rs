@@ -3,15 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::heat::{TailOf, Timeline, visible};
+use super::heat::{HISTORY_MAX, TailOf, Timeline, visible};
 use crate::class::Class;
 use crate::meter::flag::FlagKind;
 use crate::meter::latencies::pooled::{Pool, PooledLatencies, PooledLatency};
 use crate::meter::whole_run::totals::Totals;
 use crate::meter::window::{Latency, LedgerLine, Window};
 
-/// Windows kept for the charts: more than any screen has columns.
-const HISTORY_MAX: usize = 1024;
 /// Ledger lines kept for the screen; a recording has all of them.
 const LEDGER_MAX: usize = 1000;
 
@@ -32,6 +30,8 @@ pub struct Figures {
     past: VecDeque<(Arc<Window>, Arc<[PooledLatencies; 4]>)>,
     /// Whether every window is kept, however many there are.
     is_recorded: bool,
+    /// Whether there were earlier windows than are kept.
+    pub has_forgotten: bool,
     /// Latencies over time.
     pub timeline: Timeline,
     /// Windows since the run or its target began that a turn can be compared with.
@@ -76,6 +76,7 @@ impl Figures {
         if self.history.len() == HISTORY_MAX && !self.is_recorded {
             self.history.pop_front();
             self.past.pop_front();
+            self.has_forgotten = true;
         }
         self.history.push_back(Point {
             end_ns: window.start_ns + window.duration_ns,
@@ -227,7 +228,10 @@ mod tests {
         assert_eq!((figures.kept(), figures.history.len()), (HISTORY_MAX * 2, HISTORY_MAX * 2));
         assert!(figures.show(7) && !figures.show(HISTORY_MAX * 2));
         assert_eq!((figures.at(), figures.shown_end_ns()), (Some(7), Some(80)));
-        assert_eq!([0, 10, 11, 80, 81, u64::MAX].map(|ns| figures.place_of(ns)), [0, 0, 1, 7, 8, 2047]);
+        assert_eq!(
+            [0, 10, 11, 80, 81, u64::MAX].map(|ns| figures.place_of(ns)),
+            [0, 0, 1, 7, 8, HISTORY_MAX * 2 - 1]
+        );
         let points = |figures: &Figures| {
             let points = figures.points(8);
             (points.len(), points[0].end_ns, points[7].end_ns)
@@ -236,7 +240,9 @@ mod tests {
         assert!(figures.show(0));
         assert_eq!(points(&figures), (8, 10, 80));
         assert!(figures.show(HISTORY_MAX * 2 - 1));
-        assert_eq!(points(&figures), (8, 20_410, 20_480));
+        let last = HISTORY_MAX as u64 * 20;
+        assert_eq!(points(&figures), (8, last - 70, last));
+        assert!(!figures.has_forgotten);
     }
 
     #[test]
@@ -248,5 +254,8 @@ mod tests {
         }
         assert_eq!(figures.history.len(), HISTORY_MAX);
         assert_eq!(figures.history[0].end_ns, 11);
+        assert!(figures.has_forgotten);
+        let of_one = size_of::<Window>() + size_of::<[PooledLatencies; 4]>() + size_of::<Point>();
+        assert!(of_one < 8 << 10, "{of_one} bytes a window, without what it points to");
     }
 }

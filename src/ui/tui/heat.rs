@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 
@@ -14,8 +15,9 @@ pub const PER_DECADE: usize = 10;
 pub const FIRST_DECADE: i32 = 3;
 /// Buckets in all: up to 100 s, and what is longer.
 pub const BUCKETS: usize = 80;
-/// Stretches kept of the last windows: more than any screen has columns.
-const RECENT_MAX: usize = 512;
+/// Windows of a run that can be looked at, over an hour of seconds. Each takes about 10 KB, some 40 MB in all,
+/// which is as much as is fair beside a load that wants the memory; a recording has all of them.
+pub const HISTORY_MAX: usize = 4096;
 /// Stretches kept of the whole run; beyond that, each is made of twice as many windows.
 const WHOLE_MAX: usize = 512;
 /// The same of a recording, of which any window may be looked at: 40 MB.
@@ -194,8 +196,8 @@ impl Column {
 /// The latencies of a run over time.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
-    /// The last windows, the newest last.
-    recent: VecDeque<Stretch>,
+    /// The last windows, the newest last; shared with what freezing keeps.
+    recent: VecDeque<Arc<Stretch>>,
     /// All of the run.
     whole: Vec<Stretch>,
     /// Windows in each of these but the last.
@@ -234,10 +236,10 @@ impl Timeline {
         if self.whole.len() > WHOLE_MAX {
             self.halve();
         }
-        if self.recent.len() == RECENT_MAX {
+        if self.recent.len() == HISTORY_MAX {
             self.recent.pop_front();
         }
-        self.recent.push_back(stretch);
+        self.recent.push_back(Arc::new(stretch));
     }
 
     fn halve(&mut self) {
@@ -253,8 +255,11 @@ impl Timeline {
 
     /// A column of each of the windows that fit, the newest last: the last ones, or those around the one that ended then.
     pub fn recent(&self, cells: usize, latencies: Latencies, shown_end_ns: Option<u64>) -> Vec<Column> {
-        let windows: Vec<_> =
-            if self.is_recorded { self.whole.iter().collect() } else { self.recent.iter().collect() };
+        let windows: Vec<&Stretch> = if self.is_recorded {
+            self.whole.iter().collect()
+        } else {
+            self.recent.iter().map(|stretch| &**stretch).collect()
+        };
         let last = windows.len().saturating_sub(1);
         let shown = shown_end_ns.map_or(last, |ns| windows.partition_point(|window| window.end_ns < ns));
         let columns = &windows[visible(shown.min(last), windows.len(), cells)];
@@ -272,7 +277,6 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     const SERVICE: Latencies = Latencies { of: TailOf::All, response: false };
 

@@ -14,6 +14,8 @@ use crate::ui::tui::state::{Focus, State};
 use crate::ui::tui::theme::Theme;
 use crate::ui::tui::typed::Typed;
 
+const FORGOTTEN: &str = "earlier windows are no longer kept";
+
 /// Carries out an action.
 pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
     match replay::act(state, action) {
@@ -179,7 +181,7 @@ fn past(state: &mut State, by: isize) {
         return; // back in the present
     }
     if !moved {
-        state.say("there is no earlier window");
+        state.say(if figures.has_forgotten { FORGOTTEN } else { "there is no earlier window" });
     }
     state.frozen = Some(figures);
 }
@@ -192,6 +194,9 @@ fn slowest(state: &mut State) {
     let mut figures = state.frozen.take().unwrap_or_else(|| Box::new(state.live.clone()));
     figures.show(at);
     state.cumulative = false;
+    if figures.has_forgotten {
+        state.say(format!("the slowest of the last {} windows: {FORGOTTEN}", figures.kept()));
+    }
     state.frozen = Some(figures);
 }
 
