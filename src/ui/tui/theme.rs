@@ -104,16 +104,17 @@ impl Theme {
         }
     }
 
-    /// The terminal's own 16 colours.
+    /// The terminal's own 16 colours. Its background is unknown, so that only its text's colour, red and magenta can be
+    /// read for sure: yellow and cyan are lost on white, blue on black.
     pub fn sixteen() -> Self {
         let fg = |color| Style::new().fg(color);
+        let (mono, magenta_bold) = (Self::mono(), fg(Color::Magenta).add_modifier(Modifier::BOLD));
         Self {
-            accent: fg(Color::Cyan),
-            good: fg(Color::Green),
-            warn: fg(Color::Yellow).add_modifier(Modifier::BOLD),
+            good: mono.strong,
+            warn: mono.bad,
             bad: fg(Color::Red).add_modifier(Modifier::BOLD),
-            classes: [fg(Color::Cyan), fg(Color::Yellow), fg(Color::Magenta), fg(Color::Blue)],
-            ..Self::mono()
+            classes: [mono.plain, fg(Color::Magenta), mono.strong, magenta_bold],
+            ..mono
         }
     }
 
@@ -176,6 +177,49 @@ impl Theme {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Its luminance, as the rules for readable web pages define it.
+    fn luminance((r, g, b): Rgb) -> f64 {
+        let linear = |part: u8| {
+            let share = f64::from(part) / 255.0;
+            if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)
+    }
+
+    fn contrast(one: Rgb, other: Rgb) -> f64 {
+        let [a, b] = [one, other].map(luminance);
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    /// Xterm's colours; bold text has the bright one in many terminals.
+    fn of_xterm(color: Color) -> [Rgb; 2] {
+        match color {
+            Color::Red => [(0xcd, 0, 0), (0xff, 0, 0)],
+            Color::Green => [(0, 0xcd, 0), (0, 0xff, 0)],
+            Color::Yellow => [(0xcd, 0xcd, 0), (0xff, 0xff, 0)],
+            Color::Blue => [(0, 0, 0xee), (0x5c, 0x5c, 0xff)],
+            Color::Magenta => [(0xcd, 0, 0xcd), (0xff, 0, 0xff)],
+            Color::Cyan => [(0, 0xcd, 0xcd), (0, 0xff, 0xff)],
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn sixteen_colours_can_be_read_on_white_and_on_black() {
+        let readable = |color: Color| {
+            let on = |ground: Rgb| of_xterm(color).iter().all(|own| contrast(*own, ground) >= 3.0);
+            on((0xff, 0xff, 0xff)) && on((0, 0, 0))
+        };
+        assert!(!readable(Color::Yellow) && !readable(Color::Cyan) && !readable(Color::Blue));
+        let t = Theme::sixteen();
+        let own = [t.plain, t.dim, t.strong, t.title, t.rule, t.accent, t.good, t.warn, t.bad, t.chosen];
+        for style in own.into_iter().chain(t.classes) {
+            assert!(style.fg.is_none_or(readable) && style.bg.is_none(), "{style:?}");
+        }
+        let distinct = |styles: &[Style]| styles.iter().enumerate().all(|(n, s)| !styles[..n].contains(s));
+        assert!(distinct(&t.classes) && distinct(&[t.plain, t.accent, t.warn, t.bad]));
+    }
 
     #[test]
     fn the_terminal_chooses_the_palette() {
