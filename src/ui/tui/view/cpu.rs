@@ -49,20 +49,50 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         (
             "",
             vec![
-                span(gauge(cpu.busy, cells.min(28)), theme.accent),
+                span(gauge(cpu.busy, cells.saturating_sub(5).min(28)), theme.accent),
                 span(format!(" {}", percent(cpu.busy)), theme.plain),
             ],
         ),
         ("shares", vec![span(shares(cpu), if cpu.steal >= 0.01 { theme.warn } else { theme.plain })]),
         ("cycles", cycles(state, cpu, total)),
-        ("", vec![span(fit(&source(cpu, hz), cells), theme.dim)]),
+        ("", vec![span(source(cpu, hz), theme.dim)]),
         ("needs", vec![span(needs.unwrap_or_default(), theme.plain)]),
         ("own", own(state, cpu)),
     ];
     for (y, (name, spans)) in (inner.y..inner.bottom()).zip(rows.into_iter().chain(polls)) {
         put(buf, inner.x, y, NAME_CELLS, &Line::from(span(name, theme.dim)));
-        put(buf, inner.x + NAME_CELLS, y, inner.width.saturating_sub(NAME_CELLS), &Line::from(spans));
+        put(
+            buf,
+            inner.x + NAME_CELLS,
+            y,
+            inner.width.saturating_sub(NAME_CELLS),
+            &Line::from(fitted(spans, cells)),
+        );
     }
+}
+
+/// The spans, cut behind a word, with `…` where something is missing: half a figure is another one.
+fn fitted(spans: Vec<Span<'static>>, cells: usize) -> Vec<Span<'static>> {
+    if spans.iter().map(Span::width).sum::<usize>() <= cells {
+        return spans;
+    }
+    let mut room = cells.saturating_sub(1);
+    let mut out = Vec::new();
+    for part in spans {
+        if part.width() <= room {
+            room -= part.width();
+            out.push(part);
+            continue;
+        }
+        let cut = fit(&part.content, room + 1);
+        let mut kept = cut.trim_end_matches('…');
+        if !part.content[kept.len()..].starts_with([' ', ',']) {
+            kept = kept.rfind(' ').map_or("", |end| &kept[..end]);
+        }
+        out.push(span(format!("{}…", kept.trim_end_matches([' ', ',', '('])), part.style));
+        break;
+    }
+    out
 }
 
 fn gauge(share: f64, cells: usize) -> String {
@@ -124,5 +154,24 @@ fn needs(cpu: &CpuFigures, total: &TotalFigures, duration_s: f64, array: &Run) -
         Some(needed) => needed,
         None if array.drive_rate_bytes_per_s.is_none() => "– (run.drive_rate is none)".into(),
         None => "– (cycles or frequency unknown)".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_behind_a_word() {
+        let cut = |cells: usize| {
+            let spans =
+                ["2.00", " used, 0.05 idle of 2"].map(|text| span(text, ratatui::style::Style::new()));
+            fitted(spans.to_vec(), cells).iter().map(|part| part.content.as_ref()).collect::<String>()
+        };
+        assert_eq!(cut(25), "2.00 used, 0.05 idle of 2");
+        assert_eq!(cut(16), "2.00 used, 0.05…");
+        assert_eq!(cut(14), "2.00 used…");
+        assert_eq!(cut(11), "2.00 used…");
+        assert_eq!((cut(10), cut(9), cut(5)), ("2.00 used…".into(), "2.00…".into(), "2.00…".into()));
     }
 }

@@ -13,8 +13,8 @@ use crate::ui::text::{fit, fit_end, left, width};
 use crate::ui::tui::layout;
 use crate::ui::tui::state::{Focus, ListRow, State};
 
-/// The longest key: values begin behind it.
-const KEY_CELLS: usize = 13;
+/// Values begin behind the longest key that is listed, but not before this cell, nor behind that one.
+const KEY_CELLS: [usize; 2] = [13, 20];
 
 /// What a value and its marks have at least beside the path of a knob.
 const VALUE_CELLS: usize = 11;
@@ -117,24 +117,26 @@ fn heading(state: &State, table: &str) -> Line<'static> {
 /// A knob's name, and the cells that names have. Among what a search finds it is the path, which says whose it is, where
 /// that leaves room for the value.
 fn key(state: &State, knob: &'static Knob, cells: usize) -> (&'static str, usize) {
-    if state.search().is_none() {
-        return (knob.spec.key, KEY_CELLS);
-    }
-    let room = cells.saturating_sub(VALUE_CELLS);
-    let mut wide = KEY_CELLS;
+    let is_search = state.search().is_some();
+    let mut widest = 0;
     for row in &state.listing.rows {
         if let ListRow::Knob(found) = row {
-            wide = wide.max(width(&found.path) + 1);
+            widest = widest.max(width(if is_search { &found.path } else { found.spec.key }) + 1);
         }
     }
+    let [least, most] = KEY_CELLS;
+    if !is_search {
+        return (knob.spec.key, widest.clamp(least, most));
+    }
+    let room = cells.saturating_sub(VALUE_CELLS);
     let fits = width(&knob.path) < room;
-    (if fits { &knob.path } else { knob.spec.key }, wide.min(room))
+    (if fits { &knob.path } else { knob.spec.key }, widest.max(least).min(room))
 }
 
 fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Parts {
     let (key, key_cells) = key(state, knob, cells);
     let Some(status) = &state.status else {
-        return Parts { key: key.into(), value: String::new(), tag: "", faint: true };
+        return Parts { key: fit(key, key_cells.saturating_sub(1)), value: String::new(), tag: "", faint: true };
     };
     let settings = &status.settings;
     let asked = state.asked.get(knob.path.as_str());
@@ -155,7 +157,7 @@ fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Part
         () => "",
     };
     let tag_cells = if tag.is_empty() { 0 } else { tag.len().min(9) + 1 };
-    let key = left(key, key_cells.max(width(key) + 1));
+    let key = left(key, key_cells.saturating_sub(1)) + " ";
     let room = cells.saturating_sub(1 + width(&key) + 2 + tag_cells).max(4);
     let now = knob.get(settings).to_string();
     let value = match &own {
