@@ -2,7 +2,7 @@
 
 use ratatui::style::Style;
 
-use super::notes;
+use super::{hints, notes};
 use crate::settings::knobs::value::Kind;
 use crate::settings::knobs::{self, Knob};
 use crate::ui::text::{left, wrap};
@@ -104,6 +104,8 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
             entry(&mut out, row.label, 8, row.help, cells, theme.plain);
         }
     }
+    lists(&mut out, state, cells);
+    heading(&mut out, state, "Everywhere");
     entry(&mut out, "Ctrl-C", 8, "Same as q, also while typing.", cells, theme.plain);
     entry(
         &mut out,
@@ -134,6 +136,21 @@ pub fn chosen(state: &State, cells: usize) -> Vec<(String, Style)> {
     let mut out = vec![(format!("The chosen knob: {}", knob.path), state.theme.title)];
     describe(&mut out, state, knob, cells);
     out
+}
+
+/// The keys of lists that need no sentence each.
+fn lists(out: &mut Vec<(String, Style)>, state: &State, cells: usize) {
+    heading(out, state, "Keys in other lists");
+    for (list, context) in [
+        ("values", Context::Pick),
+        ("profiles", Context::Open),
+        ("drives", Context::Drives),
+        ("themes", Context::Themes),
+    ] {
+        let rows = MAP.iter().filter(|row| row.context == context && !row.hint.is_empty());
+        let keys: Vec<_> = rows.map(|row| format!("{} {}", hints::label(state, row), row.hint)).collect();
+        entry(out, list, 8, &keys.join(", "), cells, state.theme.plain);
+    }
 }
 
 fn heading(out: &mut Vec<(String, Style)>, state: &State, title: &str) {
