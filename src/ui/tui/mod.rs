@@ -48,6 +48,8 @@ mod beside_tests;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod looks_tests;
+#[cfg(test)]
 mod pty_tests;
 #[cfg(test)]
 mod replay_tests;
