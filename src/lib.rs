@@ -1,7 +1,7 @@
 //! stacktune: a workbench for the storage stack under a database.
 //!
-//! Ten rooms, in the order in which data flows. What the operator asks for flows back as one message
-//! type, [`runs::session::Command`]:
+//! Ten rooms on a common base, [`base`], in the order in which data flows. What the operator asks for flows back as one
+//! message type, [`runs::session::Command`]:
 //!
 //! ```text
 //! host → settings → stack → load → meter → runs → ui
@@ -10,6 +10,7 @@
 //!
 //! | room | is about | may import |
 //! |---|---|---|
+//! | [`base`] | what all share: errors, units, text, files opened with care | – |
 //! | [`host`] | facts about this machine: drives, links, kernel, processors | – |
 //! | [`settings`] | what is to be run: knobs, profiles, what each class does | host |
 //! | [`stack`] | the storage below the load: guard, plan, build, undo | host, settings |
@@ -21,8 +22,7 @@
 //! | [`ui`] | command line, screen, reports | host, settings, stack, meter, runs, trace, ftl |
 //! | [`app`] | the composition root: each command, put together from the rooms | host, settings, stack, load, runs, trace, ftl, ui |
 //!
-//! [`class`], [`direct`], [`error`], [`held_folder`], [`json`], [`marks`], [`printable`], [`regular_file`], [`short_list`],
-//! [`threads`] and [`units`] are what all share.
+//! All may import the base, and name its modules without it: `crate::units` is `base::units`.
 //! `tests/house` reads this table, and those of the rooms, and holds every import against it.
 //!
 //! The rooms are private, so that the compiler reports dead code: the program needs [`run`] alone, and
@@ -34,29 +34,19 @@
 #![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports))]
 
 mod app;
-mod class;
-mod direct;
-mod error;
+mod base;
 // Without traces, only the simulated device has a drive by model, which asks less of it.
 #[cfg_attr(not(feature = "trace"), allow(dead_code))]
 mod ftl;
-mod held_folder;
 mod host;
-mod json;
 mod load;
-mod marks;
 mod meter;
-mod printable;
-mod regular_file;
 mod runs;
 mod settings;
-mod short_list;
 mod stack;
-mod threads;
 #[cfg(feature = "trace")]
 mod trace;
 mod ui;
-mod units;
 
 #[doc(hidden)]
 pub mod testing;
@@ -64,5 +54,9 @@ pub mod testing;
 #[cfg(test)]
 #[path = "../tests/common/skips.rs"]
 mod skips;
+
+use base::{
+    class, direct, error, held_folder, json, marks, printable, regular_file, short_list, threads, units,
+};
 
 pub use app::run;

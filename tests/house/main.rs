@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use tree::{Source, root, sources};
+use tree::{BASE, Source, root, sources};
 
 /// The rows of the table at the head of a file: a module, and what it may import.
 fn table(path: &Path) -> BTreeMap<String, BTreeSet<String>> {
@@ -52,7 +52,9 @@ fn imports_by_rooms(
     within.retain(|path| path.len() > 1 && path[0] == *room && path[1] != module_of(source));
     let lines = source.text.lines().filter(|line| !line.trim_start().starts_with("//"));
     let mut across = source.paths(&lines.collect::<Vec<_>>().join("\n"));
-    across.retain(|path| path.first().is_some_and(|first| is_room(first) && first != room));
+    // All may import the base.
+    let is_other = |name: &String| is_room(name) && name != room && name != BASE;
+    across.retain(|path| path.first().is_some_and(is_other));
     let short = |paths: BTreeSet<Vec<String>>| {
         paths.into_iter().map(|path| path[..path.len().min(2)].to_vec()).collect()
     };
@@ -71,16 +73,11 @@ fn imports_off_the_map(
     re_exports: &BTreeMap<Vec<String>, Vec<String>>,
 ) -> Vec<String> {
     let Some(room) = source.module.first() else { return Vec::new() };
-    let none = BTreeSet::new();
     let allowed = match room.as_str() {
         "lib" | "main" | "testing" => return Vec::new(),
-        _ if is_room(room) => {
-            rooms.get(room).unwrap_or_else(|| panic!("{room} is new: src/lib.rs must show it"))
-        }
-        // What all share imports no room.
-        _ => &none,
+        _ => rooms.get(room).unwrap_or_else(|| panic!("{room} is new: src/lib.rs must show it")),
     };
-    let own = if is_room(room) { table(&root().join(room).join("mod.rs")) } else { BTreeMap::new() };
+    let own = table(&root().join(room).join("mod.rs"));
     let (mut within, mut across) = imports_by_rooms(source, re_exports);
     within.retain(|path| {
         let row = own.get(module_of(source));

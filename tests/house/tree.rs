@@ -3,6 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+/// The room of what all share. `src/lib.rs` passes its modules on under their own names.
+pub const BASE: &str = "base";
+static IN_THE_BASE: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+    let files = rust_files(&root().join(BASE)).into_iter();
+    files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
+});
 
 /// A file of the source.
 pub struct Source {
@@ -232,6 +240,9 @@ impl Source {
         let mut base = if first == "crate" { Vec::new() } else { self.module.clone() };
         if first == "super" {
             base.pop();
+        }
+        if first == "crate" && IN_THE_BASE.contains(name(rest)) {
+            base.push(BASE.to_owned());
         }
         follow_from(base, rest, found);
     }

@@ -1,0 +1,31 @@
+//! What all rooms stand on, and what knows none of them.
+//!
+//! Enters: bytes, paths and numbers, whatever they are about. Leaves: errors in sentences, quantities as text, files that
+//! are opened with care. A module belongs here if rooms need it that don't import each other. `src/lib.rs` passes each
+//! on under its own name.
+//!
+//! | module | is about | may import |
+//! |---|---|---|
+//! | [`units`] | quantities as text and back | – |
+//! | [`class`] | the four classes of I/O | – |
+//! | [`printable`] | text that a terminal shows as it is | – |
+//! | [`error`] | what happened, to what, and what to do | printable |
+//! | [`json`] | one reader and one writer for all of JSON | error, printable |
+//! | [`marks`] | what files of stacktune's own are called and begin with | units |
+//! | [`direct`] | what direct I/O needs of memory and descriptors | – |
+//! | [`regular_file`] | reading files that others may have put in place | units |
+//! | [`held_folder`] | a folder held open, in which files are made | error, printable, regular_file |
+//! | [`short_list`] | sorting without the standard library's sort | – |
+//! | [`threads`] | starting threads where no more may be allowed | error, short_list |
+
+pub mod class;
+pub mod direct;
+pub mod error;
+pub mod held_folder;
+pub mod json;
+pub mod marks;
+pub mod printable;
+pub mod regular_file;
+pub mod short_list;
+pub mod threads;
+pub mod units;
