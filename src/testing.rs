@@ -154,7 +154,7 @@ pub mod printable {
 pub mod runs {
     pub mod duel {
         pub use crate::runs::duel::report::{DuelRow, Report, Verdict};
-        pub use crate::runs::duel::{Figure, Spec};
+        pub use crate::runs::duel::{DuelSpec, Figure};
     }
 
     pub mod record {
@@ -182,7 +182,7 @@ pub mod trace {
     pub use crate::trace::{WrittenForm, read_bytes, write};
 
     pub mod contract {
-        pub use crate::trace::contract::{Spec, score};
+        pub use crate::trace::contract::{ContractSpec, score};
     }
 }
 

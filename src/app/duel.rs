@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::printable;
 use crate::runs::build_duel::{self, Around, BuildDuel, Ended};
-use crate::runs::duel::{Begins, Report, Spec};
+use crate::runs::duel::{Begins, DuelSpec, Report};
 use crate::runs::session::{Attendant as _, Duel, Event, Options, PlanShown, Session, Sides};
 use crate::settings::Settings;
 use crate::settings::knobs;
@@ -27,14 +27,14 @@ pub(super) enum Asked {
     /// In one run, whose settings begin with the first value.
     InRun(Box<Duel>),
     /// On storage that is built for each block.
-    Builds(Box<(Spec, Sides)>),
+    Builds(Box<(DuelSpec, Sides)>),
 }
 
 /// The duel that the command line asks for, if it does; the settings of a single run then begin with its first value.
 pub(super) fn asked(args: &DuelArgs, settings: &mut Settings) -> Result<Option<Asked>> {
     let Some(asked) = &args.duel else { return Ok(None) };
     let (knob, values) = knob_and_values(asked)?;
-    let spec = Spec {
+    let spec = DuelSpec {
         knob,
         values,
         figure: args.duel_figure,
@@ -89,7 +89,7 @@ struct OutlookFile<'a> {
 /// Fights a duel on storage that is built for each block.
 pub(super) fn build_and_fight(
     args: &RecordArgs,
-    (spec, sides): (Spec, Sides),
+    (spec, sides): (DuelSpec, Sides),
     facts: &Arc<Facts>,
     interrupts: &Interrupts,
 ) -> Result<()> {

@@ -3,7 +3,7 @@
 use super::output::{print, print_json};
 use super::privileges;
 use crate::error::{Error, Result};
-use crate::ftl::{Drive, ENTRY_BYTES, Mapping, Spec, Timed};
+use crate::ftl::{ENTRY_BYTES, FlashDrive, FlashSpec, Mapping, Timed};
 use crate::printable::Shown as _;
 use crate::trace::{self, Io, Op, Selected};
 use crate::ui::cli::{CacheSize, Ftl, FtlArgs};
@@ -24,7 +24,7 @@ pub fn run(args: &FtlArgs) -> Result<()> {
     let Selected { ios, others, .. } = trace::select(&trace, args.drive, args.start, args.capacity)?;
     let spec = spec_of(args, &ios);
     let smaller = "take larger pages (--page), or a part of the drive (--start, --capacity)";
-    let mut drive = Drive::new(&spec).map_err(|what| Error::input(what).hint(smaller))?;
+    let mut drive = FlashDrive::new(&spec).map_err(|what| Error::input(what).hint(smaller))?;
     let pages: u64 = ios.iter().map(|io| u64::from(io.bytes).div_ceil(spec.page_bytes) + 1).sum();
     if pages.saturating_mul(args.repeat) > STEPS_MAX {
         let what = format!("the trace goes over {} pages, more than is simulated", grouped(pages));
@@ -65,7 +65,7 @@ pub fn run(args: &FtlArgs) -> Result<()> {
 }
 
 /// The drive that is asked for.
-fn spec_of(args: &FtlArgs, ios: &[Io]) -> Spec {
+fn spec_of(args: &FtlArgs, ios: &[Io]) -> FlashSpec {
     let end = ios.iter().map(Io::end_bytes).max().unwrap_or(0);
     let capacity_bytes = args.capacity.unwrap_or_else(|| end.next_multiple_of(ROUNDED_TO).max(ROUNDED_TO));
     let map_bytes = capacity_bytes.div_ceil(args.page) * ENTRY_BYTES;
@@ -73,7 +73,7 @@ fn spec_of(args: &FtlArgs, ios: &[Io]) -> Spec {
         CacheSize::Share(share) => (map_bytes as f64 * share) as u64,
         CacheSize::Bytes(bytes) => bytes,
     };
-    Spec {
+    FlashSpec {
         capacity_bytes,
         page_bytes: args.page,
         block_bytes: args.block,

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
 use crate::printable;
 use crate::regular_file;
-use crate::runs::duel::Spec;
+use crate::runs::duel::DuelSpec;
 use crate::runs::session::{Command, Duel, DuelAsked, Event, live};
 use crate::settings::Settings;
 use crate::settings::knobs::{self, Value};
@@ -153,7 +153,7 @@ impl Script {
             let (knob, values) = knob_and_values(asked)?;
             let figure = args.duel_figure;
             // Refused now, and not after all turns.
-            let spec = Spec { knob: knob.clone(), values: values.clone(), figure, margin: 0.05, seed: 0 };
+            let spec = DuelSpec { knob: knob.clone(), values: values.clone(), figure, margin: 0.05, seed: 0 };
             Duel::new(spec, settings)?;
             Ok(DuelAsked { knob, values, figure })
         };

@@ -19,12 +19,12 @@ use crate::held_folder::HeldFolder;
 use crate::host::{Trusting, make_own_folder};
 use crate::printable::{self, Shown as _};
 use crate::stack::system_folder::refuse_system_folder;
-use crate::trace::contract::{Rule, Spec, score};
-use crate::trace::{self, Drive, Trace, Watch, Watched, WrittenForm};
+use crate::trace::contract::{ContractSpec, Rule, score};
+use crate::trace::{self, Trace, TracedDrive, Watch, Watched, WrittenForm};
 use crate::ui::cli::{ContractArgs, RuleName, TraceArgs, TraceForm};
 use crate::ui::report;
 use crate::units::{fine_span, grouped};
-use command::Running;
+use command::RunningCommand;
 
 pub use recorded::{begin, each_run, keep, look};
 
@@ -65,13 +65,13 @@ pub fn contract(args: &ContractArgs) -> Result<()> {
 }
 
 /// What is asked: where the command line doesn't say it, the part of the drive that the recording's target used.
-fn spec(args: &ContractArgs, trace: &Trace, parts: &[Watched]) -> Spec {
-    let only = |drives: Vec<Drive>| if let [drive] = drives[..] { Some(drive) } else { None };
+fn spec(args: &ContractArgs, trace: &Trace, parts: &[Watched]) -> ContractSpec {
+    let only = |drives: Vec<TracedDrive>| if let [drive] = drives[..] { Some(drive) } else { None };
     // A trace has many I/Os: its drives are not looked for in vain.
     let drive = args.drive.or_else(|| if parts.is_empty() { None } else { only(trace.drives()) });
     let part = parts.iter().find(|part| Some(part.drive) == drive);
     let part = part.filter(|_| args.start.is_none() && args.logical.is_none());
-    Spec {
+    ContractSpec {
         drive: args.drive,
         start_bytes: args.start.or(part.map(|part| part.start_bytes)).unwrap_or(0),
         space_bytes: args.logical.or(part.map(|part| part.bytes)),
@@ -157,14 +157,14 @@ fn live(args: &TraceArgs) -> Result<(Trace, Result<()>)> {
     let start = Instant::now();
     let mut command = None;
     if !args.words.is_empty() {
-        command = Some(Running::start(&args.words, user.as_ref())?);
+        command = Some(RunningCommand::start(&args.words, user.as_ref())?);
     }
-    let mut goes_on = || command.as_mut().is_none_or(Running::goes_on);
+    let mut goes_on = || command.as_mut().is_none_or(RunningCommand::goes_on);
     let is_due = || args.duration.is_some_and(|time| start.elapsed() >= time);
     while interrupts.count() == 0 && !is_due() && !watch.is_over() && goes_on() {
         std::thread::sleep(PAUSE);
     }
-    let ended = command.map_or(Ok(()), Running::end);
+    let ended = command.map_or(Ok(()), RunningCommand::end);
     match (watch.stop(), ended) {
         (Ok(traced), ended) => {
             eprint_line(&format!("stacktune: {}", traced.in_words()));

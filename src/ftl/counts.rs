@@ -27,7 +27,7 @@ pub const CAUSES: [(Cause, &str); 6] = [
     (Cause::Levelling, "levelling"),
 ];
 
-/// What a drive did since it was made, or since [`super::Drive::forget`].
+/// What a drive did since it was made, or since [`super::FlashDrive::forget`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Bytes that the host read.

@@ -7,11 +7,11 @@ use super::hybrid::Hybrid;
 use super::paged::Paged;
 #[cfg(feature = "trace")]
 use super::sizes::Mapping;
-use super::sizes::{Sizes, Spec};
+use super::sizes::{FlashSpec, Sizes};
 
 /// A simulated drive.
 #[derive(Debug)]
-pub struct Drive {
+pub struct FlashDrive {
     page_bytes: u64,
     sizes: Sizes,
     kind: Kind,
@@ -24,12 +24,12 @@ enum Kind {
     Hybrid(Hybrid),
 }
 
-impl Drive {
+impl FlashDrive {
     /// A drive without anything on it.
     ///
     /// # Errors
     /// What is wrong with what is asked for, as a sentence.
-    pub fn new(spec: &Spec) -> Result<Self, String> {
+    pub fn new(spec: &FlashSpec) -> Result<Self, String> {
         let sizes = Sizes::of(spec)?;
         #[cfg(feature = "trace")]
         if spec.mapping == Mapping::Hybrid {

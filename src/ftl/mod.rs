@@ -31,7 +31,7 @@ mod timed;
 #[cfg(feature = "trace")]
 pub use counts::{CAUSES, Cause, Counts};
 #[cfg(feature = "trace")]
-pub use drive::Drive;
+pub use drive::FlashDrive;
 #[cfg(feature = "trace")]
-pub use sizes::{ENTRY_BYTES, Mapping, Sizes, Spec};
+pub use sizes::{ENTRY_BYTES, FlashSpec, Mapping, Sizes};
 pub use timed::Timed;

@@ -26,7 +26,7 @@ pub enum Mapping {
 
 /// What is asked of a drive.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spec {
+pub struct FlashSpec {
     /// What it offers to the host.
     pub capacity_bytes: u64,
     /// A page of flash.
@@ -76,7 +76,7 @@ pub struct Sizes {
     pub group_logs: u32,
     /// Whether the over-provisioning that was asked for would not hold the blocks that are open or kept free.
     pub is_least: bool,
-    /// See [`Spec::wear_spread`].
+    /// See [`FlashSpec::wear_spread`].
     pub wear_spread: Option<u32>,
 }
 
@@ -85,8 +85,8 @@ impl Sizes {
     ///
     /// # Errors
     /// What is wrong with it, as a sentence.
-    pub fn of(spec: &Spec) -> Result<Self, String> {
-        let Spec { page_bytes, block_bytes, .. } = *spec;
+    pub fn of(spec: &FlashSpec) -> Result<Self, String> {
+        let FlashSpec { page_bytes, block_bytes, .. } = *spec;
         if page_bytes == 0 || !block_bytes.is_multiple_of(page_bytes) || block_bytes / page_bytes < 2 {
             return Err("a block of flash is to have at least two whole pages".to_owned());
         }
@@ -137,7 +137,7 @@ impl Sizes {
 
     /// Blocks beyond the capacity without which a drive can't work: those that are open or kept free, and one that can
     /// be emptied; for a hybrid mapping one log block, and two to merge.
-    fn least_spare(spec: &Spec, low: u64) -> u64 {
+    fn least_spare(spec: &FlashSpec, low: u64) -> u64 {
         if Self::is_hybrid(spec) {
             return 3;
         }
@@ -150,12 +150,12 @@ impl Sizes {
     }
 
     #[cfg(feature = "trace")]
-    fn is_hybrid(spec: &Spec) -> bool {
+    fn is_hybrid(spec: &FlashSpec) -> bool {
         spec.mapping == Mapping::Hybrid
     }
 
     #[cfg(not(feature = "trace"))]
-    fn is_hybrid(_: &Spec) -> bool {
+    fn is_hybrid(_: &FlashSpec) -> bool {
         false
     }
 

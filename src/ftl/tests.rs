@@ -1,15 +1,15 @@
 //! Integrity, and figures that are known: by hand, by a small model of their own, or in closed form.
 
 use super::counts::Cause;
-use super::drive::Drive;
-use super::sizes::{Mapping, Spec};
+use super::drive::FlashDrive;
+use super::sizes::{FlashSpec, Mapping};
 use super::timed::Timed;
 
 const PAGE: u64 = 2048;
 const BLOCK: u64 = 64 * PAGE;
 
-fn spec(pages: u64, over_provision: f64, mapping: Mapping) -> Spec {
-    Spec {
+fn spec(pages: u64, over_provision: f64, mapping: Mapping) -> FlashSpec {
+    FlashSpec {
         capacity_bytes: pages * PAGE,
         page_bytes: PAGE,
         block_bytes: BLOCK,
@@ -21,8 +21,8 @@ fn spec(pages: u64, over_provision: f64, mapping: Mapping) -> Spec {
     }
 }
 
-fn drive(spec: &Spec) -> Drive {
-    Drive::new(spec).unwrap()
+fn drive(spec: &FlashSpec) -> FlashDrive {
+    FlashDrive::new(spec).unwrap()
 }
 
 /// Numbers that look random, from a seed.
@@ -37,13 +37,13 @@ impl Random {
 
 /// A drive, and what each of its pages is to hold.
 struct Kept {
-    drive: Drive,
+    drive: FlashDrive,
     newest: Vec<u64>,
     writes: u64,
 }
 
 impl Kept {
-    fn new(spec: &Spec) -> Self {
+    fn new(spec: &FlashSpec) -> Self {
         let drive = drive(spec);
         let newest = vec![0; drive.sizes().pages as usize];
         Self { drive, newest, writes: 0 }
@@ -85,7 +85,7 @@ impl Kept {
 }
 
 /// A million operations, most of them writes, some places much more often than others.
-fn holds_what_was_written(spec: &Spec, seed: u64) -> Drive {
+fn holds_what_was_written(spec: &FlashSpec, seed: u64) -> FlashDrive {
     let mut kept = Kept::new(spec);
     let pages = u64::from(kept.drive.sizes().pages);
     let mut random = Random(seed);
@@ -112,7 +112,7 @@ fn holds_what_was_written(spec: &Spec, seed: u64) -> Drive {
 fn by_pages_the_newest_is_read() {
     let of = spec(4096, 0.07, Mapping::Page);
     holds_what_was_written(&of, 1);
-    holds_what_was_written(&Spec { dies: 4, streams: 3, wear_spread: Some(4), ..of }, 2);
+    holds_what_was_written(&FlashSpec { dies: 4, streams: 3, wear_spread: Some(4), ..of }, 2);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn on_demand_the_newest_is_read() {
     let drive = holds_what_was_written(&of, 3);
     let counts = drive.counts();
     assert!(counts.misses > 100_000 && counts.write_backs > 10_000, "{counts:?}");
-    holds_what_was_written(&Spec { dies: 4, streams: 2, wear_spread: Some(4), ..of }, 4);
+    holds_what_was_written(&FlashSpec { dies: 4, streams: 2, wear_spread: Some(4), ..of }, 4);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn hybrid_the_newest_is_read() {
     let of = spec(4096 + 7, 0.2, Mapping::Hybrid);
     let drive = holds_what_was_written(&of, 5);
     assert!(drive.counts().merges.iter().sum::<u64>() > 1000, "{:?}", drive.counts());
-    holds_what_was_written(&Spec { capacity_bytes: 40_000 * PAGE, dies: 4, ..of }, 6);
+    holds_what_was_written(&FlashSpec { capacity_bytes: 40_000 * PAGE, dies: 4, ..of }, 6);
 }
 
 /// The same garbage collection, with nothing but a list of blocks of which each is a list of pages.
@@ -266,7 +266,7 @@ fn uniform_writes_amplify_as_in_closed_form() {
 #[test]
 fn sequential_overwrites_move_nothing() {
     for dies in [1, 16] {
-        let mut drive = drive(&Spec { dies, ..spec(65_536, 0.07, Mapping::Page) });
+        let mut drive = drive(&FlashSpec { dies, ..spec(65_536, 0.07, Mapping::Page) });
         for _ in 0..4 {
             drive.fill();
         }
@@ -335,11 +335,12 @@ fn a_page_that_is_written_in_part_is_read_before() {
 /// 128 pages in two logical blocks; log blocks are one group's.
 #[test]
 fn merges_are_as_by_hand() {
-    let whole =
-        |drive: &mut Drive, first: u64| (first..first + 64).for_each(|page| drive.write(page * PAGE, PAGE));
+    let whole = |drive: &mut FlashDrive, first: u64| {
+        (first..first + 64).for_each(|page| drive.write(page * PAGE, PAGE))
+    };
     // Eight blocks of flash beyond the two: six may be logs.
     let of = spec(128, 4.0, Mapping::Hybrid);
-    let settled = |writes: &dyn Fn(&mut Drive)| {
+    let settled = |writes: &dyn Fn(&mut FlashDrive)| {
         let mut drive = drive(&of);
         writes(&mut drive);
         drive.settle();
@@ -352,24 +353,24 @@ fn merges_are_as_by_hand() {
         ([2, 0, 0], 0)
     );
     // 40 pages of the block written again, in order: the other 24 are copied behind them.
-    let in_order = |drive: &mut Drive| {
+    let in_order = |drive: &mut FlashDrive| {
         whole(drive, 0);
         drive.settle();
         (0..40).for_each(|page| drive.write(page * PAGE, PAGE));
     };
     assert_eq!(settled(&in_order), ([1, 1, 0], 24));
     // From the second page on: all are copied.
-    let shifted = |drive: &mut Drive| (1..65).for_each(|page| drive.write(page * PAGE, PAGE));
+    let shifted = |drive: &mut FlashDrive| (1..65).for_each(|page| drive.write(page * PAGE, PAGE));
     assert_eq!(settled(&shifted), ([0, 0, 2], 64));
     // Half a block shifted: nothing lies at its own place, and one page is alone in the second block.
-    let half = |drive: &mut Drive| (32..96).for_each(|page| drive.write(page * PAGE, PAGE));
+    let half = |drive: &mut FlashDrive| (32..96).for_each(|page| drive.write(page * PAGE, PAGE));
     assert_eq!(settled(&half), ([0, 0, 2], 64));
 }
 
 #[test]
 fn wear_is_levelled_if_asked_for() {
     let spread = |wear_spread: Option<u32>| {
-        let mut drive = drive(&Spec { wear_spread, ..spec(8192, 0.1, Mapping::Page) });
+        let mut drive = drive(&FlashSpec { wear_spread, ..spec(8192, 0.1, Mapping::Page) });
         drive.fill();
         drive.forget();
         let mut random = Random(17);
@@ -389,19 +390,22 @@ fn wear_is_levelled_if_asked_for() {
 fn a_drive_that_cannot_be_is_refused() {
     let of = spec(1024, 0.07, Mapping::Page);
     for wrong in [
-        Spec { page_bytes: 0, ..of },
-        Spec { block_bytes: PAGE, ..of },
-        Spec { block_bytes: 3000, ..of },
-        Spec { dies: 0, ..of },
-        Spec { over_provision: -0.1, ..of },
-        Spec { over_provision: f64::NAN, ..of },
-        Spec { capacity_bytes: 1 << 60, ..of },
-        Spec { capacity_bytes: u64::MAX, over_provision: 1000.0, ..of },
+        FlashSpec { page_bytes: 0, ..of },
+        FlashSpec { block_bytes: PAGE, ..of },
+        FlashSpec { block_bytes: 3000, ..of },
+        FlashSpec { dies: 0, ..of },
+        FlashSpec { over_provision: -0.1, ..of },
+        FlashSpec { over_provision: f64::NAN, ..of },
+        FlashSpec { capacity_bytes: 1 << 60, ..of },
+        FlashSpec { capacity_bytes: u64::MAX, over_provision: 1000.0, ..of },
     ] {
-        assert!(Drive::new(&wrong).is_err(), "{wrong:?}");
+        assert!(FlashDrive::new(&wrong).is_err(), "{wrong:?}");
     }
     // The least that works: open blocks, those that stay free, and one to empty.
-    assert_eq!(drive(&Spec { over_provision: 0.0, dies: 4, ..of }).sizes().data_blocks, 16 + 2 * 4 + 2 + 1);
+    assert_eq!(
+        drive(&FlashSpec { over_provision: 0.0, dies: 4, ..of }).sizes().data_blocks,
+        16 + 2 * 4 + 2 + 1
+    );
 }
 
 /// A drive with a clock of 64 MiB: pages of 4 KiB on 16 dies.

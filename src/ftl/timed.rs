@@ -8,9 +8,9 @@
 //! Times are those of He et al. 2017: 20 µs for a read, 200 µs for a program, 1.5 ms for an erase.
 
 use super::counts::Cause;
-use super::drive::Drive;
+use super::drive::FlashDrive;
 use super::flash::{Act, Done};
-use super::sizes::{ENTRY_BYTES, Mapping, Spec};
+use super::sizes::{ENTRY_BYTES, FlashSpec, Mapping};
 
 const READ_NS: u64 = 20_000;
 const PROGRAM_NS: u64 = 200_000;
@@ -34,7 +34,7 @@ const PAGES_MAX: u64 = 1 << 19;
 /// A drive with a clock, full from the beginning.
 #[derive(Debug)]
 pub struct Timed {
-    drive: Drive,
+    drive: FlashDrive,
     /// When each die is free.
     dies: Vec<u64>,
     /// When each place of the buffer is free.
@@ -55,7 +55,7 @@ impl Timed {
             page_bytes *= 2;
         }
         let map_bytes = capacity_bytes / page_bytes * ENTRY_BYTES;
-        let spec = Spec {
+        let spec = FlashSpec {
             capacity_bytes,
             page_bytes,
             block_bytes: page_bytes * BLOCK_PAGES,
@@ -69,21 +69,21 @@ impl Timed {
             streams: 1,
             wear_spread: None,
         };
-        let mut drive = Drive::new(&spec).ok()?;
+        let mut drive = FlashDrive::new(&spec).ok()?;
         drive.fill();
         drive.forget();
         Some(Self::of(drive))
     }
 
     /// A clock for a drive.
-    pub fn of(drive: Drive) -> Self {
+    pub fn of(drive: FlashDrive) -> Self {
         let dies = drive.sizes().dies as usize;
         let buffer = vec![0; dies * BUFFERED];
         Self { drive, dies: vec![0; dies], buffer, next: 0, busy_ns: 0, acts: Vec::new() }
     }
 
     /// The drive.
-    pub fn drive(&self) -> &Drive {
+    pub fn drive(&self) -> &FlashDrive {
         &self.drive
     }
 
@@ -106,21 +106,27 @@ impl Timed {
 
     /// Reads; returns when that has ended.
     pub fn read(&mut self, now_ns: u64, offset_bytes: u64, bytes: u64) -> u64 {
-        self.run(now_ns, offset_bytes, bytes, Drive::read)
+        self.run(now_ns, offset_bytes, bytes, FlashDrive::read)
     }
 
     /// Writes; returns when that has ended.
     pub fn write(&mut self, now_ns: u64, offset_bytes: u64, bytes: u64) -> u64 {
-        self.run(now_ns, offset_bytes, bytes, Drive::write)
+        self.run(now_ns, offset_bytes, bytes, FlashDrive::write)
     }
 
     /// Discards; returns when that has ended.
     pub fn discard(&mut self, now_ns: u64, offset_bytes: u64, bytes: u64) -> u64 {
-        self.run(now_ns, offset_bytes, bytes, Drive::discard)
+        self.run(now_ns, offset_bytes, bytes, FlashDrive::discard)
     }
 
     /// Runs a command in parts of whole pages, so that what is noted of it stays small.
-    fn run(&mut self, now_ns: u64, offset_bytes: u64, bytes: u64, what: fn(&mut Drive, u64, u64)) -> u64 {
+    fn run(
+        &mut self,
+        now_ns: u64,
+        offset_bytes: u64,
+        bytes: u64,
+        what: fn(&mut FlashDrive, u64, u64),
+    ) -> u64 {
         let part_bytes = self.drive.page_bytes() * PART_PAGES;
         let (mut from, end) = (offset_bytes, offset_bytes + bytes);
         let mut end_ns = now_ns + COMMAND_NS;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::io::{Drive, Form, Note, Op, SECTOR_BYTES, Trace};
+use super::io::{Form, Note, Op, SECTOR_BYTES, Trace, TracedDrive};
 use super::pairing::{Act, Event, pair};
 use crate::error::{Error, Result};
 use crate::printable::Shown as _;
@@ -29,7 +29,7 @@ pub type Wrong = String;
 /// The last event of a drive that a processor noted.
 #[derive(Debug)]
 struct Counter {
-    drive: Drive,
+    drive: TracedDrive,
     cpu: u32,
     number: u32,
     at_ns: u64,
@@ -103,7 +103,7 @@ impl Events {
     /// one, and time does not go back. Numbers that are left out were lost.
     pub fn count(
         &mut self,
-        drive: Drive,
+        drive: TracedDrive,
         cpu: u32,
         number: u32,
         at_ns: u64,

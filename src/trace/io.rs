@@ -41,9 +41,9 @@ impl Op {
 
 /// A drive by its number: the kernel's own form, `major << 20 | minor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Drive(pub u32);
+pub struct TracedDrive(pub u32);
 
-impl Drive {
+impl TracedDrive {
     /// The drive of that major and minor number; none if they are too large.
     pub fn new(major: u32, minor: u32) -> Option<Self> {
         (major < 1 << 12 && minor < 1 << 20).then_some(Self(major << 20 | minor))
@@ -56,13 +56,13 @@ impl Drive {
     }
 }
 
-impl fmt::Display for Drive {
+impl fmt::Display for TracedDrive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.0 >> 20, self.0 & 0xf_ffff)
     }
 }
 
-impl FromStr for Drive {
+impl FromStr for TracedDrive {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -82,7 +82,7 @@ pub struct Io {
     /// Its length, in whole sectors; 0 for a flush alone.
     pub bytes: u32,
     /// The drive.
-    pub drive: Drive,
+    pub drive: TracedDrive,
     /// The process that issued it, which for cached I/O is often a thread of the kernel.
     pub pid: u32,
     /// What it does.
@@ -165,8 +165,8 @@ pub struct Trace {
 
 impl Trace {
     /// The drives, in the order of their numbers.
-    pub fn drives(&self) -> Vec<Drive> {
-        let mut drives: Vec<Drive> = self.ios.iter().map(|io| io.drive).collect();
+    pub fn drives(&self) -> Vec<TracedDrive> {
+        let mut drives: Vec<TracedDrive> = self.ios.iter().map(|io| io.drive).collect();
         drives.sort_unstable();
         drives.dedup();
         drives

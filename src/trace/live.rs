@@ -15,7 +15,7 @@ use perf_event::{Builder, Clock, SampleFlag, Sampler};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::events::{Events, NAME_BYTES, op_of};
-use super::io::{Drive, Form, SECTOR_BYTES, Trace};
+use super::io::{Form, SECTOR_BYTES, Trace, TracedDrive};
 use super::pairing::{Act, Event};
 use crate::error::{Error, Result, describe};
 use crate::printable::Shown as _;
@@ -113,10 +113,10 @@ impl Point {
     }
 
     /// Notes a sample, if it is of one of these drives.
-    fn note(&self, sample: &[u8], drives: &[Drive], start_ns: u64, events: &mut Events) -> Option<()> {
+    fn note(&self, sample: &[u8], drives: &[TracedDrive], start_ns: u64, events: &mut Events) -> Option<()> {
         let number = |at: usize, bytes: usize| Field { at, bytes }.number(sample);
         let raw = sample.get(RAW_AT..RAW_AT.checked_add(number(SIZE_AT, 4)? as usize)?)?;
-        let drive = Drive(self.drive.number(raw)? as u32);
+        let drive = TracedDrive(self.drive.number(raw)? as u32);
         if !drives.contains(&drive) {
             return Some(());
         }
@@ -142,7 +142,7 @@ struct Ring {
 /// A trace under way.
 pub struct Tracer {
     rings: Vec<Ring>,
-    drives: Vec<Drive>,
+    drives: Vec<TracedDrive>,
     start_ns: u64,
     events: Events,
     /// Events that could not be understood.
@@ -156,7 +156,7 @@ impl Tracer {
     ///
     /// # Errors
     /// Of the kind `Input` if this kernel has no such tracepoints or does not allow it, or if they are too many.
-    pub fn start(drives: &[Drive], cpus: &[u32]) -> Result<Self> {
+    pub fn start(drives: &[TracedDrive], cpus: &[u32]) -> Result<Self> {
         if drives.len() > DRIVES_MAX {
             let what = format!("{} drives are too many for one trace", drives.len());
             return Err(Error::input(what).hint(format!("trace {DRIVES_MAX} of them")));
@@ -275,7 +275,7 @@ fn sampler(id: u64, cpu: u32, bytes: usize) -> std::io::Result<Sampler> {
 
 /// Lets the kernel pass on what is of the drives alone.
 #[allow(unsafe_code)]
-fn filter(sampler: &Sampler, drives: &[Drive]) -> std::io::Result<()> {
+fn filter(sampler: &Sampler, drives: &[TracedDrive]) -> std::io::Result<()> {
     let is_of: Vec<String> = drives.iter().map(|drive| format!("dev == {}", drive.0)).collect();
     let text = CString::new(is_of.join(" || "))?;
     // SAFETY: the kernel reads a text that ends with a zero, during the call.
@@ -338,17 +338,17 @@ mod tests {
 
     #[test]
     fn samples_are_events_of_the_drive() {
-        let drive = Drive::new(7, 3).unwrap();
+        let drive = TracedDrive::new(7, 3).unwrap();
         let point = Point::of(FORMAT, Act::Issue).unwrap();
         let mut events = Events::default();
-        let mut note = |sample: &[u8], of: Drive| point.note(sample, &[of], 1000, &mut events);
+        let mut note = |sample: &[u8], of: TracedDrive| point.note(sample, &[of], 1000, &mut events);
         assert_eq!(note(&sample(8, 16, "WS"), drive), Some(()));
         assert_eq!(note(&sample(0, 0, "FF"), drive), Some(()));
         assert_eq!(note(&sample(64, 128, "DS"), drive), Some(()));
         assert_eq!(note(&sample(16, 8, "NS"), drive), Some(()));
         // A command past the block layer, and another drive's I/O.
         assert_eq!(note(&sample(0, 0, "N"), drive), Some(()));
-        assert_eq!(note(&sample(8, 8, "R"), Drive(1)), Some(()));
+        assert_eq!(note(&sample(8, 8, "R"), TracedDrive(1)), Some(()));
         // What can't be understood is not left out in silence.
         assert_eq!(note(&sample(8, 8, "Q"), drive), None);
         let whole = sample(8, 8, "R");

@@ -14,7 +14,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::io::{Drive, Io, Op};
+use super::io::{Io, Op, TracedDrive};
 
 /// How many open I/Os of one place are looked through: more of them are open where completions are missing.
 const LOOKED_THROUGH: usize = 256;
@@ -42,7 +42,7 @@ pub struct Event {
     /// How much of it.
     pub bytes: u32,
     /// The drive.
-    pub drive: Drive,
+    pub drive: TracedDrive,
     /// The process.
     pub pid: u32,
     /// What happened.
@@ -127,7 +127,11 @@ fn issued(event: &Event) -> Io {
 }
 
 /// Takes the open issue that a completion of that length belongs to.
-fn take(open: &mut HashMap<(Drive, u64), VecDeque<Open>>, key: (Drive, u64), bytes: u32) -> Option<Open> {
+fn take(
+    open: &mut HashMap<(TracedDrive, u64), VecDeque<Open>>,
+    key: (TracedDrive, u64),
+    bytes: u32,
+) -> Option<Open> {
     let of_place = open.get_mut(&key)?;
     let oldest =
         |is: &dyn Fn(u32) -> bool| of_place.iter().take(LOOKED_THROUGH).position(|one| is(one.left_bytes));

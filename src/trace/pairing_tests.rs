@@ -8,7 +8,7 @@ fn pairs(events: &[Event]) -> Paired {
 
 fn event(at_ns: u64, act: Act, op: Op, sector: u64, sectors: u32) -> Event {
     let (offset_bytes, bytes) = (sector.wrapping_mul(512), sectors * 512);
-    Event { at_ns, offset_bytes, bytes, drive: Drive(1), pid: 7, act, op }
+    Event { at_ns, offset_bytes, bytes, drive: TracedDrive(1), pid: 7, act, op }
 }
 
 fn issue(at_ns: u64, op: Op, sector: u64, sectors: u32) -> Event {
@@ -89,7 +89,7 @@ fn what_the_driver_hands_back_was_not_done() {
 
 #[test]
 fn drives_are_apart() {
-    let other = Event { drive: Drive(2), ..complete(2, Op::Read, 8, 8) };
+    let other = Event { drive: TracedDrive(2), ..complete(2, Op::Read, 8, 8) };
     let paired = pairs(&[issue(1, Op::Read, 8, 8), other]);
     assert_eq!((times(&paired), paired.unpaired), (vec![(1, None)], 1));
 }

@@ -1,13 +1,13 @@
 //! A part of a trace: one drive's I/Os, in a space of it.
 
-use super::io::{Drive, Io, Trace};
+use super::io::{Io, Trace, TracedDrive};
 use crate::error::{Error, Result};
 
 /// The I/Os of a space.
 #[derive(Debug)]
 pub struct Selected {
     /// The drive.
-    pub drive: Drive,
+    pub drive: TracedDrive,
     /// Its I/Os, with offsets from the beginning of the space on.
     pub ios: Vec<Io>,
     /// How many are outside of the space, which are others'.
@@ -21,7 +21,7 @@ pub struct Selected {
 /// Of the kind `Input` if the trace has several drives and none was named, or if an I/O lies across the end of the space.
 pub fn select(
     trace: &Trace,
-    named: Option<Drive>,
+    named: Option<TracedDrive>,
     start_bytes: u64,
     space_bytes: Option<u64>,
 ) -> Result<Selected> {
@@ -47,7 +47,7 @@ pub fn select(
     Ok(Selected { drive, ios, others })
 }
 
-fn drive_of(trace: &Trace, named: Option<Drive>) -> Result<Drive> {
+fn drive_of(trace: &Trace, named: Option<TracedDrive>) -> Result<TracedDrive> {
     let drives = trace.drives();
     let names = || drives.iter().take(8).map(ToString::to_string).collect::<Vec<_>>().join(", ");
     match (named, drives.as_slice()) {

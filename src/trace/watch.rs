@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::contract::{Scores, Spec, score};
+use super::contract::{ContractSpec, Scores, score};
 use super::events::Events;
 use super::io::{Note, Trace};
 use super::live::Tracer;
@@ -198,12 +198,12 @@ pub fn scored(trace: &Trace, of: &Watched, file_bytes: Option<u64>) -> std::resu
     if !trace.ios.iter().any(|io| io.drive == of.drive) {
         return Err("nothing was issued to it".into());
     }
-    let spec = Spec {
+    let spec = ContractSpec {
         drive: Some(of.drive),
         start_bytes: of.start_bytes,
         space_bytes: Some(of.bytes),
         file_bytes,
-        ..Spec::default()
+        ..ContractSpec::default()
     };
     score(trace, &spec).map_err(|error| error.one_line())
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::io::{Drive, SECTOR_BYTES};
+use super::io::{SECTOR_BYTES, TracedDrive};
 use crate::error::{Error, Result};
 use crate::printable;
 
@@ -14,7 +14,7 @@ pub struct Watched {
     /// The kernel's name of the part (`nvme0n1p1`).
     pub name: String,
     /// The whole drive, to which I/O is issued.
-    pub drive: Drive,
+    pub drive: TracedDrive,
     /// Where the part begins.
     pub start_bytes: u64,
     /// How large it is.
@@ -34,7 +34,7 @@ impl Watched {
         let sectors = |name: &str| text(folder.join(name)).trim().parse::<u64>().ok();
         let is_part = folder.join("partition").exists();
         let whole = if is_part { folder.parent().ok_or_else(unknown)? } else { folder.as_path() };
-        let drive = Drive::parse(text(whole.join("dev")).trim()).ok_or_else(unknown)?;
+        let drive = TracedDrive::parse(text(whole.join("dev")).trim()).ok_or_else(unknown)?;
         let start = if is_part { sectors("start").ok_or_else(unknown)? } else { 0 };
         Ok(Self {
             name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -63,7 +63,7 @@ impl Watched {
     pub fn from_json(of: &Value) -> Option<Self> {
         Some(Self {
             name: printable::line(of["name"].as_str()?).into_owned(),
-            drive: Drive::parse(of["drive"].as_str()?)?,
+            drive: TracedDrive::parse(of["drive"].as_str()?)?,
             start_bytes: of["start_bytes"].as_u64()?,
             bytes: of["bytes"].as_u64()?,
         })
@@ -94,9 +94,9 @@ mod tests {
         }
         symlink(drive.join("sda1"), dir.path().join("8:1")).unwrap();
         let whole = Watched::of(&drive).unwrap();
-        assert_eq!((whole.drive, whole.start_bytes, whole.bytes), (Drive(8 << 20), 0, 2 << 20));
+        assert_eq!((whole.drive, whole.start_bytes, whole.bytes), (TracedDrive(8 << 20), 0, 2 << 20));
         let part = Watched::of(&dir.path().join("8:1")).unwrap();
-        assert_eq!((part.drive, part.start_bytes, part.bytes), (Drive(8 << 20), 1 << 20, 512 << 10));
+        assert_eq!((part.drive, part.start_bytes, part.bytes), (TracedDrive(8 << 20), 1 << 20, 512 << 10));
         assert!(part.is_part() && !whole.is_part() && part.name == "sda1");
         assert_eq!(Watched::from_json(&part.to_json()), Some(part));
         assert!(Watched::of(dir.path()).is_err());

@@ -217,10 +217,10 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::contract::{Spec, score};
-    use crate::trace::io::{Drive, Form, Trace};
+    use crate::trace::contract::{ContractSpec, score};
+    use crate::trace::io::{Form, Trace, TracedDrive};
 
-    const DRIVE: Drive = Drive(8 << 20);
+    const DRIVE: TracedDrive = TracedDrive(8 << 20);
     const MIB: u64 = 1 << 20;
     const MS: u64 = 1_000_000;
 
@@ -305,7 +305,7 @@ mod tests {
         let taken: u64 = ios.iter().map(|io| io.completed_ns.unwrap() - io.issued_ns).sum();
         let (processes, notes) = (Vec::new(), Vec::new());
         let whole = Trace { ios, processes, notes, form: Form::Blktrace, lost: 0, unpaired: 0, requeued: 0 };
-        let spec = Spec { start_bytes: MIB, space_bytes: Some(65 * MIB), ..Spec::default() };
+        let spec = ContractSpec { start_bytes: MIB, space_bytes: Some(65 * MIB), ..ContractSpec::default() };
         let scores = score(&whole, &spec).unwrap();
         let at_tenth = scores.misses.iter().find(|miss| miss.coverage_percent == 10).unwrap();
         let (mut follower, stretches) = Follower::of(&[watched(65 * MIB)]);

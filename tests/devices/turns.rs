@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use stacktune::testing::host::Facts;
 use stacktune::testing::meter::window::LedgerLine;
-use stacktune::testing::runs::duel::{DuelRow, Figure, Report, Spec, Verdict};
+use stacktune::testing::runs::duel::{DuelRow, DuelSpec, Figure, Report, Verdict};
 use stacktune::testing::runs::session::{Duel, Event, Options, Session};
 use stacktune::testing::settings::Settings;
 use stacktune::testing::settings::knobs::find;
@@ -249,7 +249,7 @@ impl Run {
 
     fn duel(&mut self, knob: &str, values: [&str; 2], figure: Figure) -> Report {
         self.seed += 1;
-        let spec = Spec {
+        let spec = DuelSpec {
             knob: knob.to_owned(),
             values: values.map(str::to_owned),
             figure,

@@ -1,6 +1,6 @@
 //! Block traces.
 
-use stacktune::testing::trace::contract::{Spec, score};
+use stacktune::testing::trace::contract::{ContractSpec, score};
 use stacktune::testing::trace::{WrittenForm, read_bytes, write};
 use stacktune::testing::ui::report::{contract, contract_files, contract_json};
 
@@ -31,7 +31,8 @@ pub fn trace(input: &[u8]) {
     assert_eq!(again.lost, trace.lost.min(1 << 30));
     assert!(trace.drives().iter().any(|drive| drive.to_string().contains(':')));
     for page_bytes in [2048, 65_536] {
-        let spec = Spec { drive: trace.drives().first().copied(), page_bytes, ..Spec::default() };
+        let spec =
+            ContractSpec { drive: trace.drives().first().copied(), page_bytes, ..ContractSpec::default() };
         match score(&trace, &spec) {
             Ok(scores) => {
                 let valid = scores.zombies[0].valid();

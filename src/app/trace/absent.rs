@@ -26,15 +26,15 @@ pub fn look(asked: bool) -> Result<()> {
 }
 
 /// No trace.
-pub struct Tracing;
+pub struct TraceUnderWay;
 
 /// Nothing is traced.
-pub fn begin(_: &mut Session, _: bool) -> Result<Tracing> {
-    Ok(Tracing)
+pub fn begin(_: &mut Session, _: bool) -> Result<TraceUnderWay> {
+    Ok(TraceUnderWay)
 }
 
 /// Nothing was traced.
-pub fn keep(_: Tracing, _: &Session, _: &Path) -> Result<()> {
+pub fn keep(_: TraceUnderWay, _: &Session, _: &Path) -> Result<()> {
     Ok(())
 }
 

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A command that runs.
-pub struct Running {
+pub struct RunningCommand {
     name: String,
     child: Child,
     status: Option<ExitStatus>,
@@ -35,7 +35,7 @@ pub struct Running {
     journal: Journal,
 }
 
-impl Running {
+impl RunningCommand {
     /// Starts a command; none for the user of this process.
     ///
     /// # Errors

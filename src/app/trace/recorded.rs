@@ -12,11 +12,11 @@ use crate::json;
 use crate::printable::Shown as _;
 use crate::runs::record::{CONTRACT, Contract, DriveKept, TRACE, TRACE_FACTS};
 use crate::runs::session::Session;
-use crate::trace::{self, Drive, Tracer, Watch, Watched};
+use crate::trace::{self, TracedDrive, Tracer, Watch, Watched};
 use crate::ui::report::contract_kept;
 
 /// A trace under way, if one is asked for.
-pub struct Tracing(Option<(Watch, Vec<Watched>)>);
+pub struct TraceUnderWay(Option<(Watch, Vec<Watched>)>);
 
 /// Looks whether drives can be traced at all, before a target is built and filled.
 ///
@@ -24,7 +24,7 @@ pub struct Tracing(Option<(Watch, Vec<Watched>)>);
 /// As for [`Tracer::start`].
 pub fn look(asked: bool) -> Result<()> {
     if asked {
-        Tracer::start(&[Drive(0)], &facts().cpu.online).map(drop)?;
+        Tracer::start(&[TracedDrive(0)], &facts().cpu.online).map(drop)?;
     }
     Ok(())
 }
@@ -33,9 +33,9 @@ pub fn look(asked: bool) -> Result<()> {
 ///
 /// # Errors
 /// Of the kind `Input` if there are none, or they can't be traced.
-pub fn begin(session: &mut Session, asked: bool) -> Result<Tracing> {
+pub fn begin(session: &mut Session, asked: bool) -> Result<TraceUnderWay> {
     if !asked {
-        return Ok(Tracing(None));
+        return Ok(TraceUnderWay(None));
     }
     let drives = session.drives().iter().map(|folder| Watched::of(folder)).collect::<Result<Vec<_>>>()?;
     if drives.is_empty() {
@@ -44,14 +44,14 @@ pub fn begin(session: &mut Session, asked: bool) -> Result<Tracing> {
     }
     let watch = Watch::start(drives.clone(), &facts().cpu.online, None)?;
     session.traced(true);
-    Ok(Tracing(Some((watch, drives))))
+    Ok(TraceUnderWay(Some((watch, drives))))
 }
 
 /// Ends the trace, if there is one, and keeps it in the recording of that session.
 ///
 /// # Errors
 /// If nothing was traced, or it can't be written.
-pub fn keep(tracing: Tracing, session: &Session, out: &Path) -> Result<()> {
+pub fn keep(tracing: TraceUnderWay, session: &Session, out: &Path) -> Result<()> {
     let Some((watch, drives)) = tracing.0 else { return Ok(()) };
     let mut traced = watch.stop()?;
     traced.note(session.marks());
@@ -74,7 +74,7 @@ fn lights(drive: &DriveKept) -> String {
 
 /// Traces each run of a sweep.
 #[derive(Default)]
-struct EachRun(Option<Tracing>);
+struct EachRun(Option<TraceUnderWay>);
 
 impl Around for EachRun {
     fn opened(&mut self, session: &mut Session, _: Duration, _: &mut Watcher) -> Result<()> {

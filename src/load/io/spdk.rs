@@ -12,7 +12,7 @@ use super::clock;
 use super::polls::poll_until;
 use crate::error::{Error, Result};
 use crate::load::nvme::status::Status;
-use crate::load::spdk::{Drive, SCHEME, WorkerQueues};
+use crate::load::spdk::{SCHEME, SpdkDrive, WorkerQueues};
 use crate::meter::counts::counters::Polls;
 
 /// The kinds of operations as the shim knows them.
@@ -26,7 +26,7 @@ const fn code(kind: OpKind) -> u32 {
 }
 
 /// A member's drive, by its path.
-fn drive_of(path: &Path) -> Result<Drive> {
+fn drive_of(path: &Path) -> Result<SpdkDrive> {
     let text = path.to_string_lossy();
     let parts = text.strip_prefix(SCHEME).and_then(|rest| rest.split_once('/'));
     let member = parts.and_then(|(address, id)| Some((address, id.parse().ok()?)));
@@ -34,7 +34,7 @@ fn drive_of(path: &Path) -> Result<Drive> {
         Error::input(format!("{text} is not a drive that the kernel has handed over"))
             .hint("the interface `spdk` drives whole NVMe namespaces, not files or block devices")
     })?;
-    Drive::find(address, namespace)
+    SpdkDrive::find(address, namespace)
 }
 
 /// A worker's side.
@@ -98,13 +98,13 @@ impl Queue for Spdk {
 }
 
 impl Backend for Spdk {
-    type Members = Vec<Drive>;
+    type Members = Vec<SpdkDrive>;
 
-    fn open_members(request: &OpenRequest) -> Result<Vec<Drive>> {
+    fn open_members(request: &OpenRequest) -> Result<Vec<SpdkDrive>> {
         request.paths.iter().map(|path| drive_of(path)).collect()
     }
 
-    fn open(members: &Arc<Vec<Drive>>, setup: &Setup) -> Result<Self> {
+    fn open(members: &Arc<Vec<SpdkDrive>>, setup: &Setup) -> Result<Self> {
         let operations = (setup.slots + setup.flush_slots) as usize;
         Ok(Self {
             queues: WorkerQueues::new(members, setup.page_bytes, setup.slots, setup.flush_slots)?,

@@ -64,7 +64,7 @@ impl Devices for Drives {
 #[cfg(feature = "spdk")]
 impl Devices for Drives {
     fn attach(&mut self, drives: &[(String, u32)]) -> Result<Attached> {
-        use crate::load::spdk::{Attached as Begun, Drive};
+        use crate::load::spdk::{Attached as Begun, SpdkDrive};
         let failed = |error: rustix::io::Errno| {
             Error::failed(format!("cannot choose a CPU: {}", describe(&error.into())))
         };
@@ -81,7 +81,7 @@ impl Devices for Drives {
         rustix::thread::sched_setaffinity(None, &cpus).map_err(failed)?;
         let begun = begun?;
         let moved = drives.iter().map(|(address, namespace)| {
-            Drive::find(address, *namespace).map(|drive| u64::from(drive.transfer_bytes_max()))
+            SpdkDrive::find(address, *namespace).map(|drive| u64::from(drive.transfer_bytes_max()))
         });
         let moved = moved.collect::<Result<Vec<u64>>>()?;
         let (spdk, dpdk) = begun.versions();

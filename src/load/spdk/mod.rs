@@ -12,7 +12,7 @@
 mod shim;
 
 #[cfg(feature = "spdk")]
-pub use shim::{Attached, Drive, WorkerQueues};
+pub use shim::{Attached, SpdkDrive, WorkerQueues};
 
 /// Prefix of the path of a member that is a namespace driven by SPDK: `spdk:0000:01:00.0/1`.
 pub const SCHEME: &str = "spdk:";

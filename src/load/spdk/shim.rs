@@ -65,7 +65,7 @@ pub struct Attached {
 
 /// A namespace of an attached drive.
 #[derive(Debug, Clone)]
-pub struct Drive {
+pub struct SpdkDrive {
     raw: NonNull<RawDrive>,
     namespace: u32,
     // The drive is detached with it.
@@ -73,9 +73,9 @@ pub struct Drive {
 }
 
 // SAFETY: where the shim uses a drive from several threads at once, SPDK locks or works atomically.
-unsafe impl Send for Drive {}
+unsafe impl Send for SpdkDrive {}
 // SAFETY: likewise.
-unsafe impl Sync for Drive {}
+unsafe impl Sync for SpdkDrive {}
 
 fn text(of: *const c_char) -> String {
     // SAFETY: the shim gives constant strings, which end with a zero.
@@ -134,7 +134,7 @@ impl Drop for Attached {
     }
 }
 
-impl Drive {
+impl SpdkDrive {
     /// A namespace of an attached drive.
     pub fn find(address: &str, namespace: u32) -> Result<Self> {
         let attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
@@ -173,12 +173,12 @@ pub struct WorkerQueues {
     /// By slot: whether an operation is under way, pages first and flushes after them.
     busy: Box<[bool]>,
     slots: usize,
-    _drives: Box<[Drive]>,
+    _drives: Box<[SpdkDrive]>,
 }
 
 impl WorkerQueues {
     /// Queue pairs for `slots` pages and that many flushes at once.
-    pub fn new(drives: &[Drive], page_bytes: usize, slots: u32, flush_slots: u32) -> Result<Self> {
+    pub fn new(drives: &[SpdkDrive], page_bytes: usize, slots: u32, flush_slots: u32) -> Result<Self> {
         let raws: Vec<_> = drives.iter().map(|drive| drive.raw.as_ptr()).collect();
         let namespaces: Vec<u32> = drives.iter().map(|drive| drive.namespace).collect();
         let (count, mut why) = (drives.len() as u32, 0);

@@ -29,7 +29,7 @@ pub struct Bundle {
     /// The machine.
     pub host: Host,
     /// What the checks ran on.
-    pub target: Target,
+    pub target: BundledTarget,
     /// Each check.
     pub checks: Vec<Outcome>,
 }
@@ -55,16 +55,16 @@ pub struct Host {
 
 /// What the checks ran on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Target {
+pub struct BundledTarget {
     /// The file system, or `block device`.
     pub medium: String,
     /// The drives below.
-    pub drives: Vec<Drive>,
+    pub drives: Vec<BundledDrive>,
 }
 
 /// A drive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Drive {
+pub struct BundledDrive {
     /// Its model, if reported; `loop device` for one.
     pub model: Option<String>,
     /// Firmware revision, if reported.
@@ -88,7 +88,7 @@ impl Bundle {
     ) -> Self {
         let drives = levels.drives.iter().map(|drive| {
             let device = facts.devices.iter().find(|device| device.name == drive.name);
-            Drive {
+            BundledDrive {
                 model: drive.model.clone(),
                 firmware: device.and_then(|device| device.firmware.clone()),
                 size_bytes: drive.size_bytes,
@@ -110,7 +110,7 @@ impl Bundle {
                 virtualization: facts.virtualization.clone(),
                 governor: facts.cpu.governor.clone(),
             },
-            target: Target {
+            target: BundledTarget {
                 medium: target.map_or_else(|| "block device".to_owned(), |target| target.medium.clone()),
                 drives: drives.collect(),
             },

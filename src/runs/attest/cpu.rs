@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use super::bed::{Bed, Onlooker, Ran, with};
 use super::checks::{Check, Outcome};
-use super::programs::{self, Ended, Running, words};
+use super::programs::{self, EndedProgram, RunningProgram, words};
 use crate::error::{Error, Result};
 use crate::meter::window::{CpuFigures, CyclesSource};
 use crate::runs::session::{Event, Session};
@@ -68,8 +68,8 @@ struct Beside<'a> {
     /// At the end of the first window, and after `perf` has ended.
     begins: Option<Reading>,
     ends: Option<Reading>,
-    own: Option<Running>,
-    all: Option<Running>,
+    own: Option<RunningProgram>,
+    all: Option<RunningProgram>,
     timeline: Timeline,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Beside<'a> {
     }
 
     /// Starts `perf stat` of an event, while a shell runs that prints when it begins and ends.
-    fn count(&self, event: &str, of: &[String]) -> Option<Running> {
+    fn count(&self, event: &str, of: &[String]) -> Option<RunningProgram> {
         let counted = [words(["stat", "-x,", "-e", event]), of.to_vec()].concat();
         let script = format!("date +%s.%N; sleep {}; date +%s.%N", self.time.as_secs_f64());
         let arguments = [counted, words(["--", "sh", "-c"]), vec![script]].concat();
@@ -115,7 +115,8 @@ impl<'a> Beside<'a> {
 
     fn outcomes(self) -> Result<Vec<Outcome>> {
         let interrupts = self.interrupts;
-        let end = |running: Option<Running>| running.map(|running| running.wait(interrupts)).transpose();
+        let end =
+            |running: Option<RunningProgram>| running.map(|running| running.wait(interrupts)).transpose();
         let (own, all) = (end(self.own)?, end(self.all)?);
         let (Some(begins), Some(ends)) = (self.begins, self.ends) else {
             return Ok(Outcome::none(&CHECKS, "the run ended early"));
@@ -154,7 +155,8 @@ impl Onlooker for Beside<'_> {
             return Ok(false);
         }
         let begun = self.begins.as_ref().map_or(now, |begins| begins.at);
-        let is_over = |running: &mut Option<Running>| running.as_mut().is_none_or(Running::is_over);
+        let is_over =
+            |running: &mut Option<RunningProgram>| running.as_mut().is_none_or(RunningProgram::is_over);
         if now > begun + self.time && is_over(&mut self.own) && is_over(&mut self.all) {
             // The window that is under way then still counts.
             self.ends = Some(self.read());
@@ -191,7 +193,7 @@ struct Counted {
 
 impl Counted {
     /// In what it printed; none if the event was not counted, or in user space alone.
-    fn of(ended: &Ended, event: &str) -> Option<Self> {
+    fn of(ended: &EndedProgram, event: &str) -> Option<Self> {
         let count = perf_count(&ended.err, event)?;
         let time = |text: &str| {
             let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite())?;
@@ -206,7 +208,12 @@ impl Counted {
 
 /// Judged by what the kernel has charged to the process. `perf`'s clock stands beside: it counts a thread from the
 /// moment at which it is attached to it, and in some virtual machines a few percent less.
-fn own_cpu(ours: f64, theirs: Option<(&'static str, f64)>, line: &Timeline, perf: Option<&Ended>) -> Outcome {
+fn own_cpu(
+    ours: f64,
+    theirs: Option<(&'static str, f64)>,
+    line: &Timeline,
+    perf: Option<&EndedProgram>,
+) -> Outcome {
     let check = Check::OwnCpu;
     let Some((beside, theirs)) = theirs else {
         let why = "no other program can read /proc/PID/stat, and this process has no cgroup of its own (systemd-run --scope)";
@@ -236,7 +243,7 @@ fn busy_cores(ours: f64, ticks: Option<f64>) -> Outcome {
     }
 }
 
-fn counted_cycles(ours: Option<&Timeline>, perf: Option<&Ended>) -> Outcome {
+fn counted_cycles(ours: Option<&Timeline>, perf: Option<&EndedProgram>) -> Outcome {
     let check = Check::Cycles;
     let Some(ours) = ours else {
         return Outcome::not_checkable(check, "no performance-monitoring unit can be used here");
@@ -310,9 +317,9 @@ mod tests {
     use super::*;
 
     /// What `perf` and its shell printed: it counted from second 1000 to 1002.
-    fn perf(event: &str) -> Ended {
+    fn perf(event: &str) -> EndedProgram {
         let out = "1000.000000000\n1002.000000000\n".into();
-        Ended { well: true, out, err: format!("{event}\n") }
+        EndedProgram { well: true, out, err: format!("{event}\n") }
     }
 
     fn at(seconds: f64) -> SystemTime {
@@ -343,7 +350,7 @@ mod tests {
     #[test]
     fn own_cpu_is_judged_by_what_the_kernel_charges_and_perf_stands_beside() {
         const STAT: &str = "/proc/PID/stat, read by cat";
-        let own = |ours: f64, theirs: f64, perf: Option<&Ended>| {
+        let own = |ours: f64, theirs: f64, perf: Option<&EndedProgram>| {
             own_cpu(ours, Some((STAT, theirs)), &line(ours), perf)
         };
         let clock = perf("2474.50,msec,task-clock,2474501020,100.00,1.2,CPUs utilized");
@@ -354,7 +361,7 @@ mod tests {
         assert_eq!(own(1.237, 1.32, Some(&clock)).verdict, Verdict::Fail, "however close to perf's");
         let of_user = perf("2474.50,msec,task-clock:u,2474501020,100.00,,");
         assert!(own(1.28, 1.287, Some(&of_user)).why.is_some());
-        let undated = Ended { out: "1000.0\n%N\n".into(), ..clock };
+        let undated = EndedProgram { out: "1000.0\n%N\n".into(), ..clock };
         for refused in
             [&undated, &perf("<not counted>,msec,task-clock,0,100.00,,"), &perf("1,msec,cpu-clock,1,1,,")]
         {
@@ -383,8 +390,9 @@ mod tests {
     #[test]
     fn cycles_are_judged_where_both_are_counted() {
         let counted = perf("6000000000,,cycles,4000000000,100.00,,");
-        let cycles =
-            |ours: Option<f64>, perf: Option<&Ended>| counted_cycles(ours.map(line).as_ref(), perf).verdict;
+        let cycles = |ours: Option<f64>, perf: Option<&EndedProgram>| {
+            counted_cycles(ours.map(line).as_ref(), perf).verdict
+        };
         assert_eq!(cycles(Some(3.1), Some(&counted)), Verdict::Pass);
         assert_eq!(cycles(Some(3.2), Some(&counted)), Verdict::Fail);
         assert_eq!(cycles(None, Some(&counted)), Verdict::NotCheckable);

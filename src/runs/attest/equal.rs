@@ -4,7 +4,7 @@ use super::bed::{Bed, Onlooker, with};
 use super::checks::{Check, Outcome, Verdict};
 use crate::error::Result;
 use crate::runs::duel::report::{ENOUGH, Verdict as Decided};
-use crate::runs::duel::{Figure, PAIRS_MIN, Report, Spec};
+use crate::runs::duel::{DuelSpec, Figure, PAIRS_MIN, Report};
 use crate::runs::session::{Duel, Event, Session};
 use crate::units::format_duration;
 
@@ -27,7 +27,7 @@ pub(super) fn check(bed: &mut Bed) -> Result<Outcome> {
             (KNOB, VALUES[0]),
         ],
     )?;
-    let spec = Spec {
+    let spec = DuelSpec {
         knob: KNOB.to_owned(),
         values: VALUES.map(str::to_owned),
         figure: Figure::Total,

@@ -24,7 +24,7 @@ pub(super) fn find(name: &str) -> Option<PathBuf> {
 
 /// How a program ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Ended {
+pub(super) struct EndedProgram {
     /// Whether its exit status was 0.
     pub well: bool,
     /// Its standard output.
@@ -35,7 +35,7 @@ pub(super) struct Ended {
 
 /// A program that runs; it is killed where this is dropped before its end.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunningProgram {
     child: Child,
     out: File,
     err: File,
@@ -43,7 +43,7 @@ pub(super) struct Running {
 }
 
 /// Starts a program that takes about `time`.
-pub(super) fn start(program: &Path, arguments: &[String], time: Duration) -> Result<Running> {
+pub(super) fn start(program: &Path, arguments: &[String], time: Duration) -> Result<RunningProgram> {
     let cannot = |error: std::io::Error| {
         let name = program.file_name().unwrap_or_default().to_string_lossy();
         Error::failed(format!("cannot run {name}: {}", describe(&error)))
@@ -56,7 +56,7 @@ pub(super) fn start(program: &Path, arguments: &[String], time: Duration) -> Res
     // Ctrl-C is meant for stacktune, which ends it.
     command.process_group(0);
     let child = command.spawn().map_err(cannot)?;
-    Ok(Running { child, out, err, until: Instant::now() + time + GRACE })
+    Ok(RunningProgram { child, out, err, until: Instant::now() + time + GRACE })
 }
 
 /// Runs a program that takes about `time` to its end.
@@ -68,11 +68,11 @@ pub(super) fn run(
     arguments: &[String],
     time: Duration,
     interrupts: &dyn Fn() -> usize,
-) -> Result<Ended> {
+) -> Result<EndedProgram> {
     start(program, arguments, time)?.wait(interrupts)
 }
 
-impl Running {
+impl RunningProgram {
     /// Whether it has ended.
     pub fn is_over(&mut self) -> bool {
         // What can't be waited for is not waited for any longer.
@@ -83,13 +83,13 @@ impl Running {
     ///
     /// # Errors
     /// As [`run`].
-    pub fn wait(mut self, interrupts: &dyn Fn() -> usize) -> Result<Ended> {
+    pub fn wait(mut self, interrupts: &dyn Fn() -> usize) -> Result<EndedProgram> {
         let failed =
             |error: std::io::Error| Error::failed(format!("cannot wait for it: {}", describe(&error)));
         loop {
             if let Some(status) = self.child.try_wait().map_err(failed)? {
                 let (out, err) = (text(&mut self.out).map_err(failed)?, text(&mut self.err).map_err(failed)?);
-                return Ok(Ended { well: status.success(), out, err });
+                return Ok(EndedProgram { well: status.success(), out, err });
             }
             if interrupts() > 0 {
                 return Err(Error::interrupted("interrupted: not everything was checked"));
@@ -102,7 +102,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         // Of one that has ended, nothing is left to end.
         let _ = self.child.kill();
@@ -133,8 +133,10 @@ mod tests {
             run(&sh, &words(["-c", script]), Duration::ZERO, interrupts)
         };
         let ended = said("echo one; echo two >&2; exit 3", &|| 0).unwrap();
-        assert_eq!(ended, Ended { well: false, out: "one\n".into(), err: "two\n".into() });
-        assert!(said("pwd", &|| 0).unwrap() == Ended { well: true, out: "/\n".into(), err: String::new() });
+        assert_eq!(ended, EndedProgram { well: false, out: "one\n".into(), err: "two\n".into() });
+        assert!(
+            said("pwd", &|| 0).unwrap() == EndedProgram { well: true, out: "/\n".into(), err: String::new() }
+        );
         let began = Instant::now();
         let error =
             said("sleep 60", &|| usize::from(began.elapsed() > Duration::from_millis(50))).unwrap_err();

@@ -19,7 +19,7 @@ use crate::error::{Error, Kind, Result};
 use crate::held_folder::HeldFolder;
 use crate::host::Facts;
 use crate::printable::Shown as _;
-use crate::runs::duel::{Begins, Course, PAIRS_MIN, Report, Spec, Step, report};
+use crate::runs::duel::{Begins, Course, DuelSpec, PAIRS_MIN, Report, Step, report};
 use crate::runs::record::{PROFILE, Summary, make_folder, refuse_folder};
 use crate::runs::session::plan_shown;
 use crate::runs::session::{
@@ -90,7 +90,7 @@ impl BuildDuel {
     ///
     /// # Errors
     /// Why either value can't be run on this host; input where the fewest builds write more than `run.max_writes`.
-    pub fn new(spec: Spec, sides: Sides, facts: &Facts) -> Result<Self> {
+    pub fn new(spec: DuelSpec, sides: Sides, facts: &Facts) -> Result<Self> {
         let settings = sides.settings;
         let names = spec.values.clone();
         let plan = |side: usize| {

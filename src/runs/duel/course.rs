@@ -31,7 +31,7 @@ const DROPPED_FROM: usize = 6;
 
 /// What fights, and for what.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spec {
+pub struct DuelSpec {
     /// The knob's path.
     pub knob: String,
     /// Its two values, as in a profile.
@@ -58,7 +58,7 @@ pub enum Step {
 /// A duel that goes on.
 #[derive(Debug, Clone)]
 pub struct Course {
-    spec: Spec,
+    spec: DuelSpec,
     begins: Begins,
     coin: SmallRng,
     /// The value that the knob has, where the block that has it goes on.
@@ -88,7 +88,7 @@ pub struct Course {
 
 impl Course {
     /// A duel of a run that has the first value; where blocks are [`Begins::Built`], of none yet.
-    pub fn new(spec: Spec, begins: Begins) -> Self {
+    pub fn new(spec: DuelSpec, begins: Begins) -> Self {
         let mut coin = SmallRng::seed_from_u64(spec.seed);
         let first = usize::from(coin.random_bool(0.5));
         let (settling, measured) =

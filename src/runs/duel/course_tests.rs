@@ -5,9 +5,9 @@ use crate::meter::turns::estimate::tests::{KINDS, Kind, Series, series};
 use crate::meter::window::Flag;
 use crate::units::SECOND_NS;
 
-fn spec(seed: u64) -> Spec {
+fn spec(seed: u64) -> DuelSpec {
     let values = ["64".to_owned(), "128".to_owned()];
-    Spec { knob: "scan.depth".into(), values, figure: Figure::Total, margin: 0.05, seed }
+    DuelSpec { knob: "scan.depth".into(), values, figure: Figure::Total, margin: 0.05, seed }
 }
 
 /// A duel whose second value is better by `factor`; its report, and the seconds that it took.
@@ -122,7 +122,7 @@ fn cycles_are_not_fought_over_beside_other_programs() {
     let row = report.figures.iter().find(|row| row.figure == Figure::CyclesPerByte).unwrap();
     assert_eq!(row.pairs, 0);
 
-    let mut course = Course::new(Spec { figure: Figure::CyclesPerByte, ..spec(1) }, Begins::Turned);
+    let mut course = Course::new(DuelSpec { figure: Figure::CyclesPerByte, ..spec(1) }, Begins::Turned);
     let mut turned = false;
     loop {
         let mut window = Window { duration_ns: SECOND_NS, turned, ..Window::default() };
@@ -222,7 +222,7 @@ fn the_page_cache_is_emptied_before_each_block_whichever_value_was_before() {
 #[test]
 fn forty_pairs_end_it_however_often_blocks_settled_for_longer() {
     // Never settles: each block rises from its first window to its last.
-    let mut course = Course::new(Spec { margin: 0.01, ..spec(6) }, Begins::Turned);
+    let mut course = Course::new(DuelSpec { margin: 0.01, ..spec(6) }, Begins::Turned);
     let mut random = SmallRng::seed_from_u64(1);
     let (mut windows, mut turned) = (0, false);
     while !course.is_over() {

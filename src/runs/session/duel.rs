@@ -2,7 +2,7 @@
 
 use crate::class::Class;
 use crate::error::{Error, Result};
-use crate::runs::duel::{Begins, Course, Report, Spec, Step};
+use crate::runs::duel::{Begins, Course, DuelSpec, Report, Step};
 use crate::runs::session::message::Event;
 use crate::runs::session::run::Session;
 use crate::settings::knobs::{self, Knob, Scope, Value};
@@ -26,7 +26,7 @@ impl Sides {
     ///
     /// # Errors
     /// Input where the two values can't be compared by a duel.
-    pub fn of(spec: &Spec, settings: &Settings) -> Result<Self> {
+    pub fn of(spec: &DuelSpec, settings: &Settings) -> Result<Self> {
         let knob = knobs::find(&spec.knob).ok_or_else(|| Error::input("there is no such knob"))?;
         let parse = |text: &String| {
             let wrong = |expected| {
@@ -92,7 +92,7 @@ impl Duel {
     ///
     /// # Errors
     /// Input where the two values can't be compared while a run goes on.
-    pub fn new(spec: Spec, settings: &Settings) -> Result<Self> {
+    pub fn new(spec: DuelSpec, settings: &Settings) -> Result<Self> {
         let Sides { knob, values, begins, .. } = Sides::of(&spec, settings)?;
         if begins == Begins::Built {
             let error = Error::input("each turn would build the storage anew");
@@ -166,7 +166,7 @@ mod tests {
         let mut settings = Settings::default();
         settings.kv.engine = engine;
         let values = values.map(str::to_owned);
-        let spec = Spec { knob: knob.into(), values, figure: Figure::Total, margin: 0.05, seed: 1 };
+        let spec = DuelSpec { knob: knob.into(), values, figure: Figure::Total, margin: 0.05, seed: 1 };
         Sides::of(&spec, &settings).unwrap().begins
     }
 

@@ -13,7 +13,7 @@ use super::duel::Duel;
 use super::message::{Command, DuelAsked, DuelShown, Event};
 use super::run::Session;
 use crate::error::{Error, Result};
-use crate::runs::duel::{PAIRS_MAX, Spec};
+use crate::runs::duel::{DuelSpec, PAIRS_MAX};
 use crate::settings::knobs::Value;
 
 /// Differences below this fraction do not matter.
@@ -68,7 +68,7 @@ impl Duels {
         let DuelAsked { knob, values, figure } = asked;
         let seed = rand::rng().random_range(0..1 << 32);
         let settings = &session.resolved.settings;
-        let duel = Duel::new(Spec { knob, values, figure, margin: MARGIN, seed }, settings)?;
+        let duel = Duel::new(DuelSpec { knob, values, figure, margin: MARGIN, seed }, settings)?;
         let (knob, first) = duel.first();
         let (first, before) = (first.clone(), knob.get(settings));
         if session.destroys(&knob.path, &first) {

@@ -11,7 +11,7 @@
 //! Enters: the I/Os of a trace. Leaves: [`Scores`].
 //!
 //! The mappings have no clock and collect no garbage: they say where data would lie, never how fast a drive would be.
-//! Parameters are those that the authors used: see [`Spec`].
+//! Parameters are those that the authors used: see [`ContractSpec`].
 
 mod alignment;
 mod boxes;
@@ -30,4 +30,4 @@ pub use alignment::Unaligned;
 pub use boxes::Five;
 pub use grouping::Zombies;
 pub use scores::{Light, Scores, Why, score};
-pub use spec::{Rule, Spec, TRAFFIC_MIN};
+pub use spec::{ContractSpec, Rule, TRAFFIC_MIN};

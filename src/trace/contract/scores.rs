@@ -6,9 +6,9 @@ use super::lifetime::Lifetime;
 use super::locality::{self, Miss};
 use super::requests::Requests;
 use super::space::Space;
-use super::spec::{Rule, Spec, TRAFFIC_MIN};
+use super::spec::{ContractSpec, Rule, TRAFFIC_MIN};
 use crate::error::Result;
-use crate::trace::io::{Drive, Trace};
+use crate::trace::io::{Trace, TracedDrive};
 use crate::trace::selected::{Selected, select};
 
 /// The coverage and the block that the lights go by.
@@ -87,7 +87,7 @@ impl Light {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scores {
     /// The drive.
-    pub drive: Drive,
+    pub drive: TracedDrive,
     /// Its I/Os that were scored.
     pub ios: usize,
     /// Its I/Os outside of the space, which are others'.
@@ -168,7 +168,7 @@ impl Scores {
 /// # Errors
 /// Of the kind `Input` if the trace has several drives and none was named, if an I/O lies across the end of the space,
 /// or if it is spread too far for pages of that size.
-pub fn score(trace: &Trace, spec: &Spec) -> Result<Scores> {
+pub fn score(trace: &Trace, spec: &ContractSpec) -> Result<Scores> {
     spec.check()?;
     let Selected { drive, ios, others } = select(trace, spec.drive, spec.start_bytes, spec.space_bytes)?;
     let space = Space::of(&ios, spec)?;

@@ -1,6 +1,6 @@
 //! The logical space in pages, of which those parts that the I/Os touch take memory.
 
-use super::spec::{ENTRY_BYTES, Spec};
+use super::spec::{ContractSpec, ENTRY_BYTES};
 use crate::error::{Error, Result};
 use crate::trace::io::{Io, Op};
 use crate::units::{approx_size, format_size, grouped};
@@ -53,7 +53,7 @@ impl Space {
     ///
     /// # Errors
     /// Of the kind `Input` if they are spread too far, or are too many.
-    pub fn of(ios: &[Io], spec: &Spec) -> Result<Self> {
+    pub fn of(ios: &[Io], spec: &ContractSpec) -> Result<Self> {
         let page_bytes = spec.page_bytes;
         let end = ios.iter().map(Io::end_bytes).max().unwrap_or(0);
         let bytes = spec.space_bytes.unwrap_or_else(|| end.next_multiple_of(ROUNDED_TO));

@@ -1,7 +1,7 @@
 //! What is asked of a trace, and what the authors' drives are like.
 
 use crate::error::{Error, Result};
-use crate::trace::io::Drive;
+use crate::trace::io::TracedDrive;
 use crate::units::format_size;
 
 /// Bytes of an entry of the mapping: what a page of flash holds of them is one translation page.
@@ -46,9 +46,9 @@ impl Rule {
 
 /// What is asked of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spec {
+pub struct ContractSpec {
     /// The drive, if the trace has several.
-    pub drive: Option<Drive>,
+    pub drive: Option<TracedDrive>,
     /// Where the space begins: a partition's first byte.
     pub start_bytes: u64,
     /// How large the space is; unless it is given, it ends behind the furthest I/O.
@@ -69,7 +69,7 @@ pub struct Spec {
     pub channels: usize,
 }
 
-impl Default for Spec {
+impl Default for ContractSpec {
     fn default() -> Self {
         Self {
             drive: None,
@@ -86,7 +86,7 @@ impl Default for Spec {
     }
 }
 
-impl Spec {
+impl ContractSpec {
     /// Whether a rule is scored.
     pub fn asks_for(&self, rule: Rule) -> bool {
         self.rules.contains(&rule)

@@ -1,5 +1,5 @@
 use super::*;
-use crate::trace::io::{Drive, Form, Io, Op, Trace};
+use crate::trace::io::{Form, Io, Op, Trace, TracedDrive};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -19,7 +19,7 @@ fn io(op: Op, from_ns: u64, to_ns: u64, offset_bytes: u64, bytes: u64) -> Io {
         completed_ns,
         offset_bytes,
         bytes: bytes as u32,
-        drive: Drive(8 << 20),
+        drive: TracedDrive(8 << 20),
         pid: 1,
         op,
     }
@@ -36,7 +36,7 @@ fn trace(ios: Vec<Io>) -> Trace {
 }
 
 fn scored(ios: &[(Op, u64, u64)], space_bytes: u64) -> Scores {
-    let spec = Spec { space_bytes: Some(space_bytes), ..Spec::default() };
+    let spec = ContractSpec { space_bytes: Some(space_bytes), ..ContractSpec::default() };
     score(&trace(serial(ios)), &spec).unwrap()
 }
 
@@ -67,7 +67,7 @@ fn request_scale_is_sizes_and_what_is_open() {
         io(Op::Discard, 6, 7, 128 * KIB, 16 * KIB),
         io(Op::Read, 30, 40, 0, 4 * KIB),
     ];
-    let requests = score(&trace(ios), &Spec::default()).unwrap().requests;
+    let requests = score(&trace(ios), &ContractSpec::default()).unwrap().requests;
     let depth = |kind: usize| halves(requests.depth[kind].unwrap().numbers);
     assert_eq!((depth(0), depth(1), depth(2)), ([2; 5], [4; 5], [6; 5]));
     // 10 + 15 + 1 + 10 of 40 ns; nothing from 20 to 30.
@@ -97,7 +97,7 @@ fn bytes_between_flushes_are_those_of_whole_stretches() {
 #[test]
 fn an_io_that_ends_as_it_begins_is_open_in_between() {
     let ios = vec![io(Op::Read, 5, 5, 0, 512), io(Op::Read, 5, 5, 512, 512), io(Op::Read, 9, 9, 0, 512)];
-    let requests = score(&trace(ios), &Spec::default()).unwrap().requests;
+    let requests = score(&trace(ios), &ContractSpec::default()).unwrap().requests;
     assert_eq!(halves(requests.depth[0].unwrap().numbers)[4], 4);
     close(requests.mean_depth, 0.0);
 }
@@ -110,7 +110,7 @@ fn without_completions_or_with_lost_ones_there_is_no_depth() {
     of_log.form = Form::FioV3;
     of_log.ios[0].completed_ns = None;
     for trace in [lossy, of_log] {
-        let requests = score(&trace, &Spec::default()).unwrap().requests;
+        let requests = score(&trace, &ContractSpec::default()).unwrap().requests;
         assert_eq!((requests.depth, requests.in_flight_bytes, requests.mean_depth), ([None; 3], None, None));
         assert!(requests.sizes[1].is_some());
     }
@@ -207,7 +207,8 @@ fn a_page_that_is_written_again_lies_elsewhere() {
 
 #[test]
 fn unaligned_bytes_are_held_against_the_files() {
-    let spec = Spec { space_bytes: Some(MIB), file_bytes: Some(256 * KIB), ..Spec::default() };
+    let spec =
+        ContractSpec { space_bytes: Some(MIB), file_bytes: Some(256 * KIB), ..ContractSpec::default() };
     let scores = score(&trace(serial(&halves_swapped(128 * KIB))), &spec).unwrap();
     // Ghosts: more than the files hold.
     close(scores.alignment[0].ratio(), 2.0);
@@ -302,7 +303,7 @@ fn a_page_written_in_part_is_written_whole() {
 fn nothing_is_judged_where_events_are_lost() {
     let mut lost = trace(serial(&[(Op::Write, 0, 2 * MIB)]));
     lost.lost = 1;
-    let scores = score(&lost, &Spec::default()).unwrap();
+    let scores = score(&lost, &ContractSpec::default()).unwrap();
     assert_eq!(scores.lights(), [Light::Unjudged(Why::Lost); 5]);
     let reads = scored(&[(Op::Read, 0, 4 * KIB)], MIB).lights();
     assert_eq!(reads[0], Light::Unjudged(Why::NoModel));
@@ -313,49 +314,49 @@ fn nothing_is_judged_where_events_are_lost() {
 fn ios_outside_of_the_space_are_others() {
     let ios =
         serial(&[(Op::Write, 0, MIB), (Op::Write, MIB, MIB), (Op::Write, 2 * MIB, MIB), (Op::Flush, 0, 0)]);
-    let spec = Spec { start_bytes: MIB, space_bytes: Some(MIB), ..Spec::default() };
+    let spec = ContractSpec { start_bytes: MIB, space_bytes: Some(MIB), ..ContractSpec::default() };
     let scores = score(&trace(ios.clone()), &spec).unwrap();
     assert_eq!((scores.ios, scores.others, scores.lifetime.pages()), (2, 2, 512));
-    let across = Spec { space_bytes: Some(MIB + 512), ..spec };
+    let across = ContractSpec { space_bytes: Some(MIB + 512), ..spec };
     let error = score(&trace(ios.clone()), &across).unwrap_err();
     assert_eq!(error.exit_status(), 2);
     assert!(error.what.contains("a write of 1048576 B at 2097152 lies across the space's end"), "{error}");
     // Without a size, the space ends behind the furthest I/O.
-    let open = score(&trace(ios), &Spec::default()).unwrap();
+    let open = score(&trace(ios), &ContractSpec::default()).unwrap();
     assert_eq!((open.space_bytes, open.space_is_assumed), (3 * MIB, true));
 }
 
 #[test]
 fn one_drive_is_scored() {
     let mut ios = serial(&[(Op::Write, 0, MIB), (Op::Write, MIB, MIB)]);
-    ios[1].drive = Drive::new(259, 3).unwrap();
+    ios[1].drive = TracedDrive::new(259, 3).unwrap();
     let two = trace(ios);
-    let error = score(&two, &Spec::default()).unwrap_err();
+    let error = score(&two, &ContractSpec::default()).unwrap_err();
     assert_eq!(error.one_line(), "the trace is of 2 drives: 8:0, 259:3 – choose one with --drive");
-    let spec = Spec { drive: Drive::parse("259:3"), ..Spec::default() };
+    let spec = ContractSpec { drive: TracedDrive::parse("259:3"), ..ContractSpec::default() };
     assert_eq!(score(&two, &spec).unwrap().ios, 1);
-    let none = Spec { drive: Drive::parse("7:7"), ..Spec::default() };
+    let none = ContractSpec { drive: TracedDrive::parse("7:7"), ..ContractSpec::default() };
     assert!(score(&two, &none).unwrap_err().what.contains("no drive 7:7"));
 }
 
 #[test]
 fn what_is_spread_too_far_is_refused() {
     let far: Vec<_> = (0..140_000).map(|at| (Op::Write, at * 3 * MIB, 4 * KIB)).collect();
-    let error = score(&trace(serial(&far)), &Spec::default()).unwrap_err();
+    let error = score(&trace(serial(&far)), &ContractSpec::default()).unwrap_err();
     assert!(error.what.starts_with("the trace's writes are spread over 137 GiB: too much"), "{error}");
     // As the hint says.
-    let spec = Spec { page_bytes: 16 * KIB, ..Spec::default() };
+    let spec = ContractSpec { page_bytes: 16 * KIB, ..ContractSpec::default() };
     assert_eq!(score(&trace(serial(&far)), &spec).unwrap().lifetime.pages(), 140_000);
     let endless: Vec<_> = (0..2000).map(|_| (Op::Write, 0, u64::from(u32::MAX) / 512 * 512)).collect();
-    assert!(score(&trace(serial(&endless)), &Spec::default()).is_err());
+    assert!(score(&trace(serial(&endless)), &ContractSpec::default()).is_err());
     let discards: Vec<_> =
         (0..5000).map(|at| (Op::Discard, at << 33, u64::from(u32::MAX) / 512 * 512)).collect();
-    assert!(score(&trace(serial(&discards)), &Spec::default()).is_err());
+    assert!(score(&trace(serial(&discards)), &ContractSpec::default()).is_err());
 }
 
 /// What is scored with a spec that is changed.
-fn scored_with(ios: &[(Op, u64, u64)], change: impl FnOnce(&mut Spec)) -> Scores {
-    let mut spec = Spec { space_bytes: Some(10 * MIB), ..Spec::default() };
+fn scored_with(ios: &[(Op, u64, u64)], change: impl FnOnce(&mut ContractSpec)) -> Scores {
+    let mut spec = ContractSpec { space_bytes: Some(10 * MIB), ..ContractSpec::default() };
     change(&mut spec);
     score(&trace(serial(ios)), &spec).unwrap()
 }
@@ -414,8 +415,8 @@ fn rules_that_are_not_asked_for_have_no_figures() {
 
 #[test]
 fn what_no_drive_has_is_refused() {
-    let refused = |change: fn(&mut Spec)| {
-        let mut spec = Spec::default();
+    let refused = |change: fn(&mut ContractSpec)| {
+        let mut spec = ContractSpec::default();
         change(&mut spec);
         let error = score(&trace(serial(&[(Op::Write, 0, MIB)])), &spec).unwrap_err();
         assert_eq!(error.exit_status(), 2);

@@ -2,7 +2,7 @@
 
 use super::lines::seconds_as_ns;
 use crate::trace::events::{Events, NAME_BYTES, Wrong, op_of};
-use crate::trace::io::{Drive, SECTOR_BYTES};
+use crate::trace::io::{SECTOR_BYTES, TracedDrive};
 use crate::trace::pairing::{Act, Event};
 
 /// What the lines of its summary begin with, which come after all events.
@@ -20,7 +20,7 @@ fn is_opening(line: &str) -> bool {
 
 /// The columns that all events have, and the rest.
 struct Head<'a> {
-    drive: Drive,
+    drive: TracedDrive,
     cpu: u32,
     number: u32,
     at_ns: u64,
@@ -33,7 +33,7 @@ struct Head<'a> {
 fn head(line: &str) -> Option<Head<'_>> {
     let mut words = line.split_ascii_whitespace();
     Some(Head {
-        drive: Drive::parse(words.next().filter(|word| word.contains(','))?)?,
+        drive: TracedDrive::parse(words.next().filter(|word| word.contains(','))?)?,
         cpu: words.next()?.parse().ok()?,
         number: words.next()?.parse().ok()?,
         at_ns: seconds_as_ns(words.next()?)?,

@@ -4,7 +4,7 @@ use std::io::{BufRead, ErrorKind, Write};
 
 use crate::error::describe;
 use crate::trace::events::{Events, NAME_BYTES, Wrong};
-use crate::trace::io::{Drive, Form, Note, Op, SECTOR_BYTES, Trace, edges};
+use crate::trace::io::{Form, Note, Op, SECTOR_BYTES, Trace, TracedDrive, edges};
 use crate::trace::pairing::{Act, Event};
 
 const RECORD_BYTES: usize = 48;
@@ -98,7 +98,7 @@ fn one(record: &[u8; RECORD_BYTES], note: &[u8], events: &mut Events) -> Result<
         return Err("it does not begin as a record does: the file is damaged".into());
     }
     version_of(magic)?;
-    let (action, pid, drive) = (u32_at(record, 28), u32_at(record, 32), Drive(u32_at(record, 36)));
+    let (action, pid, drive) = (u32_at(record, 28), u32_at(record, 32), TracedDrive(u32_at(record, 36)));
     if action & NOTE != 0 {
         if action == NOTE_OF_PROCESS {
             let name = note.split(|byte| *byte == 0).next().unwrap_or(note);
@@ -140,7 +140,7 @@ fn one(record: &[u8; RECORD_BYTES], note: &[u8], events: &mut Events) -> Result<
 /// Writes a trace: names of processes, then issues, completions and notes in the order of time, as of one processor. As fio
 /// replays what was queued, and btt follows it from there, each issue is queued just before.
 pub fn write(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
-    let drive = trace.ios.first().map_or(Drive(0), |io| io.drive);
+    let drive = trace.ios.first().map_or(TracedDrive(0), |io| io.drive);
     for (pid, name) in &trace.processes {
         let mut note = [0; NAME_BYTES];
         // A name ends with a zero.
@@ -189,7 +189,7 @@ pub fn write(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
     notes.try_for_each(|note| message(note, drive, out))
 }
 
-fn message(note: &Note, drive: Drive, out: &mut dyn Write) -> std::io::Result<()> {
+fn message(note: &Note, drive: TracedDrive, out: &mut dyn Write) -> std::io::Result<()> {
     let mut bytes = note.text.len().min(MESSAGE_BYTES_MAX);
     while !note.text.is_char_boundary(bytes) {
         bytes -= 1;
@@ -214,7 +214,7 @@ fn class(op: Op) -> u32 {
 struct Record([u8; RECORD_BYTES]);
 
 impl Record {
-    fn of(action: u32, pid: u32, drive: Drive) -> Self {
+    fn of(action: u32, pid: u32, drive: TracedDrive) -> Self {
         let mut record = Self([0; RECORD_BYTES]);
         record.put(0, &(MAGIC | VERSION).to_le_bytes());
         record.put(28, &action.to_le_bytes());

@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use crate::trace::events::{Events, Wrong};
-use crate::trace::io::{Drive, Form, Op, Trace};
+use crate::trace::io::{Form, Op, Trace, TracedDrive};
 use crate::trace::pairing::{Act, Event};
 
 const HEAD_V2: &str = "fio version 2 iolog";
@@ -71,8 +71,8 @@ impl Log {
         events.add(Event { at_ns, offset_bytes, bytes, drive, pid: 0, act: Act::Issue, op })
     }
 
-    fn drive(&mut self, file: &str) -> Result<Drive, Wrong> {
-        if let Some(drive) = file.strip_prefix(BY_NUMBER).and_then(Drive::parse) {
+    fn drive(&mut self, file: &str) -> Result<TracedDrive, Wrong> {
+        if let Some(drive) = file.strip_prefix(BY_NUMBER).and_then(TracedDrive::parse) {
             return Ok(drive);
         }
         let at = self.files.iter().position(|known| known == file).unwrap_or_else(|| {
@@ -82,7 +82,7 @@ impl Log {
         if self.files.len() > FILES_MAX {
             return Err(format!("it is of over {FILES_MAX} files"));
         }
-        Ok(Drive(at as u32))
+        Ok(TracedDrive(at as u32))
     }
 }
 

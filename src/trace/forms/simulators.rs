@@ -2,7 +2,7 @@
 
 use super::lines::seconds_as_ns;
 use crate::trace::events::{Events, Wrong};
-use crate::trace::io::{Drive, Form, Op, SECTOR_BYTES};
+use crate::trace::io::{Form, Op, SECTOR_BYTES, TracedDrive};
 use crate::trace::pairing::{Act, Event};
 
 /// The form of a file with that first line.
@@ -28,7 +28,7 @@ pub fn mqsim(line: &str, events: &mut Events) -> Result<(), Wrong> {
         _ => return Err(format!("{kind} is neither 0, a write, nor 1, a read")),
     };
     let bytes = sectors.checked_mul(SECTOR_BYTES).and_then(|bytes| u32::try_from(bytes).ok());
-    let drive = u32::try_from(drive).ok().and_then(|drive| Drive::new(0, drive));
+    let drive = u32::try_from(drive).ok().and_then(|drive| TracedDrive::new(0, drive));
     let (Some(bytes), Some(drive), Some(offset_bytes)) = (bytes, drive, sector.checked_mul(SECTOR_BYTES))
     else {
         return Err("a number in it is too large".into());
@@ -63,5 +63,5 @@ pub fn wiscsee(line: &str, events: &mut Events) -> Result<(), Wrong> {
     };
     let at_ns = seconds_as_ns(seconds).ok_or("its time can't be read")?;
     events.time(at_ns)?;
-    events.add(Event { at_ns, offset_bytes, bytes, drive: Drive(0), pid, act, op })
+    events.add(Event { at_ns, offset_bytes, bytes, drive: TracedDrive(0), pid, act, op })
 }

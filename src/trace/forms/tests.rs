@@ -1,7 +1,7 @@
 use super::*;
-use crate::trace::io::{Drive, Io, Note, Op};
+use crate::trace::io::{Io, Note, Op, TracedDrive};
 
-const DRIVE: Drive = Drive(8 << 20 | 16);
+const DRIVE: TracedDrive = TracedDrive(8 << 20 | 16);
 
 fn io(op: Op, from_ns: u64, to_ns: impl Into<Option<u64>>, sector: u64, sectors: u32) -> Io {
     let (offset_bytes, bytes) = (sector * 512, sectors * 512);
@@ -148,7 +148,7 @@ fn lost_events_stay_lost_in_another_form() {
     assert_eq!(read_bytes(&bytes, "x").unwrap(), Trace { lost: 70, ..trace() });
     // Two drives count apart: nothing is missing of either.
     let mut two = trace();
-    two.ios[1].drive = Drive(3);
+    two.ios[1].drive = TracedDrive(3);
     bytes.clear();
     write(&two, WrittenForm::Blktrace, &mut bytes).unwrap();
     assert_eq!(read_bytes(&bytes, "x").unwrap(), two);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::shared::{EXIT_STATUS, JsonArgs, parse_positive};
-use crate::trace::Drive;
+use crate::trace::TracedDrive;
 use crate::units::{format_size, parse_size};
 
 pub(super) const CONTRACT_HELP: &str = "\
@@ -28,7 +28,7 @@ pub struct ContractArgs {
     pub traces: Vec<PathBuf>,
     /// The drive to score, if the trace has several
     #[arg(long, value_name = "MAJOR:MINOR")]
-    pub drive: Option<Drive>,
+    pub drive: Option<TracedDrive>,
     /// Where on the drive the space begins that is scored, such as a partition [default: at its beginning]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub start: Option<u64>,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::shared::{EXIT_STATUS, JsonArgs, parse_size_above_0};
-use crate::trace::Drive;
+use crate::trace::TracedDrive;
 use crate::units::parse_size;
 
 pub(super) const FTL_HELP: &str = "\
@@ -26,7 +26,7 @@ pub struct FtlArgs {
     pub from: Vec<PathBuf>,
     /// The drive of the trace, if it has several
     #[arg(long, value_name = "MAJOR:MINOR")]
-    pub drive: Option<Drive>,
+    pub drive: Option<TracedDrive>,
     /// Where on that drive the space begins that the simulated one has, such as a partition
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0B")]
     pub start: u64,

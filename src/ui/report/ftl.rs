@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::cells::{left, paragraph, percent, right};
-use crate::ftl::{CAUSES, Cause, Counts, ENTRY_BYTES, Mapping, Sizes, Spec};
+use crate::ftl::{CAUSES, Cause, Counts, ENTRY_BYTES, FlashSpec, Mapping, Sizes};
 use crate::units::{approx_size, format_latency, format_size, grouped, three_digits};
 
 const WIDTH: usize = 80;
@@ -33,7 +33,7 @@ pub struct Simulated<'a> {
     /// How often the trace was run.
     pub times: u64,
     /// What was asked for.
-    pub spec: &'a Spec,
+    pub spec: &'a FlashSpec,
     /// What it came to.
     pub sizes: &'a Sizes,
     /// What the drive did.

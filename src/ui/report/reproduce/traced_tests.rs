@@ -14,12 +14,12 @@ use crate::runs::paper::KeptFigure::{
 use crate::runs::paper::{self, Figure, RowResult, Ruling};
 use crate::runs::record::fixture::{self, Like};
 use crate::runs::record::{CONTRACT, Outcome, Recording, Writer};
-use crate::trace::{Drive, Io, Op, Trace, Traced, Watched, read_bytes};
+use crate::trace::{Io, Op, Trace, Traced, TracedDrive, Watched, read_bytes};
 use crate::ui::report::contract_kept;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
-const DRIVE: Drive = Drive(8 << 20);
+const DRIVE: TracedDrive = TracedDrive(8 << 20);
 /// In a form that has completions.
 const EVENTS: &str = "7 D write 0 4096 0.000000000 0 True\n0 C write 0 4096 0.000000005 0 True\n";
 
@@ -136,7 +136,7 @@ fn what_is_not_whole_has_no_figures() {
     assert_eq!(why("lost", Some(&lost)), "events are missing from its trace: 7");
     let cut = contract_kept(&Traced { is_cut: true, ..traced() }, &[watched()], None);
     assert_eq!(why("cut", Some(&cut)), "its trace ended before the run did");
-    let other = Watched { name: "sdb".into(), drive: Drive(9 << 20), ..watched() };
+    let other = Watched { name: "sdb".into(), drive: TracedDrive(9 << 20), ..watched() };
     let two = contract_kept(&traced(), &[watched(), other.clone()], None);
     assert_eq!(why("two", Some(&two)), "its trace is of 2 drives");
     let none = contract_kept(&traced(), &[other], None);

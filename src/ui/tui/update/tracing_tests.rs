@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::runs::session::message::{Command, Phase};
 use crate::runs::session::{Event, Tap};
 use crate::settings::Interface;
-use crate::trace::contract::{Spec, score};
+use crate::trace::contract::{ContractSpec, score};
 use crate::trace::{Live, read_bytes};
 use crate::ui::tui::fixture::{self, running, tell};
 use crate::ui::tui::message::{Effect, Msg};
@@ -38,7 +38,7 @@ fn live(lost: u64) -> Live {
     let text: String = (0..32 * 60).map(line).collect();
     let mut trace = read_bytes(text.as_bytes(), "x").unwrap();
     trace.lost = lost;
-    let scores = score(&trace, &Spec::default()).unwrap();
+    let scores = score(&trace, &ContractSpec::default()).unwrap();
     let other = Err("nothing was issued to it".to_owned());
     Live { events: 1_234_567, scored_max: 200_000, lost, scores: vec![Ok(scores), other] }
 }
