@@ -15,7 +15,8 @@ use crate::host::Facts;
 use crate::json;
 use crate::printable::Shown as _;
 use crate::runs::attest::{
-    Attester, Bundle, Check, CheckedOn, Extent, Outcome, Verdict, attest, default_folder, settings_of,
+    Attester, Bundle, Check, CheckOutcome, CheckVerdict, CheckedOn, Extent, attest, default_folder,
+    settings_of,
 };
 use crate::runs::session::plan_shown;
 use crate::runs::session::{Attendant as _, Options};
@@ -49,7 +50,7 @@ pub fn run(args: &AttestArgs) -> Result<()> {
     } else {
         print(&report::attest(&bundle))?;
     }
-    match bundle.count(Verdict::Fail) {
+    match bundle.count(CheckVerdict::Fail) {
         0 => Ok(()),
         1 => Err(Error::failed("a check failed")),
         failed => Err(Error::failed(format!("{failed} checks failed"))),
@@ -86,7 +87,7 @@ impl Attester for Watcher<'_> {
         self.notice(&report::begins(checks));
     }
 
-    fn outcome(&mut self, outcome: &Outcome) {
+    fn outcome(&mut self, outcome: &CheckOutcome) {
         if outcome.is_failure() {
             self.notice(&format!("{}: failed", outcome.check.row().title));
         }

@@ -13,7 +13,7 @@ use super::watcher::{Watcher, verify};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::printable;
-use crate::runs::build_duel::{self, Around, BuildDuel, Ended};
+use crate::runs::build_duel::{self, BlockContext, BuildDuel, DuelEnd};
 use crate::runs::duel::{Begins, DuelSpec, Report};
 use crate::runs::session::{Attendant as _, Duel, Event, Options, PlanShown, Session, Sides};
 use crate::settings::Settings;
@@ -108,7 +108,7 @@ pub(super) fn build_and_fight(
     let out = args.out.clone().unwrap_or_default();
     report::duel_cost(duel.cost()).lines().for_each(|line| eprint_line(&format!("stacktune: {line}")));
     let mut watcher = Watcher { verifies: args.verify, ..Watcher::new(None, interrupts) };
-    let around = Around { options: &options, facts: &look, interrupts: &|| interrupts.count() };
+    let around = BlockContext { options: &options, facts: &look, interrupts: &|| interrupts.count() };
     let fought = duel.fight(&out, &around, &mut watcher);
     watcher.progress.done();
     // Whatever was measured is kept; a duel that was refused has made no folder.
@@ -117,8 +117,8 @@ pub(super) fn build_and_fight(
         finish(&found, &out, args.output.json)?;
     }
     match fought? {
-        Ended::Over => Ok(()),
-        Ended::Interrupted => {
+        DuelEnd::Over => Ok(()),
+        DuelEnd::Interrupted => {
             Err(Error::interrupted("interrupted: duel.json has the pairs that were measured"))
         }
     }

@@ -5,7 +5,7 @@ use super::privileges;
 use crate::error::{Error, Result};
 use crate::ftl::{ENTRY_BYTES, FlashDrive, FlashSpec, Mapping, Timed};
 use crate::printable::Shown as _;
-use crate::trace::{self, Io, Op, Selected};
+use crate::trace::{self, Op, Selected, TracedIo};
 use crate::ui::cli::{CacheSize, Ftl, FtlArgs};
 use crate::ui::report::{self, Simulated, SimulatedLatencies};
 use crate::units::grouped;
@@ -65,8 +65,8 @@ pub fn run(args: &FtlArgs) -> Result<()> {
 }
 
 /// The drive that is asked for.
-fn spec_of(args: &FtlArgs, ios: &[Io]) -> FlashSpec {
-    let end = ios.iter().map(Io::end_bytes).max().unwrap_or(0);
+fn spec_of(args: &FtlArgs, ios: &[TracedIo]) -> FlashSpec {
+    let end = ios.iter().map(TracedIo::end_bytes).max().unwrap_or(0);
     let capacity_bytes = args.capacity.unwrap_or_else(|| end.next_multiple_of(ROUNDED_TO).max(ROUNDED_TO));
     let map_bytes = capacity_bytes.div_ceil(args.page) * ENTRY_BYTES;
     let cache_bytes = match args.cache {
@@ -90,7 +90,7 @@ fn spec_of(args: &FtlArgs, ios: &[Io]) -> FlashSpec {
 }
 
 /// Does what the I/Os say, in the order of their issues; returns the latencies, if they are to be kept.
-fn replay(drive: &mut Timed, ios: &[Io], keeps: bool) -> Option<SimulatedLatencies> {
+fn replay(drive: &mut Timed, ios: &[TracedIo], keeps: bool) -> Option<SimulatedLatencies> {
     drive.restart();
     let first_ns = ios.first()?.issued_ns;
     let has_times = ios.last()?.issued_ns > first_ns;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::session::Options;
-use crate::settings::profile::{Store, builtin};
+use crate::settings::profile::{ProfileFolder, builtin};
 use crate::settings::{Profile, Settings};
 use crate::ui::cli::{self, RunArgs};
 
@@ -16,7 +16,7 @@ const DEMO: &str = "demo";
 
 /// A profile with the command line's turns applied, and whether it is the built-in demo.
 pub fn profile(name: Option<&str>, sets: &[String]) -> Result<(Profile, bool)> {
-    let store = Store::of_user();
+    let store = ProfileFolder::of_user();
     let (mut profile, demo) = match name {
         None => (builtin(DEMO).ok_or_else(|| Error::failed("the demo is missing"))?, true),
         Some(name) => {

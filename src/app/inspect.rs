@@ -17,7 +17,7 @@ use crate::runs::session::{Preflight, layers_noted};
 use crate::runs::sweep::{Folder, is_sweep};
 use crate::settings::Settings;
 use crate::settings::knobs::Conditions;
-use crate::settings::profile::{Source, Store, Sweep};
+use crate::settings::profile::{ProfileFolder, Source, Sweep};
 use crate::ui::report::{self, Shown, SweepShown, profiles::ProfileRow};
 
 /// How long each kind of load is measured.
@@ -104,7 +104,7 @@ pub fn profiles(json: bool) -> Result<()> {
             Source::File(path) => printable::path(&path),
         },
     };
-    let rows: Vec<_> = Store::of_user().list()?.into_iter().map(row).collect();
+    let rows: Vec<_> = ProfileFolder::of_user().list()?.into_iter().map(row).collect();
     if json { print_json(&rows) } else { print(&report::profiles::text(&rows)) }
 }
 

@@ -20,7 +20,7 @@ use crate::runs::session::ProgramOptions;
 use crate::runs::session::{Options, live};
 use crate::settings::Profile;
 use crate::settings::Settings;
-use crate::settings::profile::{Source, Store, Sweep, config_folder};
+use crate::settings::profile::{ProfileFolder, Source, Sweep, config_folder};
 use crate::threads;
 use crate::ui::cli::RunArgs;
 use crate::ui::report;
@@ -54,7 +54,7 @@ pub fn run_program(profile: Profile, args: &RunArgs, operated: ProgramOptions) -
 }
 
 fn operate(profile: Profile, options: Options, theme: Option<Theme>) -> Result<()> {
-    let profiles = Profiles { store: Store::of_user(), steps: RefCell::default() };
+    let profiles = Profiles { store: ProfileFolder::of_user(), steps: RefCell::default() };
     profiles.remember_steps(&profile);
     let settings = profile.settings;
     let written_bytes = Arc::clone(&options.written_bytes);
@@ -109,7 +109,7 @@ fn themes_folder() -> Option<PathBuf> {
 
 /// Opens the UI with a recording, or with two.
 pub fn show((replay, beside): (Replay, Option<Beside>), theme: Option<Theme>) -> Result<()> {
-    let profiles = Profiles { store: Store::of_user(), steps: RefCell::default() };
+    let profiles = Profiles { store: ProfileFolder::of_user(), steps: RefCell::default() };
     tui::show(replay, beside, screen(theme, profiles, UserMemory::default()))
 }
 
@@ -154,7 +154,7 @@ pub fn shelves() -> Vec<PathBuf> {
 
 /// The user's and the built-in profiles.
 struct Profiles {
-    store: Store,
+    store: ProfileFolder,
     /// The steps of opened profiles, by name: the screen does not run them, but saves them with the settings.
     steps: RefCell<BTreeMap<String, Sweep>>,
 }

@@ -12,7 +12,7 @@ pub const NONE: u32 = u32::MAX;
 
 /// What flash did, for a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub enum FlashAct {
     /// A page was read.
     Read,
     /// A page was programmed.
@@ -23,9 +23,9 @@ pub enum Act {
 
 /// What flash did, where and why.
 #[derive(Debug, Clone, Copy)]
-pub struct Done {
+pub struct FlashWork {
     /// What.
-    pub act: Act,
+    pub act: FlashAct,
     /// On which die.
     pub die: u32,
     /// Why.
@@ -84,7 +84,7 @@ pub struct Flash {
     /// What was done and why.
     pub counts: Counts,
     /// What was done where and why, while somebody wants to know.
-    pub acts: Option<Vec<Done>>,
+    pub acts: Option<Vec<FlashWork>>,
     /// Of each flash page what was written to it, for tests.
     #[cfg(test)]
     pub stamps: Vec<u64>,
@@ -162,7 +162,7 @@ impl Flash {
     /// Reads a page.
     pub fn read(&mut self, page: u32, cause: Cause) {
         self.counts.reads[cause as usize] += 1;
-        self.note(Act::Read, self.block_of(page), cause);
+        self.note(FlashAct::Read, self.block_of(page), cause);
     }
 
     /// Programs the next page of a stream, on one die after the other; returns the flash page.
@@ -228,7 +228,7 @@ impl Flash {
         self.written[block as usize] = offset + 1;
         self.valid[block as usize] += 1;
         self.counts.programs[cause as usize] += 1;
-        self.note(Act::Program, block, cause);
+        self.note(FlashAct::Program, block, cause);
         page
     }
 
@@ -314,13 +314,13 @@ impl Flash {
         self.written[block as usize] = 0;
         self.erases[block as usize] += 1;
         self.counts.erases[cause as usize] += 1;
-        self.note(Act::Erase, block, cause);
+        self.note(FlashAct::Erase, block, cause);
         self.free(block);
     }
 
-    fn note(&mut self, act: Act, block: u32, cause: Cause) {
+    fn note(&mut self, act: FlashAct, block: u32, cause: Cause) {
         if let Some(acts) = &mut self.acts {
-            acts.push(Done { act, die: block % self.dies, cause });
+            acts.push(FlashWork { act, die: block % self.dies, cause });
         }
     }
 

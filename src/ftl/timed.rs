@@ -9,7 +9,7 @@
 
 use super::counts::Cause;
 use super::drive::FlashDrive;
-use super::flash::{Act, Done};
+use super::flash::{FlashAct, FlashWork};
 use super::sizes::{ENTRY_BYTES, FlashSpec, Mapping};
 
 const READ_NS: u64 = 20_000;
@@ -43,7 +43,7 @@ pub struct Timed {
     next: usize,
     busy_ns: u64,
     /// What flash did for a command; kept for its memory.
-    acts: Vec<Done>,
+    acts: Vec<FlashWork>,
 }
 
 impl Timed {
@@ -156,27 +156,27 @@ impl Timed {
         self.acts = self.drive.flash_mut().acts.take().unwrap_or_default();
         // What the host waits for: translation pages before its own, places of the buffer one after the other.
         let (mut ready_ns, mut end_ns) = (now_ns + COMMAND_NS, now_ns + COMMAND_NS);
-        for Done { act, die, cause } in &self.acts {
+        for FlashWork { act, die, cause } in &self.acts {
             let waits = *cause == Cause::Host;
-            if waits && *act == Act::Program {
+            if waits && *act == FlashAct::Program {
                 ready_ns = ready_ns.max(self.buffer[self.next]);
                 end_ns = end_ns.max(ready_ns);
             }
             let takes_ns = match act {
-                Act::Read => READ_NS,
-                Act::Program => PROGRAM_NS,
-                Act::Erase => ERASE_NS,
+                FlashAct::Read => READ_NS,
+                FlashAct::Program => PROGRAM_NS,
+                FlashAct::Erase => ERASE_NS,
             };
             let free_ns = &mut self.dies[*die as usize];
             *free_ns = ready_ns.max(*free_ns) + takes_ns;
             self.busy_ns += takes_ns;
             match (act, cause) {
-                (Act::Program, Cause::Host) => {
+                (FlashAct::Program, Cause::Host) => {
                     self.buffer[self.next] = *free_ns;
                     self.next = (self.next + 1) % self.buffer.len();
                 }
-                (Act::Read, Cause::Host) => end_ns = end_ns.max(*free_ns),
-                (Act::Read, Cause::Mapping) => {
+                (FlashAct::Read, Cause::Host) => end_ns = end_ns.max(*free_ns),
+                (FlashAct::Read, Cause::Mapping) => {
                     ready_ns = ready_ns.max(*free_ns);
                     end_ns = end_ns.max(ready_ns);
                 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::io::{Form, Note, Op, SECTOR_BYTES, Trace, TracedDrive};
-use super::pairing::{Act, Event, pair};
+use super::pairing::{Act, TraceEvent, pair};
 use crate::error::{Error, Result};
 use crate::printable::Shown as _;
 
@@ -42,7 +42,7 @@ pub struct Events {
     pub form: Option<Form>,
     /// Events that a file itself says are missing.
     pub said_lost: u64,
-    events: Vec<Event>,
+    events: Vec<TraceEvent>,
     processes: Vec<(u32, String)>,
     notes: Vec<Note>,
     counters: Vec<Counter>,
@@ -66,7 +66,7 @@ impl Events {
     }
 
     /// Those from that one on.
-    pub fn since(&self, at: usize) -> &[Event] {
+    pub fn since(&self, at: usize) -> &[TraceEvent] {
         self.events.get(at..).unwrap_or_default()
     }
 
@@ -82,11 +82,11 @@ impl Events {
     }
 
     /// Notes an event, and holds it against what can be.
-    pub fn add(&mut self, event: Event) -> std::result::Result<(), Wrong> {
+    pub fn add(&mut self, event: TraceEvent) -> std::result::Result<(), Wrong> {
         if self.is_full() {
             return Err(format!("it has over {EVENTS_MAX} issues and completions: give a part of it"));
         }
-        let Event { offset_bytes, bytes, .. } = event;
+        let TraceEvent { offset_bytes, bytes, .. } = event;
         let is_whole =
             offset_bytes.is_multiple_of(SECTOR_BYTES) && u64::from(bytes).is_multiple_of(SECTOR_BYTES);
         if event.op != Op::Flush && !is_whole {

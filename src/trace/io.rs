@@ -72,7 +72,7 @@ impl FromStr for TracedDrive {
 
 /// One I/O as the drive saw it: after merging and splitting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Io {
+pub struct TracedIo {
     /// When it was handed to the drive; 0 if the form has no times.
     pub issued_ns: u64,
     /// When the drive had completed it; none if it was open at the end, or if the form has no completions.
@@ -89,7 +89,7 @@ pub struct Io {
     pub op: Op,
 }
 
-impl Io {
+impl TracedIo {
     /// Where it ends.
     pub fn end_bytes(&self) -> u64 {
         self.offset_bytes + u64::from(self.bytes)
@@ -148,7 +148,7 @@ const PHASE: &str = "phase ";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     /// In the order of their issues.
-    pub ios: Vec<Io>,
+    pub ios: Vec<TracedIo>,
     /// Names of processes by number, the first ones seen.
     pub processes: Vec<(u32, String)>,
     /// What is said of moments, in the order of time.
@@ -216,7 +216,7 @@ impl Edge {
 }
 
 /// The beginnings and ends of I/Os in the order of time.
-pub fn edges(ios: &[Io]) -> Vec<Edge> {
+pub fn edges(ios: &[TracedIo]) -> Vec<Edge> {
     let mut edges = Vec::with_capacity(2 * ios.len());
     for (io, one) in (0..).zip(ios) {
         edges.push(Edge { at_ns: one.issued_ns, rank: 1, io });

@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::events::{Events, NAME_BYTES, op_of};
 use super::io::{Form, SECTOR_BYTES, Trace, TracedDrive};
-use super::pairing::{Act, Event};
+use super::pairing::{Act, TraceEvent};
 use crate::error::{Error, Result, describe};
 use crate::printable::Shown as _;
 
@@ -128,7 +128,7 @@ impl Point {
         if let Some(name) = self.name.and_then(|name| name.text(raw)) {
             events.name(pid, name);
         }
-        events.add(Event { at_ns, offset_bytes, bytes, drive, pid, act: self.act, op }).ok()
+        events.add(TraceEvent { at_ns, offset_bytes, bytes, drive, pid, act: self.act, op }).ok()
     }
 }
 

@@ -14,7 +14,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::io::{Io, Op, TracedDrive};
+use super::io::{Op, TracedDrive, TracedIo};
 
 /// How many open I/Os of one place are looked through: more of them are open where completions are missing.
 const LOOKED_THROUGH: usize = 256;
@@ -34,7 +34,7 @@ pub enum Act {
 
 /// An event of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Event {
+pub struct TraceEvent {
     /// When.
     pub at_ns: u64,
     /// Where on the drive; anything for a flush.
@@ -63,7 +63,7 @@ struct Open {
 #[derive(Debug, Default)]
 pub struct Paired {
     /// In the order of their issues.
-    pub ios: Vec<Io>,
+    pub ios: Vec<TracedIo>,
     /// Completions and requeues of what nobody issued.
     pub unpaired: u64,
     /// I/Os that were handed back.
@@ -71,7 +71,7 @@ pub struct Paired {
 }
 
 /// Pairs the events, which are in the order of time; none if more I/Os are open at once than can be.
-pub fn pair(events: &[Event]) -> Option<Paired> {
+pub fn pair(events: &[TraceEvent]) -> Option<Paired> {
     let mut paired = Paired::default();
     let mut open = HashMap::new();
     let mut handed_back = Vec::new();
@@ -114,8 +114,8 @@ pub fn pair(events: &[Event]) -> Option<Paired> {
     Some(paired)
 }
 
-fn issued(event: &Event) -> Io {
-    Io {
+fn issued(event: &TraceEvent) -> TracedIo {
+    TracedIo {
         issued_ns: event.at_ns,
         completed_ns: None,
         offset_bytes: if event.op == Op::Flush { 0 } else { event.offset_bytes },
@@ -144,7 +144,7 @@ fn take(
 }
 
 /// Removes the I/Os of these places.
-fn remove(ios: &mut Vec<Io>, mut places: Vec<usize>) {
+fn remove(ios: &mut Vec<TracedIo>, mut places: Vec<usize>) {
     places.sort_unstable();
     let (mut at, mut next) = (0, places.into_iter().peekable());
     ios.retain(|_| {

@@ -2,20 +2,20 @@ use super::*;
 use crate::trace::io::edges;
 
 /// All of them.
-fn pairs(events: &[Event]) -> Paired {
+fn pairs(events: &[TraceEvent]) -> Paired {
     pair(events).unwrap()
 }
 
-fn event(at_ns: u64, act: Act, op: Op, sector: u64, sectors: u32) -> Event {
+fn event(at_ns: u64, act: Act, op: Op, sector: u64, sectors: u32) -> TraceEvent {
     let (offset_bytes, bytes) = (sector.wrapping_mul(512), sectors * 512);
-    Event { at_ns, offset_bytes, bytes, drive: TracedDrive(1), pid: 7, act, op }
+    TraceEvent { at_ns, offset_bytes, bytes, drive: TracedDrive(1), pid: 7, act, op }
 }
 
-fn issue(at_ns: u64, op: Op, sector: u64, sectors: u32) -> Event {
+fn issue(at_ns: u64, op: Op, sector: u64, sectors: u32) -> TraceEvent {
     event(at_ns, Act::Issue, op, sector, sectors)
 }
 
-fn complete(at_ns: u64, op: Op, sector: u64, sectors: u32) -> Event {
+fn complete(at_ns: u64, op: Op, sector: u64, sectors: u32) -> TraceEvent {
     event(at_ns, Act::Complete, op, sector, sectors)
 }
 
@@ -89,7 +89,7 @@ fn what_the_driver_hands_back_was_not_done() {
 
 #[test]
 fn drives_are_apart() {
-    let other = Event { drive: TracedDrive(2), ..complete(2, Op::Read, 8, 8) };
+    let other = TraceEvent { drive: TracedDrive(2), ..complete(2, Op::Read, 8, 8) };
     let paired = pairs(&[issue(1, Op::Read, 8, 8), other]);
     assert_eq!((times(&paired), paired.unpaired), (vec![(1, None)], 1));
 }
@@ -105,7 +105,7 @@ fn every_issue_of_a_made_stream_ends_once() {
             (state >> 33) % below
         };
         let (mut events, mut at, mut expected, mut handed_back) = (Vec::new(), 0, 0_usize, 0);
-        let mut ends: Vec<Vec<Event>> = Vec::new();
+        let mut ends: Vec<Vec<TraceEvent>> = Vec::new();
         for request in 0..100 {
             at += random(3);
             let (sector, sectors) = (request * 1000, 8 * (1 + random(4) as u32));
@@ -135,10 +135,10 @@ fn every_issue_of_a_made_stream_ends_once() {
             while ends.len() > random(8) as usize {
                 let done = ends.swap_remove(random(ends.len() as u64) as usize);
                 at += random(3);
-                events.extend(done.into_iter().map(|end| Event { at_ns: at, ..end }));
+                events.extend(done.into_iter().map(|end| TraceEvent { at_ns: at, ..end }));
             }
         }
-        events.extend(ends.into_iter().flatten().map(|end| Event { at_ns: at, ..end }));
+        events.extend(ends.into_iter().flatten().map(|end| TraceEvent { at_ns: at, ..end }));
         let paired = pairs(&events);
         assert_eq!(
             (paired.ios.len(), paired.unpaired, paired.requeued),

@@ -1,6 +1,6 @@
 //! A part of a trace: one drive's I/Os, in a space of it.
 
-use super::io::{Io, Trace, TracedDrive};
+use super::io::{Trace, TracedDrive, TracedIo};
 use crate::error::{Error, Result};
 
 /// The I/Os of a space.
@@ -9,7 +9,7 @@ pub struct Selected {
     /// The drive.
     pub drive: TracedDrive,
     /// Its I/Os, with offsets from the beginning of the space on.
-    pub ios: Vec<Io>,
+    pub ios: Vec<TracedIo>,
     /// How many are outside of the space, which are others'.
     pub others: u64,
 }
@@ -42,7 +42,7 @@ pub fn select(
             return Err(Error::input(what)
                 .hint("check where the space begins (--start) and how large it is (--logical)"));
         }
-        ios.push(Io { offset_bytes: io.offset_bytes.saturating_sub(start_bytes), ..*io });
+        ios.push(TracedIo { offset_bytes: io.offset_bytes.saturating_sub(start_bytes), ..*io });
     }
     Ok(Selected { drive, ios, others })
 }

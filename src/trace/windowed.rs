@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::io::{Io, Op};
-use super::pairing::{Act, Event, pair};
+use super::io::{Op, TracedIo};
+use super::pairing::{Act, TraceEvent, pair};
 use super::watched::Watched;
 
 /// All processors' events of a time are there after this.
@@ -84,8 +84,8 @@ fn median(bytes: &mut [u32]) -> Option<f64> {
 pub struct Follower {
     drives: Vec<(Watched, Cache)>,
     /// Those that are not yet old enough, and issues that are not completed.
-    pending: Vec<Event>,
-    open: Vec<Event>,
+    pending: Vec<TraceEvent>,
+    open: Vec<TraceEvent>,
     stretches: Stretches,
 }
 
@@ -104,17 +104,17 @@ impl Follower {
     }
 
     /// Takes events that have come, by a clock that stands at `now_ns`.
-    pub fn take(&mut self, events: &[Event], now_ns: u64) {
+    pub fn take(&mut self, events: &[TraceEvent], now_ns: u64) {
         self.pending.extend_from_slice(events);
         let until_ns = now_ns.saturating_sub(LATE_NS);
-        let (mut due, pending): (Vec<Event>, Vec<Event>) =
+        let (mut due, pending): (Vec<TraceEvent>, Vec<TraceEvent>) =
             self.pending.drain(..).partition(|event| event.at_ns <= until_ns);
         self.pending = pending;
         if due.is_empty() {
             return;
         }
         due.sort_by_key(|event| event.at_ns);
-        let all: Vec<Event> = self.open.drain(..).chain(due.iter().copied()).collect();
+        let all: Vec<TraceEvent> = self.open.drain(..).chain(due.iter().copied()).collect();
         let Some(paired) = pair(&all) else { return self.lost() };
         let shared = Arc::clone(&self.stretches.0);
         let mut stretch = shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,7 +135,7 @@ impl Follower {
     }
 
     /// What the driver hands back counts again when it is issued again.
-    fn issued(&mut self, event: &Event, stretch: &mut Stretch) {
+    fn issued(&mut self, event: &TraceEvent, stretch: &mut Stretch) {
         match event.op {
             Op::Write if stretch.write_bytes.len() < SIZES_MAX => stretch.write_bytes.push(event.bytes),
             Op::Discard => stretch.discards += 1,
@@ -158,9 +158,9 @@ impl Follower {
     }
 }
 
-fn issue_of(io: &Io) -> Event {
-    let Io { issued_ns: at_ns, offset_bytes, bytes, drive, pid, op, .. } = *io;
-    Event { at_ns, offset_bytes, bytes, drive, pid, act: Act::Issue, op }
+fn issue_of(io: &TracedIo) -> TraceEvent {
+    let TracedIo { issued_ns: at_ns, offset_bytes, bytes, drive, pid, op, .. } = *io;
+    TraceEvent { at_ns, offset_bytes, bytes, drive, pid, act: Act::Issue, op }
 }
 
 /// A mapping cache of whole translation pages: the one that was not used for the longest goes.
@@ -224,8 +224,8 @@ mod tests {
     const MIB: u64 = 1 << 20;
     const MS: u64 = 1_000_000;
 
-    fn event(at_ms: u64, act: Act, op: Op, offset_bytes: u64, bytes: u64) -> Event {
-        Event { at_ns: at_ms * MS, offset_bytes, bytes: bytes as u32, drive: DRIVE, pid: 1, act, op }
+    fn event(at_ms: u64, act: Act, op: Op, offset_bytes: u64, bytes: u64) -> TraceEvent {
+        TraceEvent { at_ns: at_ms * MS, offset_bytes, bytes: bytes as u32, drive: DRIVE, pid: 1, act, op }
     }
 
     fn watched(bytes: u64) -> Watched {
@@ -291,7 +291,7 @@ mod tests {
             let took = 1 + next(40);
             events.push(event(at, Act::Issue, op, from, bytes));
             events.push(event(at + took, Act::Complete, op, from, bytes));
-            ios.push(Io {
+            ios.push(TracedIo {
                 issued_ns: at * MS,
                 completed_ns: Some((at + took) * MS),
                 offset_bytes: from,

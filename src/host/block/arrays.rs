@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::btrfs::BtrfsWatch;
-use super::members::{Lost, Member, Upkeep};
+use super::members::{Lost, NamedMember, Upkeep};
 use crate::host::drive::emulated::{self, Below};
 use crate::host::root::Root;
 
@@ -22,7 +22,7 @@ pub struct MdWatch {
     root: Root,
     /// The kernel's name (`md127`).
     name: String,
-    members: Vec<Member>,
+    members: Vec<NamedMember>,
 }
 
 impl ArrayWatch {
@@ -74,7 +74,7 @@ impl MdWatch {
         let name = dir.file_name()?.to_string_lossy().into_owned();
         let names = root.names(&format!("sys/block/{name}/md"));
         let members = names.iter().filter_map(|entry| entry.strip_prefix("dev-"));
-        let members = members.map(|member| Member::of(root, member)).collect();
+        let members = members.map(|member| NamedMember::of(root, member)).collect();
         Some(Self { members, root: root.clone(), name })
     }
 
@@ -90,7 +90,7 @@ impl MdWatch {
 
     fn look(&self) -> Option<Lost> {
         let text = |file: &str| self.text(file);
-        let is_lost = |member: &&Member| {
+        let is_lost = |member: &&NamedMember| {
             let state = text(&format!("dev-{}/state", member.name));
             let works = state.is_some_and(|state| state.split(',').all(|word| word != "faulty"));
             !works || member.is_gone(&self.root)

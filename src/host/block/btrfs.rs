@@ -4,7 +4,7 @@
 //! time, so a lost device is found at the device itself. A device that is there but accepts no writes shows
 //! in `devinfo/N/error_stats`, which has the device's number, not its name.
 
-use super::members::{Lost, Member, Upkeep};
+use super::members::{Lost, NamedMember, Upkeep};
 use crate::host::root::Root;
 
 /// A Btrfs file system on several devices, with those that it had when the watch began.
@@ -12,7 +12,7 @@ use crate::host::root::Root;
 pub struct BtrfsWatch {
     root: Root,
     id: String,
-    members: Vec<Member>,
+    members: Vec<NamedMember>,
     /// The devices by Btrfs's numbers, with the failed writes and flushes at that time.
     numbers: Vec<(String, u64)>,
 }
@@ -25,7 +25,7 @@ impl BtrfsWatch {
         if names.len().max(numbers.len()) < 2 {
             return None;
         }
-        let members = names.iter().map(|name| Member::of(root, name)).collect();
+        let members = names.iter().map(|name| NamedMember::of(root, name)).collect();
         let mut watch = Self { root: root.clone(), id: id.to_owned(), members, numbers: Vec::new() };
         watch.numbers =
             numbers.into_iter().map(|number| (number.clone(), watch.failed_writes(&number))).collect();

@@ -6,7 +6,7 @@ use crate::host::root::Root;
 
 /// A member of an array.
 #[derive(Debug, Clone)]
-pub(in crate::host) struct Member {
+pub(in crate::host) struct NamedMember {
     /// The kernel's name, of a partition too.
     pub(in crate::host) name: String,
     /// The name with the serial of its drive, if it has one.
@@ -42,7 +42,7 @@ impl Lost {
     }
 }
 
-impl Member {
+impl NamedMember {
     pub(in crate::host) fn of(root: &Root, name: &str) -> Self {
         Self { shown: shown(root, name), name: name.to_owned() }
     }

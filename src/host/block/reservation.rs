@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use crate::host::drive::nvme::{self, Command, IDENTITY_BYTES, Set};
+use crate::host::drive::nvme::{self, AdminQuery, IDENTITY_BYTES, Set};
 use crate::host::{Device, Usage};
 
 /// NVM command set, Reservation Report.
@@ -35,7 +35,7 @@ fn report(file: &File) -> Option<[u8; REPORT_BYTES]> {
     let mut report = [0; REPORT_BYTES];
     // A host with an extended identifier must ask in the extended form, any other in the plain one.
     let answered = [0, 1].into_iter().any(|extended| {
-        let question = Command {
+        let question = AdminQuery {
             opcode: RESERVATION_REPORT,
             nsid,
             cdw10: (REPORT_BYTES / 4 - 1) as u32, // dwords, counted from zero

@@ -29,7 +29,7 @@ struct Passthru {
 
 /// A query command.
 #[derive(Clone, Copy, Default)]
-pub(in crate::host) struct Command {
+pub(in crate::host) struct AdminQuery {
     pub opcode: u8,
     pub nsid: u32,
     pub cdw10: u32,
@@ -88,7 +88,7 @@ pub(in crate::host) fn active_name_spaces(file: &File) -> Option<Vec<u32>> {
 
 fn identify(file: &File, nsid: u32, structure: u32) -> Option<[u8; IDENTITY_BYTES]> {
     let mut answer = [0; IDENTITY_BYTES];
-    let question = Command { opcode: IDENTIFY, nsid, cdw10: structure, cdw11: 0 };
+    let question = AdminQuery { opcode: IDENTIFY, nsid, cdw10: structure, cdw11: 0 };
     ask(file, Set::Admin, question, &mut answer).then_some(answer)
 }
 
@@ -97,7 +97,7 @@ fn identify(file: &File, nsid: u32, structure: u32) -> Option<[u8; IDENTITY_BYTE
 pub(in crate::host) fn log_page(file: &File, log: u8, specific: u16) -> Option<[u8; 512]> {
     let mut answer = [0; 512];
     let dwords = answer.len() as u32 / 4 - 1; // counted from zero
-    let question = Command {
+    let question = AdminQuery {
         opcode: GET_LOG_PAGE,
         nsid: ALL,
         cdw10: u32::from(log) | dwords << 16,
@@ -116,12 +116,12 @@ pub(in crate::host) fn name_space(file: &File) -> Option<u32> {
 
 /// Sends a command that only reads; whether the drive and the kernel obeyed, and the answer is there.
 #[allow(unsafe_code)] // no library wraps NVMe's passthrough
-pub(in crate::host) fn ask(file: &File, set: Set, command: Command, answer: &mut [u8]) -> bool {
+pub(in crate::host) fn ask(file: &File, set: Set, command: AdminQuery, answer: &mut [u8]) -> bool {
     let ioctl = match set {
         Set::Admin => NVME_IOCTL_ADMIN_CMD,
         Set::Io => NVME_IOCTL_IO_CMD,
     };
-    let Command { opcode, nsid, cdw10, cdw11 } = command;
+    let AdminQuery { opcode, nsid, cdw10, cdw11 } = command;
     let mut command = Passthru {
         opcode,
         nsid,

@@ -22,8 +22,8 @@ use super::ring::Rings;
 use crate::error::{Error, Result};
 use crate::host::{NvmeNamespace, nvme_namespace};
 use crate::load::nvme::prp::Prp;
-use crate::load::nvme::spec::Command;
-use crate::load::nvme::status::Status;
+use crate::load::nvme::spec::NvmeCommand;
+use crate::load::nvme::status::NvmeStatus;
 use crate::meter::counts::counters::Polls;
 use crate::printable::Shown as _;
 
@@ -127,7 +127,7 @@ impl Backend for Passthrough {
 fn moved(result: i32, bytes: usize) -> i32 {
     match result {
         0 => bytes as i32,
-        1.. => -Status(result as u16).errno(),
+        1.. => -NvmeStatus(result as u16).errno(),
         _ => result,
     }
 }
@@ -156,9 +156,9 @@ impl Passthrough {
         // The kernel describes the memory to the drive.
         let data = Prp::default();
         let command = match op.kind {
-            OpKind::Flush => Command::flush(namespace.id),
-            OpKind::Read => Command::read(namespace.id, block, blocks, data),
-            kind => Command::write(namespace.id, block, blocks, data, kind == OpKind::WriteDurable),
+            OpKind::Flush => NvmeCommand::flush(namespace.id),
+            OpKind::Read => NvmeCommand::read(namespace.id, block, blocks, data),
+            kind => NvmeCommand::write(namespace.id, block, blocks, data, kind == OpKind::WriteDurable),
         };
         let moves = op.kind != OpKind::Flush;
         let memory = moves.then(|| (self.buffers.address(op.slot) as u64 + at, part_bytes as u32));
@@ -176,7 +176,7 @@ impl Passthrough {
 /// `struct nvme_uring_cmd` (`linux/nvme_ioctl.h`), in the 80 bytes that an entry has for it: the opcode at 0
 /// and the namespace at 4, as in dwords 0 and 1 of the command; address and length of the memory at 24 and
 /// 36; dwords 10 to 15 from 40 on.
-fn fields(command: &Command, memory: Option<(u64, u32)>) -> [u8; 80] {
+fn fields(command: &NvmeCommand, memory: Option<(u64, u32)>) -> [u8; 80] {
     let words = command.words(0);
     let (address, len_bytes) = memory.unwrap_or_default();
     let mut fields = [0; 80];
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_command_lies_where_the_kernel_looks_for_it() {
-        let command = Command::write(7, 0x1_0000_0002, 8, Prp::default(), true);
+        let command = NvmeCommand::write(7, 0x1_0000_0002, 8, Prp::default(), true);
         let fields = fields(&command, Some((0xabc0_0000_1000, 4096)));
         let dword = |at: usize| u32::from_ne_bytes(fields[at..at + 4].try_into().unwrap());
         assert_eq!((fields[0], dword(4)), (1, 7), "Write to namespace 7");

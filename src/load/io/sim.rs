@@ -65,7 +65,7 @@ const CONSUMER: Model = Model {
 
 /// One simulated device.
 #[derive(Debug)]
-pub struct Device {
+pub struct SimulatedDevice {
     model: Model,
     rng: SmallRng,
     /// When each channel is free.
@@ -76,7 +76,7 @@ pub struct Device {
     flash: Option<Timed>,
 }
 
-impl Device {
+impl SimulatedDevice {
     /// The device of that kind with this number and capacity.
     pub fn new(sim: &Sim, number: u64, capacity_bytes: u64) -> Self {
         let kind = sim.device;

@@ -11,7 +11,7 @@ use super::backend::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait}
 use super::clock;
 use super::polls::poll_until;
 use crate::error::{Error, Result};
-use crate::load::nvme::status::Status;
+use crate::load::nvme::status::NvmeStatus;
 use crate::load::spdk::{SCHEME, SpdkDrive, WorkerQueues};
 use crate::meter::counts::counters::Polls;
 
@@ -74,7 +74,7 @@ impl Spdk {
         done.append(&mut self.refused);
         let (slots, page_bytes) = (self.slots, self.page_bytes);
         self.queues.poll(|over| {
-            let status = Status(over.status as u16);
+            let status = NvmeStatus(over.status as u16);
             let moved = if over.slot < slots { page_bytes as i32 } else { 0 };
             let result = if status.is_success() { moved } else { -status.errno() };
             done.push(Done { slot: over.slot, result });

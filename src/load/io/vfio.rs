@@ -12,7 +12,7 @@ use super::backend::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait}
 use super::clock;
 use super::polls::poll_until;
 use crate::error::{Error, Result};
-use crate::load::nvme::spec::{Command, Completion};
+use crate::load::nvme::spec::{NvmeCommand, NvmeCompletion};
 use crate::load::nvme::vfio::{self, VfioBus};
 use crate::load::nvme::{Bus, Condition, Controller, Lane, Namespace, Transfers};
 use crate::meter::counts::counters::Incidents;
@@ -160,15 +160,15 @@ impl<B: Bus> Polled<B> {
             return false;
         }
         let command = if op.kind == OpKind::Flush {
-            Command::flush(namespace.id)
+            NvmeCommand::flush(namespace.id)
         } else {
             let bytes = self.transfers.part_bytes() as u64;
             let data = self.transfers.lend(op.slot, part);
             let block = (op.offset_bytes + u64::from(part) * bytes) >> namespace.block_shift;
             let blocks = (bytes >> namespace.block_shift) as u32;
             match op.kind {
-                OpKind::Read => Command::read(namespace.id, block, blocks, data),
-                kind => Command::write(namespace.id, block, blocks, data, kind == OpKind::WriteDurable),
+                OpKind::Read => NvmeCommand::read(namespace.id, block, blocks, data),
+                kind => NvmeCommand::write(namespace.id, block, blocks, data, kind == OpKind::WriteDurable),
             }
         };
         lane.push(&command, op.slot, now_ns)
@@ -194,7 +194,7 @@ impl<B: Bus> Polled<B> {
                     done.push(Done { slot, result: if state.errno == 0 { moved } else { -state.errno } });
                 }
             };
-            taken += lane.poll(|slot, completion: Completion| {
+            taken += lane.poll(|slot, completion: NvmeCompletion| {
                 let status = completion.status;
                 over(slot, if status.is_success() { 0 } else { status.errno() });
             })?;

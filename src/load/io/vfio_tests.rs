@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::load::nvme::admin::Patience;
-use crate::load::nvme::model::{Answers, Model, Traits};
+use crate::load::nvme::model::{Answers, ControllerModel, Traits};
 use crate::load::nvme::spec;
-use crate::load::nvme::status::Status;
+use crate::load::nvme::status::NvmeStatus;
 use crate::settings::RingSetup;
 use crate::units::SECOND_NS;
 
@@ -24,12 +24,16 @@ const LONG: Patience = Patience {
 };
 
 /// Namespaces 1 and 3 of one model, and namespace 1 of another.
-fn bench(page_bytes: usize, slots: u32) -> (Arc<Model>, Polled<Model>) {
+fn bench(page_bytes: usize, slots: u32) -> (Arc<ControllerModel>, Polled<ControllerModel>) {
     bench_with(LONG, page_bytes, slots)
 }
 
-fn bench_with(patience: Patience, page_bytes: usize, slots: u32) -> (Arc<Model>, Polled<Model>) {
-    let model = Model::new(Traits::default());
+fn bench_with(
+    patience: Patience,
+    page_bytes: usize,
+    slots: u32,
+) -> (Arc<ControllerModel>, Polled<ControllerModel>) {
+    let model = ControllerModel::new(Traits::default());
     let controller = Controller::start(model.clone(), patience).unwrap();
     let other = Controller::start(model_beside(&model), patience).unwrap();
     let members = [(controller.clone(), 1), (controller, 3), (other, 1)];
@@ -52,8 +56,8 @@ fn setup(page_bytes: usize, slots: u32) -> Setup {
 }
 
 /// Another controller, which reaches the same memory, as in one container.
-fn model_beside(model: &Arc<Model>) -> Arc<Model> {
-    Model::beside(model, Traits { mdts: 1, ..Traits::default() })
+fn model_beside(model: &Arc<ControllerModel>) -> Arc<ControllerModel> {
+    ControllerModel::beside(model, Traits { mdts: 1, ..Traits::default() })
 }
 
 fn op(slot: u32, kind: OpKind, file: u32, offset_bytes: u64) -> Op {
@@ -61,7 +65,7 @@ fn op(slot: u32, kind: OpKind, file: u32, offset_bytes: u64) -> Op {
 }
 
 /// Hands over what is queued and waits for all of it; returns results by slot.
-fn results(polled: &mut Polled<Model>) -> Vec<(u32, i32)> {
+fn results(polled: &mut Polled<ControllerModel>) -> Vec<(u32, i32)> {
     let mut done = Vec::new();
     polled.advance(Wait { completions: u32::MAX, until_ns: None }, &mut done).unwrap();
     let mut results: Vec<_> = done.iter().map(|done| (done.slot, done.result)).collect();
@@ -110,7 +114,7 @@ fn a_page_beyond_the_limit_goes_as_several_commands_and_completes_once() {
     assert_eq!(results(&mut polled), [(0, 64 << 10)]);
     assert_eq!(model.take_seen(), [(spec::WRITE, 8192); 8]);
     // One of them failed: the page did, with the first reason.
-    model.deny([Status::SUCCESS, Status(0x280), Status(0x281)]);
+    model.deny([NvmeStatus::SUCCESS, NvmeStatus(0x280), NvmeStatus(0x281)]);
     polled.queue(op(1, OpKind::Write, 0, 0));
     assert_eq!(results(&mut polled), [(1, -libc::ENODATA)]);
 }
@@ -271,7 +275,7 @@ proptest! {
                     model.forge(queue, dwords, new);
                 }
                 Happens::Forge { .. } => {}
-                Happens::Deny(status) => model.deny([Status(status)]),
+                Happens::Deny(status) => model.deny([NvmeStatus(status)]),
                 Happens::Pull => model.pull(),
                 Happens::Fail => model.fail_fatally(),
                 Happens::Stop => model.stop(),

@@ -10,7 +10,7 @@ use super::dma::Dma;
 use super::identify::{ControllerFacts, IDENTIFY_BYTES, Namespace, active_namespaces};
 use super::prp::{PAGE_BYTES, Prp};
 use super::queue::QueuePair;
-use super::spec::{self, Capabilities, Command, Completion};
+use super::spec::{self, ControllerCapabilities, NvmeCommand, NvmeCompletion};
 use crate::error::{Error, Result};
 
 /// Entries of the admin queues.
@@ -77,7 +77,7 @@ pub(super) struct Admin<B> {
 
 impl<B: Bus> Admin<B> {
     /// The queue and its page, which the controller does not know yet.
-    pub fn new(bus: &Arc<B>, capabilities: Capabilities) -> Result<Self> {
+    pub fn new(bus: &Arc<B>, capabilities: ControllerCapabilities) -> Result<Self> {
         let entries = ADMIN_ENTRIES.min(capabilities.queue_entries_max());
         let queue = QueuePair::new(bus, 0, entries, capabilities.doorbell_stride_bytes())?;
         Ok(Self { queue, page: bus.allocate(IDENTIFY_BYTES)?, taken: Vec::new(), down: None })
@@ -85,7 +85,7 @@ impl<B: Bus> Admin<B> {
 }
 
 /// Refuses a controller that is gone, or that this driver does not know.
-pub(super) fn refuse_unknown<B: Bus>(bus: &B, capabilities: Capabilities) -> Result<()> {
+pub(super) fn refuse_unknown<B: Bus>(bus: &B, capabilities: ControllerCapabilities) -> Result<()> {
     let name = bus.name();
     if capabilities.0 == u64::MAX {
         return Err(gone(name));
@@ -118,7 +118,7 @@ pub(super) fn fatal(name: &str) -> Error {
 /// The steps of a start, which a reset takes again.
 pub(super) struct Starting<'a, B> {
     pub bus: &'a Arc<B>,
-    pub capabilities: Capabilities,
+    pub capabilities: ControllerCapabilities,
     pub patience: Patience,
 }
 
@@ -173,11 +173,11 @@ impl<B: Bus> Starting<'_, B> {
     /// # Errors
     /// Its status in words. Where it does not come back or the answer is malformed, the controller is
     /// stopped and given up, for it may still write to the command's memory.
-    pub fn ask(&self, admin: &mut Admin<B>, command: &Command, doing: &str) -> Result<u32> {
+    pub fn ask(&self, admin: &mut Admin<B>, command: &NvmeCommand, doing: &str) -> Result<u32> {
         let name = self.bus.name();
         match self.answer(admin, command) {
-            Ok(Completion { status, result, .. }) if status.is_success() => Ok(result),
-            Ok(Completion { status, .. }) => {
+            Ok(NvmeCompletion { status, result, .. }) if status.is_success() => Ok(result),
+            Ok(NvmeCompletion { status, .. }) => {
                 Err(Error::failed(format!("{name} would not {doing}: {status}")))
             }
             Err(error) => {
@@ -190,7 +190,7 @@ impl<B: Bus> Starting<'_, B> {
         }
     }
 
-    fn answer(&self, admin: &mut Admin<B>, command: &Command) -> Result<Completion> {
+    fn answer(&self, admin: &mut Admin<B>, command: &NvmeCommand) -> Result<NvmeCompletion> {
         let began_ns = self.bus.now_ns();
         if admin.queue.push(command, 0, began_ns).is_none() {
             return Err(Error::failed("its admin queue is full"));
@@ -252,13 +252,13 @@ impl<B: Bus> Starting<'_, B> {
 
     fn ask_page(&self, admin: &mut Admin<B>, cns: u32, namespace: u32, doing: &str) -> Result<Vec<u8>> {
         let data = Prp { first: admin.page.address(0), second: 0 };
-        self.ask(admin, &Command::identify(cns, namespace, data), doing)?;
+        self.ask(admin, &NvmeCommand::identify(cns, namespace, data), doing)?;
         Ok(admin.page.copy(IDENTIFY_BYTES))
     }
 
     /// Number of Queues (Base 5.27.1.5): asks for all that can be, and returns how many pairs there are.
     pub fn allot_queues(&self, admin: &mut Admin<B>) -> Result<u16> {
-        let result = self.ask(admin, &Command::number_of_queues(u16::MAX), "report its queues")?;
+        let result = self.ask(admin, &NvmeCommand::number_of_queues(u16::MAX), "report its queues")?;
         // NSQA and NCQA, each one less than meant.
         Ok((result as u16).min((result >> 16) as u16).saturating_add(1))
     }

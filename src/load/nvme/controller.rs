@@ -12,7 +12,7 @@ use super::bus::Bus;
 use super::identify::{ControllerFacts, Namespace};
 use super::prp::TRANSFER_BYTES_MAX;
 use super::queue::QueuePair;
-use super::spec::{self, Capabilities, Command};
+use super::spec::{self, ControllerCapabilities, NvmeCommand};
 use crate::error::{Error, Result};
 
 /// How long a shutdown may take where the controller does not say (RTD3E); Linux waits as long.
@@ -21,7 +21,7 @@ const SHUTDOWN_LEAST: Duration = Duration::from_secs(5);
 /// A controller that was started. It is shut down when this is dropped.
 pub struct Controller<B: Bus> {
     bus: Arc<B>,
-    capabilities: Capabilities,
+    capabilities: ControllerCapabilities,
     patience: Patience,
     facts: ControllerFacts,
     namespaces: Vec<Namespace>,
@@ -39,7 +39,7 @@ impl<B: Bus> Controller<B> {
     /// Where it is gone, does not become ready in the time that it names, or is not one that this
     /// driver knows.
     pub fn start(bus: Arc<B>, patience: Patience) -> Result<Arc<Self>> {
-        let capabilities = Capabilities(bus.read64(spec::CAP));
+        let capabilities = ControllerCapabilities(bus.read64(spec::CAP));
         refuse_unknown(&*bus, capabilities)?;
         let mut admin = Admin::new(&bus, capabilities)?;
         let starting = Starting { bus: &bus, capabilities, patience };
@@ -164,7 +164,7 @@ impl<B: Bus> Controller<B> {
         if generation == self.generation() {
             for opcode in [spec::DELETE_SUBMISSION_QUEUE, spec::DELETE_COMPLETION_QUEUE] {
                 let doing = "delete a queue";
-                self.starting().ask(&mut admin, &Command::delete_queue(opcode, queue.id()), doing)?;
+                self.starting().ask(&mut admin, &NvmeCommand::delete_queue(opcode, queue.id()), doing)?;
             }
         }
         admin.taken[usize::from(queue.id()) - 1] = false;
@@ -175,7 +175,7 @@ impl<B: Bus> Controller<B> {
     /// controller did not find it, or does not abort it.
     pub fn abort(&self, queue: u16, cid: u16) -> Result<bool> {
         let mut admin = self.lock()?;
-        let result = self.starting().ask(&mut admin, &Command::abort(queue, cid), "abort a command")?;
+        let result = self.starting().ask(&mut admin, &NvmeCommand::abort(queue, cid), "abort a command")?;
         Ok(result & 1 == 0)
     }
 
@@ -225,13 +225,13 @@ impl<B: Bus> Controller<B> {
 
     fn create(&self, admin: &mut Admin<B>, queue: &QueuePair<B>) -> Result<()> {
         let (id, entries, starting) = (queue.id(), queue.entries(), self.starting());
-        let completion = Command::create_completion_queue(id, entries, queue.completion_address());
+        let completion = NvmeCommand::create_completion_queue(id, entries, queue.completion_address());
         starting.ask(admin, &completion, "make a completion queue")?;
-        let submission = Command::create_submission_queue(id, entries, queue.submission_address());
+        let submission = NvmeCommand::create_submission_queue(id, entries, queue.submission_address());
         let made = starting.ask(admin, &submission, "make a submission queue");
         if made.is_err() {
             // The error that matters is the first one.
-            let delete = Command::delete_queue(spec::DELETE_COMPLETION_QUEUE, id);
+            let delete = NvmeCommand::delete_queue(spec::DELETE_COMPLETION_QUEUE, id);
             let _ = starting.ask(admin, &delete, "delete a queue");
         }
         made.map(drop)

@@ -1,6 +1,6 @@
 //! Start, queues, reset and shutdown of a controller in memory.
 
-use super::super::model::{Model, Traits};
+use super::super::model::{ControllerModel, Traits};
 use super::*;
 
 const PATIENCE: Patience = Patience {
@@ -9,8 +9,8 @@ const PATIENCE: Patience = Patience {
     admin: Duration::from_secs(2),
 };
 
-fn started() -> (Arc<Model>, Arc<Controller<Model>>) {
-    let model = Model::new(Traits::default());
+fn started() -> (Arc<ControllerModel>, Arc<Controller<ControllerModel>>) {
+    let model = ControllerModel::new(Traits::default());
     let controller = Controller::start(model.clone(), PATIENCE).unwrap();
     (model, controller)
 }
@@ -36,14 +36,14 @@ fn a_controller_is_started_and_reports_what_it_has() {
 
 #[test]
 fn without_a_limit_of_its_own_the_lists_are_the_limit() {
-    let model = Model::new(Traits { mdts: 0, ..Traits::default() });
+    let model = ControllerModel::new(Traits { mdts: 0, ..Traits::default() });
     let controller = Controller::start(model, PATIENCE).unwrap();
     assert_eq!(controller.transfer_bytes_max(), TRANSFER_BYTES_MAX);
 }
 
 #[test]
 fn a_namespace_with_odd_blocks_is_left_out_and_says_why() {
-    let model = Model::new(Traits { namespaces: vec![(1, 8, 9), (2, 8, 16)], ..Traits::default() });
+    let model = ControllerModel::new(Traits { namespaces: vec![(1, 8, 9), (2, 8, 16)], ..Traits::default() });
     let controller = Controller::start(model, PATIENCE).unwrap();
     assert_eq!(controller.namespaces.len(), 1);
     assert!(controller.namespace(2).unwrap_err().what.contains("2^16 bytes"));
@@ -66,14 +66,16 @@ fn queue_pairs_are_given_out_until_there_is_none_and_come_back() {
 fn doorbells_that_lie_beyond_the_registers_are_no_queues() {
     // At 512 bytes from one to the next, 4 KiB have room for four pairs, and one is the admin queue's.
     let cap = Traits::default().cap | 7 << 32;
-    let controller = Controller::start(Model::new(Traits { cap, ..Traits::default() }), PATIENCE).unwrap();
+    let controller =
+        Controller::start(ControllerModel::new(Traits { cap, ..Traits::default() }), PATIENCE).unwrap();
     assert_eq!(controller.queues_max(), 3);
 }
 
 #[test]
 fn a_controller_that_is_not_known_is_refused() {
-    let with =
-        |cap: u64| error_of(Controller::start(Model::new(Traits { cap, ..Traits::default() }), PATIENCE));
+    let with = |cap: u64| {
+        error_of(Controller::start(ControllerModel::new(Traits { cap, ..Traits::default() }), PATIENCE))
+    };
     let cap = Traits::default().cap;
     assert!(with(cap & !(1 << 37)).what.contains("CAP.CSS"));
     assert!(with(cap | 1 << 48).what.contains("CAP.MPSMIN"));
@@ -81,7 +83,7 @@ fn a_controller_that_is_not_known_is_refused() {
 
 #[test]
 fn one_that_never_becomes_ready_is_given_up_after_the_time_that_it_names() {
-    let model = Model::new(Traits::default());
+    let model = ControllerModel::new(Traits::default());
     model.never_ready();
     let error = error_of(Controller::start(model.clone(), PATIENCE));
     assert!(error.what.contains("did not become ready within 500ms"), "{error}");
@@ -90,7 +92,7 @@ fn one_that_never_becomes_ready_is_given_up_after_the_time_that_it_names() {
 
 #[test]
 fn one_that_is_gone_or_fatally_wrong_says_so_at_once() {
-    let model = Model::new(Traits::default());
+    let model = ControllerModel::new(Traits::default());
     model.pull();
     assert!(error_of(Controller::start(model, PATIENCE)).what.contains("no longer there"));
     let (model, controller) = started();

@@ -11,7 +11,7 @@ use super::admin::{Condition, fatal, gone, recalled};
 use super::bus::Bus;
 use super::controller::Controller;
 use super::queue::QueuePair;
-use super::spec::{Command, Completion};
+use super::spec::{NvmeCommand, NvmeCompletion};
 use crate::error::{Error, Result};
 use crate::meter::counts::counters::Incidents;
 
@@ -56,7 +56,7 @@ impl<B: Bus> Lane<B> {
 
     /// Queues a command; false where there is no room. `owner` comes back with its completion.
     #[inline]
-    pub fn push(&mut self, command: &Command, owner: u32, now_ns: u64) -> bool {
+    pub fn push(&mut self, command: &NvmeCommand, owner: u32, now_ns: u64) -> bool {
         self.queue.push(command, owner, now_ns).is_some()
     }
 
@@ -74,7 +74,7 @@ impl<B: Bus> Lane<B> {
     /// # Errors
     /// Where one is malformed: the controller can't be trusted with anything any more.
     #[inline]
-    pub fn poll(&mut self, each: impl FnMut(u32, Completion)) -> Result<u32> {
+    pub fn poll(&mut self, each: impl FnMut(u32, NvmeCompletion)) -> Result<u32> {
         let max = self.queue.entries();
         self.queue.poll(max, each).map_err(|malformed| {
             let what = format!("{} is out of order: {malformed}", self.controller.name());

@@ -1,8 +1,8 @@
 //! Time-outs, aborts, resets and removal under a lane, on a controller in memory.
 
 use super::super::admin::Patience;
-use super::super::model::{Answers, Model, Traits};
-use super::super::status::Status;
+use super::super::model::{Answers, ControllerModel, Traits};
+use super::super::status::NvmeStatus;
 use super::*;
 
 const NONE: [u32; 0] = [];
@@ -13,26 +13,26 @@ const PATIENCE: Patience = Patience {
     admin: Duration::from_secs(2),
 };
 
-fn lanes(count: usize) -> (Arc<Model>, Vec<Lane<Model>>) {
-    let model = Model::new(Traits::default());
+fn lanes(count: usize) -> (Arc<ControllerModel>, Vec<Lane<ControllerModel>>) {
+    let model = ControllerModel::new(Traits::default());
     let controller = Controller::start(model.clone(), PATIENCE).unwrap();
     let lanes = (0..count).map(|_| Lane::open(&controller, 8).unwrap()).collect();
     (model, lanes)
 }
 
-fn flush(lane: &mut Lane<Model>, owner: u32, now_ns: u64) {
-    assert!(lane.push(&Command::flush(1), owner, now_ns));
+fn flush(lane: &mut Lane<ControllerModel>, owner: u32, now_ns: u64) {
+    assert!(lane.push(&NvmeCommand::flush(1), owner, now_ns));
     lane.ring();
 }
 
-fn polled(lane: &mut Lane<Model>) -> Vec<(u32, Status)> {
+fn polled(lane: &mut Lane<ControllerModel>) -> Vec<(u32, NvmeStatus)> {
     let mut done = Vec::new();
     lane.poll(|owner, completion| done.push((owner, completion.status))).unwrap();
     done
 }
 
 /// Watches at that time; the owners whose commands a reset ended.
-fn watched(lane: &mut Lane<Model>, now_ns: u64) -> Result<Vec<u32>> {
+fn watched(lane: &mut Lane<ControllerModel>, now_ns: u64) -> Result<Vec<u32>> {
     let mut lost = Vec::new();
     lane.watch(now_ns, |owner| lost.push(owner)).map(|()| lost)
 }
@@ -56,7 +56,7 @@ fn a_command_in_time_is_left_alone() {
     assert_eq!(watched(&mut lanes[0], 2 * SECOND_NS - 1).unwrap(), NONE);
     assert_eq!(model.aborts(), 0);
     model.release(0);
-    assert_eq!(polled(&mut lanes[0]), [(1, Status::SUCCESS)]);
+    assert_eq!(polled(&mut lanes[0]), [(1, NvmeStatus::SUCCESS)]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_stuck_command_is_aborted_once_and_the_others_go_on() {
         assert_eq!(watched(&mut lanes[0], 2 * SECOND_NS + tenths * SECOND_NS / 10).unwrap(), NONE);
     }
     assert_eq!(model.aborts(), 1);
-    assert_eq!(polled(&mut lanes[0]), [(1, Status::ABORT_REQUESTED)]);
+    assert_eq!(polled(&mut lanes[0]), [(1, NvmeStatus::ABORT_REQUESTED)]);
     assert_eq!(lanes[0].incidents(), Incidents { timeouts: 1, resets: 0 });
     assert_eq!(room - lanes[0].room(), 1, "the other one is still outstanding");
     assert_eq!(model.starts(), 1, "no reset was needed");
@@ -97,7 +97,7 @@ fn where_an_abort_does_not_help_all_lanes_begin_anew_after_a_reset() {
     assert_eq!((lost, model.starts()), (vec![7, 8], 2));
     for (lane, owner) in lanes.iter_mut().zip([3, 9]) {
         flush(lane, owner, 4 * SECOND_NS);
-        assert_eq!(polled(lane), [(owner, Status::SUCCESS)]);
+        assert_eq!(polled(lane), [(owner, NvmeStatus::SUCCESS)]);
     }
     let resets: u64 = lanes.iter().map(|lane| lane.incidents().resets).sum();
     assert_eq!(resets, 1, "one lane asked for it");

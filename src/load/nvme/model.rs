@@ -9,26 +9,26 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::bus::Bus;
 use super::dma::Dma;
 use super::model_memory::HostMemory;
-use super::model_state::State;
+use super::model_state::ModelState;
 pub use super::model_state::{Answers, Traits};
 use super::spec;
-use super::status::Status;
+use super::status::NvmeStatus;
 use crate::error::Result;
 
 /// A controller in memory.
-pub struct Model {
+pub struct ControllerModel {
     traits: Traits,
-    state: Mutex<State>,
+    state: Mutex<ModelState>,
     memory: HostMemory,
 }
 
-impl Default for Model {
+impl Default for ControllerModel {
     fn default() -> Self {
         Arc::into_inner(Self::new(Traits::default())).expect("nobody else has it")
     }
 }
 
-impl Model {
+impl ControllerModel {
     /// A controller that is like that.
     pub fn new(traits: Traits) -> Arc<Self> {
         Self::reaching(traits, HostMemory::default())
@@ -42,11 +42,11 @@ impl Model {
     fn reaching(traits: Traits, memory: HostMemory) -> Arc<Self> {
         let disk = |&(id, blocks, shift): &(u32, u64, u8)| (id, vec![0; (blocks << shift) as usize]);
         let disks = traits.namespaces.iter().map(disk).collect();
-        let state = State { disks, memory: memory.clone(), ..State::default() };
+        let state = ModelState { disks, memory: memory.clone(), ..ModelState::default() };
         Arc::new(Self { traits, state: Mutex::new(state), memory })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ModelState> {
         self.state.lock().unwrap()
     }
 
@@ -56,7 +56,7 @@ impl Model {
     }
 
     /// The next I/O commands end with these.
-    pub fn deny(&self, statuses: impl IntoIterator<Item = Status>) {
+    pub fn deny(&self, statuses: impl IntoIterator<Item = NvmeStatus>) {
         self.lock().statuses.extend(statuses);
     }
 
@@ -150,7 +150,7 @@ impl Model {
     }
 }
 
-impl Bus for Model {
+impl Bus for ControllerModel {
     fn name(&self) -> &'static str {
         "the model"
     }

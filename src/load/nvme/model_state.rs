@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::model_memory::HostMemory;
 use super::prp::{PAGE_BYTES, TRANSFER_BYTES_MAX};
 use super::spec;
-use super::status::Status;
+use super::status::NvmeStatus;
 
 /// What becomes of I/O commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(super) struct Ring {
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct ModelState {
     pub cc: u32,
     pub csts: u32,
     pub registers: BTreeMap<usize, u32>,
@@ -60,7 +60,7 @@ pub(super) struct State {
     /// Blocks of each namespace.
     pub disks: BTreeMap<u32, Vec<u8>>,
     pub answers: Answers,
-    pub statuses: VecDeque<Status>,
+    pub statuses: VecDeque<NvmeStatus>,
     pub now_ns: u64,
     /// Opcodes of I/O commands in the order in which they were fetched, and bytes that they move.
     pub seen: Vec<(u8, usize)>,
@@ -96,7 +96,7 @@ impl Default for Traits {
     }
 }
 
-impl State {
+impl ModelState {
     pub fn configure(&mut self, cc: u32) {
         let (was, is) = (self.cc & spec::CC_EN, cc & spec::CC_EN);
         self.cc = cc;
@@ -183,32 +183,32 @@ impl State {
             spec::SET_FEATURES => {
                 let granted = u32::from(traits.queues - 1);
                 result = granted << 16 | granted;
-                Status::SUCCESS
+                NvmeStatus::SUCCESS
             }
             spec::CREATE_COMPLETION_QUEUE => {
                 assert!(command.dwords[11] == 1 && id > 0 && id <= traits.queues);
                 self.completions.insert(id, ring);
-                Status::SUCCESS
+                NvmeStatus::SUCCESS
             }
             spec::CREATE_SUBMISSION_QUEUE if self.completions.contains_key(&id) => {
                 assert_eq!(command.dwords[11], u32::from(id) << 16 | 1);
                 self.submissions.insert(id, ring);
-                Status::SUCCESS
+                NvmeStatus::SUCCESS
             }
-            spec::CREATE_SUBMISSION_QUEUE => Status(0x100),
+            spec::CREATE_SUBMISSION_QUEUE => NvmeStatus(0x100),
             spec::DELETE_SUBMISSION_QUEUE => {
                 self.held.retain(|held| held.queue != id);
-                self.submissions.remove(&id).map_or(Status(0x101), |_| Status::SUCCESS)
+                self.submissions.remove(&id).map_or(NvmeStatus(0x101), |_| NvmeStatus::SUCCESS)
             }
-            spec::DELETE_COMPLETION_QUEUE if self.submissions.contains_key(&id) => Status(0x10c),
+            spec::DELETE_COMPLETION_QUEUE if self.submissions.contains_key(&id) => NvmeStatus(0x10c),
             spec::DELETE_COMPLETION_QUEUE => {
-                self.completions.remove(&id).map_or(Status(0x101), |_| Status::SUCCESS)
+                self.completions.remove(&id).map_or(NvmeStatus(0x101), |_| NvmeStatus::SUCCESS)
             }
             spec::ABORT => {
                 result = u32::from(!self.abort(dword10 as u16, (dword10 >> 16) as u16));
-                Status::SUCCESS
+                NvmeStatus::SUCCESS
             }
-            _ => Status(1),
+            _ => NvmeStatus(1),
         };
         self.complete(&command, result, status);
     }
@@ -218,11 +218,11 @@ impl State {
         let found = self.held.iter().position(|held| held.queue == queue && held.cid() == cid);
         let Some(at) = found.filter(|_| self.answers != Answers::Never) else { return false };
         let command = self.held.remove(at).unwrap();
-        self.complete(&command, 0, Status::ABORT_REQUESTED);
+        self.complete(&command, 0, NvmeStatus::ABORT_REQUESTED);
         true
     }
 
-    fn identify(&mut self, traits: &Traits, command: &Fetched) -> Status {
+    fn identify(&mut self, traits: &Traits, command: &Fetched) -> NvmeStatus {
         let mut data = vec![0_u8; PAGE_BYTES];
         match command.dwords[10] {
             spec::CNS_CONTROLLER => {
@@ -242,10 +242,10 @@ impl State {
                     data[130] = *shift;
                 }
             }
-            _ => return Status(0x4002),
+            _ => return NvmeStatus(0x4002),
         }
         self.memory.write_bytes(command.word(6), &data);
-        Status::SUCCESS
+        NvmeStatus::SUCCESS
     }
 
     pub fn perform(&mut self, traits: &Traits, command: Fetched) {
@@ -254,13 +254,13 @@ impl State {
         let shift = traits.namespaces.iter().find(|(id, ..)| *id == namespace).map(|(.., shift)| *shift);
         let status = match (denied, shift) {
             (Some(status), _) => status,
-            (None, None) => Status(0x0b),
+            (None, None) => NvmeStatus(0x0b),
             (None, Some(shift)) => self.perform_on(traits, &command, opcode, shift),
         };
         self.complete(&command, 0, status);
     }
 
-    fn perform_on(&mut self, traits: &Traits, command: &Fetched, opcode: u8, shift: u8) -> Status {
+    fn perform_on(&mut self, traits: &Traits, command: &Fetched, opcode: u8, shift: u8) -> NvmeStatus {
         let namespace = command.dwords[1];
         let size = self.disks[&namespace].len();
         let start = (command.word(10) << shift) as usize;
@@ -268,16 +268,16 @@ impl State {
         match opcode {
             spec::FLUSH => {
                 self.seen.push((opcode, 0));
-                Status::SUCCESS
+                NvmeStatus::SUCCESS
             }
             spec::READ | spec::WRITE => {
                 self.seen.push((opcode, bytes));
                 let limit = if traits.mdts == 0 { TRANSFER_BYTES_MAX } else { PAGE_BYTES << traits.mdts };
                 if bytes > limit {
-                    return Status(0x4002);
+                    return NvmeStatus(0x4002);
                 }
                 if start + bytes > size {
-                    return Status(0x80);
+                    return NvmeStatus(0x80);
                 }
                 let mut at = start;
                 for (address, length) in self.pages(command, bytes) {
@@ -290,9 +290,9 @@ impl State {
                     }
                     at += length;
                 }
-                Status::SUCCESS
+                NvmeStatus::SUCCESS
             }
-            _ => Status(1),
+            _ => NvmeStatus(1),
         }
     }
 
@@ -317,7 +317,7 @@ impl State {
         pieces
     }
 
-    fn complete(&mut self, command: &Fetched, result: u32, status: Status) {
+    fn complete(&mut self, command: &Fetched, result: u32, status: NvmeStatus) {
         let head = self.submissions.get(&command.queue).map_or(0, |ring| ring.head);
         let (address, phase) = self.next_completion(command.queue);
         let end = u32::from(status.0) << 17 | u32::from(phase) << 16 | u32::from(command.cid());

@@ -15,7 +15,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::bus::Bus;
 use super::dma::Dma;
-use super::spec::{self, COMPLETION_BYTES, Command, Completion, SUBMISSION_BYTES};
+use super::spec::{self, COMPLETION_BYTES, NvmeCommand, NvmeCompletion, SUBMISSION_BYTES};
 use crate::error::{Error, Result};
 
 /// No command has this identifier now.
@@ -143,7 +143,7 @@ impl<B: Bus> QueuePair<B> {
     /// Writes a command into the ring; the controller hears of it by [`Self::ring`]. Returns its
     /// identifier; none where as many are outstanding as can be.
     #[inline]
-    pub fn push(&mut self, command: &Command, owner: u32, now_ns: u64) -> Option<u16> {
+    pub fn push(&mut self, command: &NvmeCommand, owner: u32, now_ns: u64) -> Option<u16> {
         debug_assert_ne!(owner, NOBODY);
         let cid = self.free.pop()?;
         self.owners[usize::from(cid)] = owner;
@@ -177,7 +177,7 @@ impl<B: Bus> QueuePair<B> {
     pub fn poll(
         &mut self,
         max: u32,
-        mut each: impl FnMut(u32, Completion),
+        mut each: impl FnMut(u32, NvmeCompletion),
     ) -> std::result::Result<u32, Malformed> {
         let mut taken = 0;
         let mut outcome = Ok(());
@@ -190,7 +190,7 @@ impl<B: Bus> QueuePair<B> {
             // What is beside the tag is read after it.
             fence(Ordering::Acquire);
             let dwords = [self.completions.read_u32(at), self.completions.read_u32(at + 8), end];
-            let completion = Completion::of(dwords);
+            let completion = NvmeCompletion::of(dwords);
             match self.owner_of(&completion) {
                 Ok(owner) => each(owner, completion),
                 Err(malformed) => {
@@ -213,8 +213,8 @@ impl<B: Bus> QueuePair<B> {
 
     /// Whose command it completes; its identifier is free from now on.
     #[inline]
-    fn owner_of(&mut self, completion: &Completion) -> std::result::Result<u32, Malformed> {
-        let &Completion { cid, queue, submission_head, .. } = completion;
+    fn owner_of(&mut self, completion: &NvmeCompletion) -> std::result::Result<u32, Malformed> {
+        let &NvmeCompletion { cid, queue, submission_head, .. } = completion;
         if queue != self.id {
             return Err(Malformed::Queue { found: queue, expected: self.id });
         }

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::model::Model;
+use super::super::model::ControllerModel;
 use super::*;
 
 const ENTRIES: u32 = 8;
 
 /// A queue pair, and the side of the controller: where it writes next, and with which tag.
 struct Pair {
-    queue: QueuePair<Model>,
+    queue: QueuePair<ControllerModel>,
     tail: u32,
     phase: bool,
 }
 
 impl Pair {
     fn new() -> Self {
-        let queue = QueuePair::new(&Arc::new(Model::default()), 1, ENTRIES, 4).unwrap();
+        let queue = QueuePair::new(&Arc::new(ControllerModel::default()), 1, ENTRIES, 4).unwrap();
         Self { queue, tail: 0, phase: true }
     }
 
@@ -27,7 +27,7 @@ impl Pair {
     }
 
     fn push(&mut self, owner: u32) -> Option<u16> {
-        self.queue.push(&Command::flush(1), owner, 0)
+        self.queue.push(&NvmeCommand::flush(1), owner, 0)
     }
 
     /// Writes a completion of four dwords, with the tag of this round.
@@ -78,9 +78,9 @@ fn rings_wrap_around_and_the_tag_turns_with_each_round() {
 
 #[test]
 fn a_batch_is_one_doorbell_each_way() {
-    let bus = Model::new(super::super::model::Traits::default());
+    let bus = ControllerModel::new(super::super::model::Traits::default());
     let mut queue = QueuePair::new(&bus, 1, ENTRIES, 4).unwrap();
-    let cids: Vec<u16> = (0..5).map(|n| queue.push(&Command::flush(1), n, 0).unwrap()).collect();
+    let cids: Vec<u16> = (0..5).map(|n| queue.push(&NvmeCommand::flush(1), n, 0).unwrap()).collect();
     assert_eq!(bus.take_doorbells(), 0);
     queue.ring();
     queue.ring();
@@ -138,7 +138,7 @@ fn one_command_does_not_complete_twice() {
 fn the_oldest_command_is_found_and_a_new_beginning_reports_who_lost_theirs() {
     let mut pair = Pair::new();
     for (owner, since_ns) in [(5, 30), (6, 10), (7, 20)] {
-        pair.queue.push(&Command::flush(1), owner, since_ns).unwrap();
+        pair.queue.push(&NvmeCommand::flush(1), owner, since_ns).unwrap();
     }
     assert_eq!(pair.queue.oldest().map(|(_, since)| since), Some(10));
     let mut lost = Vec::new();

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::prp::Prp;
-use super::status::Status;
+use super::status::NvmeStatus;
 
 /// CAP, controller capabilities (Base 3.1.3.1).
 pub const CAP: usize = 0x00;
@@ -85,9 +85,9 @@ const FUA: u32 = 1 << 30;
 
 /// CAP (Base 3.1.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Capabilities(pub u64);
+pub struct ControllerCapabilities(pub u64);
 
-impl Capabilities {
+impl ControllerCapabilities {
     /// MQES: entries that a queue may have. The field is one less.
     pub fn queue_entries_max(self) -> u32 {
         (self.0 & 0xffff) as u32 + 1
@@ -127,11 +127,11 @@ pub fn head_doorbell(queue: u16, stride_bytes: usize) -> usize {
 /// A command, as it lies in a submission queue (Base 3.3.3.1): dword 0 has the opcode and, once it is
 /// queued, its identifier; 1 the namespace; 6 to 9 the data pointer; 10 to 15 what is the command's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Command {
+pub struct NvmeCommand {
     dwords: [u32; 16],
 }
 
-impl Command {
+impl NvmeCommand {
     /// A command for a namespace (0 for none), without data.
     #[inline]
     pub fn new(opcode: u8, namespace: u32) -> Self {
@@ -234,7 +234,7 @@ impl Command {
 
 /// A completion (Base 3.3.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Completion {
+pub struct NvmeCompletion {
     /// Dword 0, the command's own.
     pub result: u32,
     /// SQHD, how far the controller has taken the submission queue: dword 2, bits 15:0.
@@ -246,10 +246,10 @@ pub struct Completion {
     /// P, the phase tag: dword 3, bit 16.
     pub phase: bool,
     /// How it went: dword 3, bits 31:17.
-    pub status: Status,
+    pub status: NvmeStatus,
 }
 
-impl Completion {
+impl NvmeCompletion {
     /// From dwords 0, 2 and 3.
     #[inline]
     pub fn of(dwords: [u32; 3]) -> Self {
@@ -260,7 +260,7 @@ impl Completion {
             queue: (queue >> 16) as u16,
             cid: end as u16,
             phase: has_phase(end),
-            status: Status((end >> 17) as u16),
+            status: NvmeStatus((end >> 17) as u16),
         }
     }
 }
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn capabilities_are_read_as_the_drives_of_qemu_give_them() {
         // MQES 2047, CQR, TO 15 (7.5 s), DSTRD 0, CSS NVM, MPSMIN 0, MPSMAX 4.
-        let cap = Capabilities(0x0040_0020_0f01_07ff);
+        let cap = ControllerCapabilities(0x0040_0020_0f01_07ff);
         assert_eq!(cap.queue_entries_max(), 2048);
         assert_eq!(cap.ready_timeout(), Duration::from_millis(7500));
         assert_eq!((cap.doorbell_stride_bytes(), cap.page_bytes_min()), (4, 4096));
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn a_write_lies_in_its_entry_as_the_specification_draws_it() {
         let data = Prp { first: 0x1_0000_2000, second: 0x3000 };
-        let words = Command::write(7, 0x1_0000_0005, 16, data, true).words(0xabcd);
+        let words = NvmeCommand::write(7, 0x1_0000_0005, 16, data, true).words(0xabcd);
         assert_eq!(words[0], 7 << 32 | 0xabcd_0001);
         assert_eq!((words[3], words[4]), (0x1_0000_2000, 0x3000));
         assert_eq!(words[5], 0x1_0000_0005);
@@ -304,21 +304,21 @@ mod tests {
 
     #[test]
     fn queues_are_made_contiguous_and_without_interrupts() {
-        let words = Command::create_completion_queue(2, 64, 0x7000).words(1);
+        let words = NvmeCommand::create_completion_queue(2, 64, 0x7000).words(1);
         assert_eq!(words[5], 1 << 32 | 63 << 16 | 2);
-        let words = Command::create_submission_queue(2, 64, 0x8000).words(1);
+        let words = NvmeCommand::create_submission_queue(2, 64, 0x8000).words(1);
         assert_eq!(words[5], (2 << 16 | 1) << 32 | 63 << 16 | 2);
-        assert_eq!(Command::number_of_queues(8).words(0)[5], (7 << 16 | 7) << 32 | 7);
+        assert_eq!(NvmeCommand::number_of_queues(8).words(0)[5], (7 << 16 | 7) << 32 | 7);
     }
 
     #[test]
     fn a_completion_is_taken_apart() {
-        let completion = Completion::of([9, 3 << 16 | 5, 0x8005_0011]);
+        let completion = NvmeCompletion::of([9, 3 << 16 | 5, 0x8005_0011]);
         assert_eq!(
             (completion.result, completion.submission_head, completion.queue, completion.cid),
             (9, 5, 3, 17)
         );
         assert!(completion.phase);
-        assert_eq!(completion.status, Status(0x4002));
+        assert_eq!(completion.status, NvmeStatus(0x4002));
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 /// The status field of a completion, without the phase tag: SC in bits 7:0, SCT in 10:8, CRD in 12:11,
 /// M (more) in 13, DNR (do not retry) in 14.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Status(pub u16);
+pub struct NvmeStatus(pub u16);
 
 /// Generic command status (Base 3.3.3.2.1.2.1; 80h and up: NVM 3.1).
 const GENERIC: &[(u8, &str)] = &[
@@ -94,7 +94,7 @@ const PATH: &[(u8, &str)] = &[
     (0x71, "Command Aborted By Host"),
 ];
 
-impl Status {
+impl NvmeStatus {
     /// Successful Completion.
     #[cfg(test)]
     pub const SUCCESS: Self = Self(0);
@@ -146,7 +146,7 @@ impl Status {
     }
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for NvmeStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = self.words().unwrap_or(match self.code_type() {
             0 => "a generic status that the specification does not name",
@@ -166,24 +166,24 @@ mod tests {
 
     #[test]
     fn a_status_is_shown_in_the_specifications_words() {
-        assert_eq!(Status(0x281).to_string(), "Unrecovered Read Error (SCT 2h, SC 81h)");
-        assert_eq!(Status(0x4002).to_string(), "Invalid Field in Command (SCT 0h, SC 02h)");
-        assert_eq!(Status(0x7c1).to_string(), "a status of the vendor's own (SCT 7h, SC c1h)");
+        assert_eq!(NvmeStatus(0x281).to_string(), "Unrecovered Read Error (SCT 2h, SC 81h)");
+        assert_eq!(NvmeStatus(0x4002).to_string(), "Invalid Field in Command (SCT 0h, SC 02h)");
+        assert_eq!(NvmeStatus(0x7c1).to_string(), "a status of the vendor's own (SCT 7h, SC c1h)");
     }
 
     #[test]
     fn retry_delay_and_more_do_not_make_a_success_a_failure() {
-        assert!(Status(0x3800).is_success());
-        assert!(!Status(0x0007).is_success() && !Status(0x0100).is_success());
+        assert!(NvmeStatus(0x3800).is_success());
+        assert!(!NvmeStatus(0x0007).is_success() && !NvmeStatus(0x0100).is_success());
     }
 
     #[test]
     fn each_status_has_an_errno_and_words() {
         for raw in 0..1 << 15 {
-            let status = Status(raw);
+            let status = NvmeStatus(raw);
             assert!(status.errno() > 0 && !status.to_string().is_empty());
         }
-        assert_eq!(Status(0x281).errno(), libc::ENODATA);
-        assert_eq!(Status(0x007).errno(), libc::ECANCELED);
+        assert_eq!(NvmeStatus(0x281).errno(), libc::ENODATA);
+        assert_eq!(NvmeStatus(0x007).errno(), libc::ECANCELED);
     }
 }

@@ -79,12 +79,12 @@ impl Transfers {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::Model;
+    use super::super::model::ControllerModel;
     use super::*;
 
     #[test]
     fn a_page_takes_as_many_commands_as_the_limit_asks_for() {
-        let bus = Model::default();
+        let bus = ControllerModel::default();
         for (page, limit, parts) in [(512, 4096, 1), (4096, 4096, 1), (16384, 4096, 4), (1 << 20, 1 << 17, 8)]
         {
             let mut transfers = Transfers::new(&bus, 3, page, limit).unwrap();
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "no command names the buffer")]
     fn a_buffer_that_a_command_names_is_not_lent() {
-        let mut transfers = Transfers::new(&Model::default(), 1, 4096, 4096).unwrap();
+        let mut transfers = Transfers::new(&ControllerModel::default(), 1, 4096, 4096).unwrap();
         transfers.lend(0, 0);
         transfers.buffer(0);
     }

@@ -75,7 +75,7 @@ pub struct Load {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Reply {
     /// The answer, or why there is none.
-    pub answer: Result<Answer, Fault>,
+    pub answer: Result<Answer, ErrorInTransit>,
     /// Bytes handed over to be written, including earlier ones; none before a load.
     pub written_bytes: Option<u64>,
 }
@@ -108,21 +108,21 @@ pub struct Attached {
 
 /// An [`Error`] in transit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fault {
+pub struct ErrorInTransit {
     /// The exit status of its kind.
     status: u8,
     what: String,
     hint: Option<String>,
 }
 
-impl From<Error> for Fault {
+impl From<Error> for ErrorInTransit {
     fn from(error: Error) -> Self {
         Self { status: error.exit_status(), what: error.what, hint: error.hint }
     }
 }
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
+impl From<ErrorInTransit> for Error {
+    fn from(fault: ErrorInTransit) -> Self {
         let kinds = [Kind::Input, Kind::Refused, Kind::Interrupted, Kind::Failed];
         let of = |kind: Kind| Error { kind, what: String::new(), hint: None };
         let kind = kinds.into_iter().find(|kind| of(*kind).exit_status() == fault.status);
@@ -268,8 +268,8 @@ mod tests {
     #[test]
     fn an_error_is_unchanged_on_the_other_side() {
         for error in [Error::input("a").hint("b"), Error::failed("c"), Error::refused("d")] {
-            let line = serde_json::to_vec(&Fault::from(error.clone())).unwrap();
-            assert_eq!(Error::from(understand::<Fault>(&line).unwrap()), error);
+            let line = serde_json::to_vec(&ErrorInTransit::from(error.clone())).unwrap();
+            assert_eq!(Error::from(understand::<ErrorInTransit>(&line).unwrap()), error);
         }
     }
 }

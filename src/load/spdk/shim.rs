@@ -22,7 +22,7 @@ struct RawWorker {
 /// An operation that is complete.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct Done {
+pub struct SpdkDone {
     /// Its slot.
     pub slot: u32,
     /// The status field of its completion without the phase tag (Base 3.3.3.2.1).
@@ -51,7 +51,7 @@ unsafe extern "C" {
     fn stacktune_worker_free(worker: *mut RawWorker);
     fn stacktune_worker_pages(worker: *mut RawWorker) -> *mut u8;
     fn stacktune_worker_submit(worker: *mut RawWorker, lane: u32, slot: u32, kind: u32, at: u64) -> c_int;
-    fn stacktune_worker_poll(worker: *mut RawWorker, done: *mut *const Done) -> c_int;
+    fn stacktune_worker_poll(worker: *mut RawWorker, done: *mut *const SpdkDone) -> c_int;
 }
 
 /// The drives that are attached, as long as anything uses them.
@@ -242,7 +242,7 @@ impl WorkerQueues {
     /// # Errors
     /// The errno because of which it can't continue.
     #[inline]
-    pub fn poll(&mut self, mut each: impl FnMut(Done)) -> std::result::Result<u32, i32> {
+    pub fn poll(&mut self, mut each: impl FnMut(SpdkDone)) -> std::result::Result<u32, i32> {
         let mut done = std::ptr::null();
         // SAFETY: the worker is there, and this thread's.
         let count = unsafe { stacktune_worker_poll(self.raw.as_ptr(), &raw mut done) };

@@ -12,7 +12,7 @@ use super::worker::{Orders, Turn, Worker};
 use crate::class::Class;
 use crate::error::Result;
 use crate::host::{FlashSource, FlashWrites};
-use crate::load::io::sim::{Device, SimQueue};
+use crate::load::io::sim::{SimQueue, SimulatedDevice};
 use crate::load::io::{Done, Wait};
 use crate::load::volume::Region;
 use crate::meter::counts::cell::WorkerCell;
@@ -82,7 +82,7 @@ impl Workers for SimulatedWorkers {
 /// Simulated devices and the workers on them.
 struct Simulation {
     now_ns: u64,
-    devices: Vec<Device>,
+    devices: Vec<SimulatedDevice>,
     workers: Vec<Simulated>,
     events: BinaryHeap<Reverse<Event>>,
     /// Orders events of the same time, and numbers workers uniquely.
@@ -114,7 +114,7 @@ struct Event {
 impl Simulation {
     /// A device of that capacity for each member.
     fn new(members: usize, capacity_bytes: u64, sim: &Sim) -> Self {
-        let devices = (0..members as u64).map(|number| Device::new(sim, number, capacity_bytes));
+        let devices = (0..members as u64).map(|number| SimulatedDevice::new(sim, number, capacity_bytes));
         Self {
             now_ns: 0,
             devices: devices.collect(),

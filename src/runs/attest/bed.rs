@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::checks::{Check, Outcome};
+use super::checks::{Check, CheckOutcome};
 use crate::error::{Error, Result};
 use crate::host::{Facts, Levels, TargetFacts, Trusting, make_own_folder};
 use crate::load::volume::{self, Volume};
@@ -129,7 +129,7 @@ pub trait Attester: Attendant {
     /// These checks begin.
     fn begins(&mut self, checks: &[Check]);
     /// A check ended.
-    fn outcome(&mut self, outcome: &Outcome);
+    fn outcome(&mut self, outcome: &CheckOutcome);
 }
 
 /// A check that looks on at a run.

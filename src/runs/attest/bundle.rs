@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
-use super::checks::{Outcome, Verdict};
+use super::checks::{CheckOutcome, CheckVerdict};
 use crate::host::{Facts, Levels, TargetFacts};
 
 /// The layout's version.
@@ -31,7 +31,7 @@ pub struct Bundle {
     /// What the checks ran on.
     pub target: BundledTarget,
     /// Each check.
-    pub checks: Vec<Outcome>,
+    pub checks: Vec<CheckOutcome>,
 }
 
 /// The machine.
@@ -80,7 +80,7 @@ pub struct BundledDrive {
 impl Bundle {
     /// The bundle of these outcomes; `more` are names that must not be in it.
     pub(super) fn of(
-        checks: Vec<Outcome>,
+        checks: Vec<CheckOutcome>,
         quick: bool,
         facts: &Facts,
         (target, levels): (Option<&TargetFacts>, &Levels),
@@ -121,7 +121,7 @@ impl Bundle {
     }
 
     /// How many checks came to this.
-    pub fn count(&self, verdict: Verdict) -> usize {
+    pub fn count(&self, verdict: CheckVerdict) -> usize {
         self.checks.iter().filter(|outcome| outcome.verdict == verdict).count()
     }
 
@@ -196,7 +196,7 @@ mod tests {
             size_bytes: 1 << 40,
             real: true,
         });
-        let outcome = Outcome::not_checkable(Check::Cycles, why);
+        let outcome = CheckOutcome::not_checkable(Check::Cycles, why);
         let more = [path, serial.clone()];
         let bundle = Bundle::of(vec![outcome], true, &facts, (None, &levels), &more);
         let text = serde_json::to_string(&bundle).unwrap();
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(bundle.host.kernel, "6.12.1-…");
         assert_eq!(bundle.checks[0].why.as_deref(), Some("…/attest-1 on … of … failed, attested"));
         assert!(text.contains("\"schema\":1") && text.contains("\"verdict\":\"not_checkable\""));
-        assert_eq!((bundle.count(Verdict::NotCheckable), bundle.count(Verdict::Fail)), (1, 0));
+        assert_eq!((bundle.count(CheckVerdict::NotCheckable), bundle.count(CheckVerdict::Fail)), (1, 0));
     }
 
     #[test]

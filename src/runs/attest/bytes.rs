@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::bed::{Bed, Onlooker, with};
-use super::checks::{Check, Outcome, Verdict};
+use super::checks::{Check, CheckOutcome, CheckVerdict};
 use super::programs::{self, words};
 use crate::error::Result;
 use crate::host::{LevelDevice, TargetFacts};
@@ -26,13 +26,13 @@ const RATE: &str = "50MB/s";
 type Both = [f64; 2];
 
 /// Both checks.
-pub(super) fn check(bed: &mut Bed) -> Result<Vec<Outcome>> {
+pub(super) fn check(bed: &mut Bed) -> Result<Vec<CheckOutcome>> {
     let devices = bed.levels()?.top;
     if devices.is_empty() {
-        return Ok(Outcome::none(&CHECKS, "no block device is known below these files"));
+        return Ok(CheckOutcome::none(&CHECKS, "no block device is known below these files"));
     }
     if let Some(why) = bed.not_direct() {
-        return Ok(Outcome::none(&CHECKS, why));
+        return Ok(CheckOutcome::none(&CHECKS, why));
     }
     let reader = Reader::of(devices, bed.interrupts);
     let settings = with(
@@ -47,25 +47,25 @@ pub(super) fn check(bed: &mut Bed) -> Result<Vec<Outcome>> {
         ],
     )?;
     let time = bed.amounts.bytes;
-    let mut best: Option<Vec<Outcome>> = None;
+    let mut best: Option<Vec<CheckOutcome>> = None;
     for _ in 0..RUNS {
         let others = reader.others(time / 2);
         let mut around = Around { reader: &reader, before: None, after: None };
         let ran = bed.run(&settings, time, &mut around)?;
         let Some(theirs) = around.bytes() else {
-            return Ok(Outcome::none(&CHECKS, "the block layer counts nothing here"));
+            return Ok(CheckOutcome::none(&CHECKS, "the block layer counts nothing here"));
         };
         let ours = counted(&ran.summary);
         let outcomes = (0..CHECKS.len()).map(|n| {
-            let outcome = Outcome::of(CHECKS[n], reader.name(), ours[n], theirs[n]);
+            let outcome = CheckOutcome::of(CHECKS[n], reader.name(), ours[n], theirs[n]);
             judged(outcome, others.map(|others| others[n] * 2.0), bed.target.as_ref())
         });
-        let outcomes: Vec<Outcome> = outcomes.collect();
+        let outcomes: Vec<CheckOutcome> = outcomes.collect();
         best = Some(match best {
-            Some(known) => Outcome::closest(known, outcomes),
+            Some(known) => CheckOutcome::closest(known, outcomes),
             None => outcomes,
         });
-        if best.iter().flatten().all(|outcome| outcome.verdict == Verdict::Pass) {
+        if best.iter().flatten().all(|outcome| outcome.verdict == CheckVerdict::Pass) {
             break;
         }
     }
@@ -73,7 +73,7 @@ pub(super) fn check(bed: &mut Bed) -> Result<Vec<Outcome>> {
 }
 
 /// A failure is none where others use the device as well, or the file system moves bytes by itself.
-fn judged(outcome: Outcome, others_bytes: Option<f64>, target: Option<&TargetFacts>) -> Outcome {
+fn judged(outcome: CheckOutcome, others_bytes: Option<f64>, target: Option<&TargetFacts>) -> CheckOutcome {
     let (true, Some(theirs), Some((_, most))) = (outcome.is_failure(), outcome.theirs, outcome.allowed)
     else {
         return outcome;
@@ -88,7 +88,7 @@ fn judged(outcome: Outcome, others_bytes: Option<f64>, target: Option<&TargetFac
     } else {
         return outcome;
     };
-    Outcome { verdict: Verdict::NotCheckable, why: Some(why), ..outcome }
+    CheckOutcome { verdict: CheckVerdict::NotCheckable, why: Some(why), ..outcome }
 }
 
 /// All bytes of a run, those included that were under way at its end.
@@ -210,19 +210,19 @@ vda    12      1    96      4     7      2    40       9      0      1
         assert_eq!(in_stat("12 1"), None);
     }
 
-    fn outcome(check: Check, ours: f64, theirs: f64, others: f64, medium: &str) -> Verdict {
+    fn outcome(check: Check, ours: f64, theirs: f64, others: f64, medium: &str) -> CheckVerdict {
         let target = capable_files(medium);
-        judged(Outcome::of(check, "vmstat -d", ours, theirs), Some(others), Some(&target)).verdict
+        judged(CheckOutcome::of(check, "vmstat -d", ours, theirs), Some(others), Some(&target)).verdict
     }
 
     #[test]
     fn a_difference_fails_unless_somebody_else_moves_bytes() {
         let read = |ours, theirs, others| outcome(Check::BytesRead, ours, theirs, others, "ext4");
-        assert_eq!(read(1e9, 1.009e9, 0.0), Verdict::Pass);
-        assert_eq!(read(1e9, 1.02e9, 0.0), Verdict::Fail);
-        assert_eq!(read(1e9, 1.02e9, 5e7), Verdict::NotCheckable);
-        assert_eq!(read(1.02e9, 1e9, 5e7), Verdict::Fail, "others take nothing away");
+        assert_eq!(read(1e9, 1.009e9, 0.0), CheckVerdict::Pass);
+        assert_eq!(read(1e9, 1.02e9, 0.0), CheckVerdict::Fail);
+        assert_eq!(read(1e9, 1.02e9, 5e7), CheckVerdict::NotCheckable);
+        assert_eq!(read(1.02e9, 1e9, 5e7), CheckVerdict::Fail, "others take nothing away");
         let written = |medium| outcome(Check::BytesWritten, 1e9, 1.1e9, 0.0, medium);
-        assert_eq!((written("ext4"), written("Btrfs")), (Verdict::Fail, Verdict::NotCheckable));
+        assert_eq!((written("ext4"), written("Btrfs")), (CheckVerdict::Fail, CheckVerdict::NotCheckable));
     }
 }

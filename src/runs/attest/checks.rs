@@ -123,7 +123,7 @@ impl Check {
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum CheckVerdict {
     /// Both figures are there, and close enough.
     Pass,
     /// Both are there, and too far apart.
@@ -134,11 +134,11 @@ pub enum Verdict {
 
 /// What a check came to. Texts in it name no path, device, host or user.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct CheckOutcome {
     /// The check.
     pub check: Check,
     /// Pass, fail, or not checkable here.
-    pub verdict: Verdict,
+    pub verdict: CheckVerdict,
     /// What the figure was compared with.
     pub beside: Option<String>,
     /// stacktune's figure.
@@ -160,12 +160,12 @@ pub struct Outcome {
     pub pairs: Vec<(f64, f64)>,
 }
 
-impl Outcome {
+impl CheckOutcome {
     /// Not checkable here.
     pub fn not_checkable(check: Check, why: impl Into<String>) -> Self {
         Self {
             check,
-            verdict: Verdict::NotCheckable,
+            verdict: CheckVerdict::NotCheckable,
             beside: None,
             ours: None,
             theirs: None,
@@ -197,7 +197,7 @@ impl Outcome {
         let difference = ours / theirs - 1.0;
         let is_close = difference.abs() <= most;
         Self {
-            verdict: if is_close { Verdict::Pass } else { Verdict::Fail },
+            verdict: if is_close { CheckVerdict::Pass } else { CheckVerdict::Fail },
             beside,
             ours: Some(ours),
             theirs: Some(theirs),
@@ -229,16 +229,16 @@ impl Outcome {
         let is_inside = |(low, high): (f64, f64)| (low..=high).contains(&difference);
         let is_wild = own.1.max(-own.0) > FIO_APART_MAX;
         let (verdict, why) = match () {
-            () if is_inside((-row.share, row.share)) => (Verdict::Pass, None),
+            () if is_inside((-row.share, row.share)) => (CheckVerdict::Pass, None),
             () if is_inside(allowed) && is_wild => {
                 let apart = own.1.max(-own.0) * 100.0;
                 let why = format!("its own runs are up to {apart:.0}% from their median here");
-                (Verdict::NotCheckable, Some(why))
+                (CheckVerdict::NotCheckable, Some(why))
             }
             () if is_inside(allowed) => {
-                (Verdict::Pass, Some("no further apart than its own runs are here".to_owned()))
+                (CheckVerdict::Pass, Some("no further apart than its own runs are here".to_owned()))
             }
-            () => (Verdict::Fail, None),
+            () => (CheckVerdict::Fail, None),
         };
         Self {
             verdict,
@@ -261,7 +261,7 @@ impl Outcome {
             let note = "the closest of several runs";
             match &best.why {
                 None => best.because(note),
-                Some(why) if best.verdict != Verdict::NotCheckable && !why.ends_with(note) => {
+                Some(why) if best.verdict != CheckVerdict::NotCheckable && !why.ends_with(note) => {
                     let why = format!("{why}; {note}");
                     best.because(why)
                 }
@@ -279,7 +279,7 @@ impl Outcome {
 
     /// Whether a figure is wrong.
     pub fn is_failure(&self) -> bool {
-        self.verdict == Verdict::Fail
+        self.verdict == CheckVerdict::Fail
     }
 }
 
@@ -287,30 +287,30 @@ impl Outcome {
 mod tests {
     use super::*;
 
-    fn verdict(check: Check, ours: f64, theirs: f64) -> Verdict {
-        Outcome::of(check, "another", ours, theirs).verdict
+    fn verdict(check: Check, ours: f64, theirs: f64) -> CheckVerdict {
+        CheckOutcome::of(check, "another", ours, theirs).verdict
     }
 
     #[test]
     fn two_figures_pass_within_the_tolerance_and_fail_beyond() {
-        assert_eq!(verdict(Check::OwnCpu, 1.049, 1.0), Verdict::Pass);
-        assert_eq!(verdict(Check::OwnCpu, 0.951, 1.0), Verdict::Pass);
-        assert_eq!(verdict(Check::OwnCpu, 1.051, 1.0), Verdict::Fail);
-        assert_eq!(verdict(Check::OwnCpu, 0.949, 1.0), Verdict::Fail);
+        assert_eq!(verdict(Check::OwnCpu, 1.049, 1.0), CheckVerdict::Pass);
+        assert_eq!(verdict(Check::OwnCpu, 0.951, 1.0), CheckVerdict::Pass);
+        assert_eq!(verdict(Check::OwnCpu, 1.051, 1.0), CheckVerdict::Fail);
+        assert_eq!(verdict(Check::OwnCpu, 0.949, 1.0), CheckVerdict::Fail);
         // Of little, the amount counts.
-        assert_eq!(verdict(Check::OwnCpu, 0.119, 0.1), Verdict::Pass);
-        assert_eq!(verdict(Check::OwnCpu, 0.121, 0.1), Verdict::Fail);
-        assert_eq!(verdict(Check::LostWrites, 60.0, 60.0), Verdict::Pass);
-        assert_eq!(verdict(Check::LostWrites, 59.0, 60.0), Verdict::Fail);
+        assert_eq!(verdict(Check::OwnCpu, 0.119, 0.1), CheckVerdict::Pass);
+        assert_eq!(verdict(Check::OwnCpu, 0.121, 0.1), CheckVerdict::Fail);
+        assert_eq!(verdict(Check::LostWrites, 60.0, 60.0), CheckVerdict::Pass);
+        assert_eq!(verdict(Check::LostWrites, 59.0, 60.0), CheckVerdict::Fail);
     }
 
     #[test]
     fn the_closest_of_several_runs_counts_and_is_called_that() {
-        let of = |ours| vec![Outcome::of(Check::BytesRead, "another", ours, 1e9)];
-        let closest = |known, again| Outcome::closest(known, again).remove(0);
-        assert_eq!(closest(of(0.9e9), of(1e9)).verdict, Verdict::Pass);
-        assert_eq!(closest(of(1e9), of(0.9e9)).verdict, Verdict::Pass);
-        assert_eq!(closest(of(0.8e9), of(0.9e9)).verdict, Verdict::Fail);
+        let of = |ours| vec![CheckOutcome::of(Check::BytesRead, "another", ours, 1e9)];
+        let closest = |known, again| CheckOutcome::closest(known, again).remove(0);
+        assert_eq!(closest(of(0.9e9), of(1e9)).verdict, CheckVerdict::Pass);
+        assert_eq!(closest(of(1e9), of(0.9e9)).verdict, CheckVerdict::Pass);
+        assert_eq!(closest(of(0.8e9), of(0.9e9)).verdict, CheckVerdict::Fail);
         assert_eq!(closest(of(0.8e9), of(0.9e9)).why.unwrap(), "the closest of several runs");
     }
 
@@ -319,15 +319,15 @@ mod tests {
         for (ours, theirs) in [(0.0, 0.0), (1.0, 0.0), (f64::NAN, 1.0), (1.0, f64::NAN), (f64::INFINITY, 1.0)]
         {
             for check in Check::ALL {
-                let outcome = Outcome::of(check, "another", ours, theirs);
-                assert_eq!(outcome.verdict, Verdict::NotCheckable, "{check:?} {ours} {theirs}");
+                let outcome = CheckOutcome::of(check, "another", ours, theirs);
+                assert_eq!(outcome.verdict, CheckVerdict::NotCheckable, "{check:?} {ours} {theirs}");
                 assert!(outcome.why.is_some());
             }
         }
-        assert_eq!(verdict(Check::BytesRead, 0.0, 1e9), Verdict::Fail, "counting nothing is wrong");
+        assert_eq!(verdict(Check::BytesRead, 0.0, 1e9), CheckVerdict::Fail, "counting nothing is wrong");
         for pairs in [vec![], vec![(1.0, 1.0); 2], vec![(1.0, 1.0), (1.0, 0.0), (1.0, 1.0)]] {
-            let outcome = Outcome::of_pairs(Check::LatencyP50, "fio", pairs);
-            assert_eq!(outcome.verdict, Verdict::NotCheckable);
+            let outcome = CheckOutcome::of_pairs(Check::LatencyP50, "fio", pairs);
+            assert_eq!(outcome.verdict, CheckVerdict::NotCheckable);
         }
     }
 
@@ -335,18 +335,18 @@ mod tests {
     fn pairs_are_judged_by_the_median_of_their_ratios() {
         // The level drifts by half; each pair has the same ratio.
         let drifting = |ratio: f64| (0..9).map(|n| 100.0 + f64::from(n)).map(move |fio| (fio * ratio, fio));
-        let of = |pairs| Outcome::of_pairs(Check::LatencyP50, "fio", pairs);
+        let of = |pairs| CheckOutcome::of_pairs(Check::LatencyP50, "fio", pairs);
         let outcome = of(drifting(1.03).collect());
-        assert_eq!(outcome.verdict, Verdict::Pass);
+        assert_eq!(outcome.verdict, CheckVerdict::Pass);
         assert!((outcome.difference.unwrap() - 0.03).abs() < 1e-9);
-        assert_eq!(of(drifting(1.06).collect()).verdict, Verdict::Fail);
-        assert_eq!(of(drifting(0.94).collect()).verdict, Verdict::Fail);
+        assert_eq!(of(drifting(1.06).collect()).verdict, CheckVerdict::Fail);
+        assert_eq!(of(drifting(0.94).collect()).verdict, CheckVerdict::Fail);
         // One pair that was disturbed decides nothing.
         let mut disturbed: Vec<_> = drifting(1.0).collect();
         disturbed[4].0 *= 3.0;
-        assert_eq!(of(disturbed).verdict, Verdict::Pass);
-        let p99 = Outcome::of_pairs(Check::LatencyP99, "fio", drifting(1.09).collect());
-        assert_eq!(p99.verdict, Verdict::Pass, "p99 may differ by 10%");
+        assert_eq!(of(disturbed).verdict, CheckVerdict::Pass);
+        let p99 = CheckOutcome::of_pairs(Check::LatencyP99, "fio", drifting(1.09).collect());
+        assert_eq!(p99.verdict, CheckVerdict::Pass, "p99 may differ by 10%");
     }
 
     #[test]
@@ -355,17 +355,17 @@ mod tests {
             let fio = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, most];
             fio.map(|fio| (fio * ratio, fio)).to_vec()
         };
-        let of = |pairs| Outcome::of_pairs(Check::LatencyP50, "fio", pairs);
+        let of = |pairs| CheckOutcome::of_pairs(Check::LatencyP50, "fio", pairs);
         let inside = of(noisy(1.15, 1.2));
-        assert_eq!(inside.verdict, Verdict::Pass);
+        assert_eq!(inside.verdict, CheckVerdict::Pass);
         assert!(inside.why.unwrap().contains("its own runs"));
-        assert_eq!(of(noisy(1.25, 1.2)).verdict, Verdict::Fail);
+        assert_eq!(of(noisy(1.25, 1.2)).verdict, CheckVerdict::Fail);
         // fio was slower at times, never faster.
-        assert_eq!(of(noisy(0.85, 1.2)).verdict, Verdict::Fail);
+        assert_eq!(of(noisy(0.85, 1.2)).verdict, CheckVerdict::Fail);
         let wild = of(noisy(1.4, 1.8));
-        assert_eq!(wild.verdict, Verdict::NotCheckable);
+        assert_eq!(wild.verdict, CheckVerdict::NotCheckable);
         assert!(wild.why.unwrap().contains("80%"));
-        assert_eq!(of(noisy(1.01, 1.8)).verdict, Verdict::Pass, "what is close is close");
-        assert_eq!(of(noisy(2.0, 1.8)).verdict, Verdict::Fail, "it never differs from itself by that");
+        assert_eq!(of(noisy(1.01, 1.8)).verdict, CheckVerdict::Pass, "what is close is close");
+        assert_eq!(of(noisy(2.0, 1.8)).verdict, CheckVerdict::Fail, "it never differs from itself by that");
     }
 }

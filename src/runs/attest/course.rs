@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::bed::{Attester, Bed, CheckedOn, Extent};
 use super::bundle::Bundle;
-use super::checks::{Check, Outcome};
+use super::checks::{Check, CheckOutcome};
 use super::{bytes, cpu, equal, latency, log, planted};
 use crate::error::{Kind, Result};
 use crate::host::Facts;
@@ -34,7 +34,7 @@ pub fn attest(
     removed.map(|()| bundle)
 }
 
-fn all(bed: &mut Bed) -> Result<Vec<Outcome>> {
+fn all(bed: &mut Bed) -> Result<Vec<CheckOutcome>> {
     let (mut outcomes, mut ran) = (Vec::new(), None);
     step(bed, &mut outcomes, &[Check::LatencyP50, Check::LatencyP99], latency::check)?;
     step(bed, &mut outcomes, &[Check::BytesRead, Check::BytesWritten], bytes::check)?;
@@ -45,7 +45,7 @@ fn all(bed: &mut Bed) -> Result<Vec<Outcome>> {
     })?;
     step(bed, &mut outcomes, &[Check::Log], |bed| match &ran {
         Some(ran) => Ok(vec![log::check(ran, bed.interrupts)?]),
-        None => Ok(Outcome::none(&[Check::Log], "there is no recording to read")),
+        None => Ok(CheckOutcome::none(&[Check::Log], "there is no recording to read")),
     })?;
     step(bed, &mut outcomes, &[Check::LostWrites], |bed| Ok(vec![planted::check(bed)?]))?;
     step(bed, &mut outcomes, &[Check::EqualDuel], |bed| Ok(vec![equal::check(bed)?]))?;
@@ -55,15 +55,15 @@ fn all(bed: &mut Bed) -> Result<Vec<Outcome>> {
 /// Runs checks that belong together. If the target could be used before, an error is theirs alone.
 fn step(
     bed: &mut Bed,
-    outcomes: &mut Vec<Outcome>,
+    outcomes: &mut Vec<CheckOutcome>,
     checks: &[Check],
-    run: impl FnOnce(&mut Bed) -> Result<Vec<Outcome>>,
+    run: impl FnOnce(&mut Bed) -> Result<Vec<CheckOutcome>>,
 ) -> Result<()> {
     bed.attester.begins(checks);
     let found = match run(bed) {
         Err(error) if error.kind == Kind::Failed && !outcomes.is_empty() => {
             bed.attester.notice(&error.one_line());
-            Outcome::none(checks, "its run failed")
+            CheckOutcome::none(checks, "its run failed")
         }
         found => found?,
     };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::bed::{Bed, Onlooker, Ran, with};
-use super::checks::{Check, Outcome};
+use super::checks::{Check, CheckOutcome};
 use super::programs::{self, EndedProgram, RunningProgram, words};
 use crate::error::{Error, Result};
 use crate::meter::window::{CpuFigures, CyclesSource};
@@ -27,7 +27,7 @@ const TASK_CLOCK: &str = "task-clock";
 const CYCLES: &str = "cycles";
 
 /// The three checks, and the run that they looked on at.
-pub(super) fn check(bed: &mut Bed) -> Result<(Vec<Outcome>, Ran)> {
+pub(super) fn check(bed: &mut Bed) -> Result<(Vec<CheckOutcome>, Ran)> {
     // One class keeps a core busy without any device, so that there is CPU time to compare even on a slow one.
     let window = format_duration(WINDOW);
     let settings = with(
@@ -41,16 +41,16 @@ pub(super) fn check(bed: &mut Bed) -> Result<(Vec<Outcome>, Ran)> {
         ],
     )?;
     let time = bed.amounts.cpu;
-    let mut found: Option<(Vec<Outcome>, Ran)> = None;
+    let mut found: Option<(Vec<CheckOutcome>, Ran)> = None;
     for _ in 0..RUNS {
         let mut beside = Beside::new(time, bed.interrupts);
         let ran = bed.run(&settings, time + BEGIN_AND_END, &mut beside)?;
         let outcomes = beside.outcomes()?;
         let outcomes = match found {
-            Some((known, _)) => Outcome::closest(known, outcomes),
+            Some((known, _)) => CheckOutcome::closest(known, outcomes),
             None => outcomes,
         };
-        let fails = outcomes.iter().any(Outcome::is_failure);
+        let fails = outcomes.iter().any(CheckOutcome::is_failure);
         found = Some((outcomes, ran));
         if !fails {
             break;
@@ -113,13 +113,13 @@ impl<'a> Beside<'a> {
         programs::start(self.perf.as_ref()?, &arguments, self.time).ok()
     }
 
-    fn outcomes(self) -> Result<Vec<Outcome>> {
+    fn outcomes(self) -> Result<Vec<CheckOutcome>> {
         let interrupts = self.interrupts;
         let end =
             |running: Option<RunningProgram>| running.map(|running| running.wait(interrupts)).transpose();
         let (own, all) = (end(self.own)?, end(self.all)?);
         let (Some(begins), Some(ends)) = (self.begins, self.ends) else {
-            return Ok(Outcome::none(&CHECKS, "the run ended early"));
+            return Ok(CheckOutcome::none(&CHECKS, "the run ended early"));
         };
         let line = &self.timeline;
         let span = (begins.at, ends.at);
@@ -213,13 +213,13 @@ fn own_cpu(
     theirs: Option<(&'static str, f64)>,
     line: &Timeline,
     perf: Option<&EndedProgram>,
-) -> Outcome {
+) -> CheckOutcome {
     let check = Check::OwnCpu;
     let Some((beside, theirs)) = theirs else {
         let why = "no other program can read /proc/PID/stat, and this process has no cgroup of its own (systemd-run --scope)";
-        return Outcome::not_checkable(check, why);
+        return CheckOutcome::not_checkable(check, why);
     };
-    let outcome = Outcome::of(check, beside, ours, theirs);
+    let outcome = CheckOutcome::of(check, beside, ours, theirs);
     let clock = perf.and_then(|ended| Counted::of(ended, TASK_CLOCK));
     let Some(clock) = clock.filter(|_| outcome.ours.is_some()) else { return outcome };
     let (counted, then) = (clock.count / 1e3 / clock.seconds, line.mean(clock.span, |cpu| cpu.own_cores));
@@ -236,27 +236,27 @@ fn own_ticks(text: &str, pid: u32) -> Option<u64> {
     Some(ticks(14)? + ticks(15)?)
 }
 
-fn busy_cores(ours: f64, ticks: Option<f64>) -> Outcome {
+fn busy_cores(ours: f64, ticks: Option<f64>) -> CheckOutcome {
     match ticks {
-        Some(theirs) => Outcome::of(Check::BusyCores, "/proc/stat, read by cat", ours, theirs),
-        None => Outcome::not_checkable(Check::BusyCores, "no other program can read /proc/stat"),
+        Some(theirs) => CheckOutcome::of(Check::BusyCores, "/proc/stat, read by cat", ours, theirs),
+        None => CheckOutcome::not_checkable(Check::BusyCores, "no other program can read /proc/stat"),
     }
 }
 
-fn counted_cycles(ours: Option<&Timeline>, perf: Option<&EndedProgram>) -> Outcome {
+fn counted_cycles(ours: Option<&Timeline>, perf: Option<&EndedProgram>) -> CheckOutcome {
     let check = Check::Cycles;
     let Some(ours) = ours else {
-        return Outcome::not_checkable(check, "no performance-monitoring unit can be used here");
+        return CheckOutcome::not_checkable(check, "no performance-monitoring unit can be used here");
     };
-    let Some(perf) = perf else { return Outcome::not_checkable(check, "perf is not installed") };
+    let Some(perf) = perf else { return CheckOutcome::not_checkable(check, "perf is not installed") };
     let Some(counted) = Counted::of(perf, CYCLES) else {
-        return Outcome::not_checkable(check, "perf may not count the whole system's cycles here");
+        return CheckOutcome::not_checkable(check, "perf may not count the whole system's cycles here");
     };
     let rates = ours.0.iter().map(|(cpu, end, length)| {
         (CpuFigures { cycles: cpu.cycles / length.as_secs_f64(), ..cpu.clone() }, *end, *length)
     });
     let ours = Timeline(rates.collect()).mean(counted.span, |cpu| cpu.cycles);
-    Outcome::of(check, "perf stat", ours, counted.count / counted.seconds)
+    CheckOutcome::of(check, "perf stat", ours, counted.count / counted.seconds)
 }
 
 /// An event's count in what `perf stat -x,` prints; none if it was not counted, or of user space alone. A task's clock
@@ -313,7 +313,7 @@ fn own_cgroup_us(root: &Path, pid: u32) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::checks::Verdict;
+    use super::super::checks::CheckVerdict;
     use super::*;
 
     /// What `perf` and its shell printed: it counted from second 1000 to 1002.
@@ -355,10 +355,10 @@ mod tests {
         };
         let clock = perf("2474.50,msec,task-clock,2474501020,100.00,1.2,CPUs utilized");
         let outcome = own(1.28, 1.287, Some(&clock));
-        assert_eq!((outcome.verdict, outcome.theirs), (Verdict::Pass, Some(1.287)));
+        assert_eq!((outcome.verdict, outcome.theirs), (CheckVerdict::Pass, Some(1.287)));
         let why = outcome.why.unwrap();
         assert_eq!(why, "perf stat counted 1.237 cores within that time, stacktune 1.280");
-        assert_eq!(own(1.237, 1.32, Some(&clock)).verdict, Verdict::Fail, "however close to perf's");
+        assert_eq!(own(1.237, 1.32, Some(&clock)).verdict, CheckVerdict::Fail, "however close to perf's");
         let of_user = perf("2474.50,msec,task-clock:u,2474501020,100.00,,");
         assert!(own(1.28, 1.287, Some(&of_user)).why.is_some());
         let undated = EndedProgram { out: "1000.0\n%N\n".into(), ..clock };
@@ -366,11 +366,11 @@ mod tests {
             [&undated, &perf("<not counted>,msec,task-clock,0,100.00,,"), &perf("1,msec,cpu-clock,1,1,,")]
         {
             let outcome = own(1.28, 1.287, Some(refused));
-            assert_eq!((outcome.verdict, outcome.why), (Verdict::Pass, None), "{refused:?}");
+            assert_eq!((outcome.verdict, outcome.why), (CheckVerdict::Pass, None), "{refused:?}");
         }
-        assert_eq!(own(1.28, 1.287, None).verdict, Verdict::Pass);
+        assert_eq!(own(1.28, 1.287, None).verdict, CheckVerdict::Pass);
         let none = own_cpu(1.28, None, &line(1.28), Some(&undated));
-        assert_eq!(none.verdict, Verdict::NotCheckable);
+        assert_eq!(none.verdict, CheckVerdict::NotCheckable);
     }
 
     #[test]
@@ -393,12 +393,15 @@ mod tests {
         let cycles = |ours: Option<f64>, perf: Option<&EndedProgram>| {
             counted_cycles(ours.map(line).as_ref(), perf).verdict
         };
-        assert_eq!(cycles(Some(3.1), Some(&counted)), Verdict::Pass);
-        assert_eq!(cycles(Some(3.2), Some(&counted)), Verdict::Fail);
-        assert_eq!(cycles(None, Some(&counted)), Verdict::NotCheckable);
-        assert_eq!(cycles(Some(3.1), None), Verdict::NotCheckable);
-        assert_eq!(cycles(Some(3.1), Some(&perf("6000000000,,cycles:u,1,1,,"))), Verdict::NotCheckable);
-        assert_eq!(cycles(Some(3.1), Some(&perf("<not supported>,,cycles,0,,,"))), Verdict::NotCheckable);
+        assert_eq!(cycles(Some(3.1), Some(&counted)), CheckVerdict::Pass);
+        assert_eq!(cycles(Some(3.2), Some(&counted)), CheckVerdict::Fail);
+        assert_eq!(cycles(None, Some(&counted)), CheckVerdict::NotCheckable);
+        assert_eq!(cycles(Some(3.1), None), CheckVerdict::NotCheckable);
+        assert_eq!(cycles(Some(3.1), Some(&perf("6000000000,,cycles:u,1,1,,"))), CheckVerdict::NotCheckable);
+        assert_eq!(
+            cycles(Some(3.1), Some(&perf("<not supported>,,cycles,0,,,"))),
+            CheckVerdict::NotCheckable
+        );
     }
 
     #[test]
@@ -412,9 +415,9 @@ mod tests {
         assert_eq!(after.busy_since(before), Some(1.5));
         assert_eq!(before.busy_since(before), None);
         assert_eq!(Ticks::parse("cpu  1 2\n"), None);
-        assert_eq!(busy_cores(1.52, Some(1.5)).verdict, Verdict::Pass);
-        assert_eq!(busy_cores(1.6, Some(1.5)).verdict, Verdict::Fail);
-        assert_eq!(busy_cores(1.5, None).verdict, Verdict::NotCheckable);
+        assert_eq!(busy_cores(1.52, Some(1.5)).verdict, CheckVerdict::Pass);
+        assert_eq!(busy_cores(1.6, Some(1.5)).verdict, CheckVerdict::Fail);
+        assert_eq!(busy_cores(1.5, None).verdict, CheckVerdict::NotCheckable);
     }
 
     #[test]

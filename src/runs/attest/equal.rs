@@ -1,7 +1,7 @@
 //! A duel of equal settings: it must not call a difference.
 
 use super::bed::{Bed, Onlooker, with};
-use super::checks::{Check, Outcome, Verdict};
+use super::checks::{Check, CheckOutcome, CheckVerdict};
 use crate::error::Result;
 use crate::runs::duel::report::{ENOUGH, Verdict as Decided};
 use crate::runs::duel::{DuelSpec, Figure, PAIRS_MIN, Report};
@@ -15,7 +15,7 @@ const VALUES: [&str; 2] = ["59s", "60s"];
 const MARGIN: f64 = 0.05;
 
 /// The check.
-pub(super) fn check(bed: &mut Bed) -> Result<Outcome> {
+pub(super) fn check(bed: &mut Bed) -> Result<CheckOutcome> {
     let window = format_duration(bed.amounts.duel_window);
     let settings = with(
         &bed.settings,
@@ -46,25 +46,26 @@ impl Onlooker for Duel {
 }
 
 /// Whether the duel called a difference; it may end without a decision.
-fn judged(report: &Report) -> Outcome {
+fn judged(report: &Report) -> CheckOutcome {
     let (check, pairs) = (Check::EqualDuel, report.pairs.len());
-    let shown = Outcome {
+    let shown = CheckOutcome {
         beside: Some("the evidence that calls a difference".to_owned()),
         ours: report.figures.first().map(|row| row.evidence),
         theirs: Some(ENOUGH),
         why: None,
-        ..Outcome::not_checkable(check, "")
+        ..CheckOutcome::not_checkable(check, "")
     };
     match report.verdict {
         Decided::First | Decided::Second | Decided::LessDurable => {
-            Outcome { verdict: Verdict::Fail, ..shown }.because("equal settings were called different")
+            CheckOutcome { verdict: CheckVerdict::Fail, ..shown }
+                .because("equal settings were called different")
         }
         Decided::NotJudged => shown.because(report.why.clone().unwrap_or_default()),
         Decided::NoDifference | Decided::Unclear if pairs < PAIRS_MIN => {
             shown.because(format!("{pairs} pairs are too few to call anything, {PAIRS_MIN} are needed"))
         }
         Decided::NoDifference | Decided::Unclear => {
-            Outcome { verdict: Verdict::Pass, ..shown }.because(format!("after {pairs} pairs"))
+            CheckOutcome { verdict: CheckVerdict::Pass, ..shown }.because(format!("after {pairs} pairs"))
         }
     }
 }
@@ -105,12 +106,12 @@ mod tests {
     #[test]
     fn calling_a_difference_fails_and_too_few_pairs_show_nothing() {
         let of = |verdict, pairs| judged(&report(verdict, pairs)).verdict;
-        assert_eq!(of(Decided::NoDifference, 9), Verdict::Pass);
-        assert_eq!(of(Decided::Unclear, 7), Verdict::Pass);
-        assert_eq!(of(Decided::Unclear, 6), Verdict::NotCheckable);
-        assert_eq!(of(Decided::NotJudged, 9), Verdict::NotCheckable);
+        assert_eq!(of(Decided::NoDifference, 9), CheckVerdict::Pass);
+        assert_eq!(of(Decided::Unclear, 7), CheckVerdict::Pass);
+        assert_eq!(of(Decided::Unclear, 6), CheckVerdict::NotCheckable);
+        assert_eq!(of(Decided::NotJudged, 9), CheckVerdict::NotCheckable);
         for called in [Decided::First, Decided::Second, Decided::LessDurable] {
-            assert_eq!(of(called, 8), Verdict::Fail);
+            assert_eq!(of(called, 8), CheckVerdict::Fail);
         }
         let outcome = judged(&report(Decided::NoDifference, 9));
         assert_eq!((outcome.ours, outcome.theirs), (Some(3.0), Some(40.0)));

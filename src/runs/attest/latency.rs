@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::path::Path;
 
 use super::bed::{Bed, with};
-use super::checks::{Check, Outcome, PAIRS_MIN};
+use super::checks::{Check, CheckOutcome, PAIRS_MIN};
 use super::programs::{self, words};
 use crate::error::{Error, Result};
 use crate::json;
@@ -19,15 +19,17 @@ const IOS_MIN: u64 = 1000;
 type Percentiles = [f64; 2];
 
 /// Both checks.
-pub(super) fn check(bed: &mut Bed) -> Result<Vec<Outcome>> {
+pub(super) fn check(bed: &mut Bed) -> Result<Vec<CheckOutcome>> {
     // The target is filled by the first run, however short.
     let settings =
         with(&bed.settings, &[("point.enabled", "true"), ("point.depth", "1"), ("point.threads", "1")])?;
     let pair = bed.amounts.pair;
     bed.run(&settings, pair, &mut ())?;
-    let Some(fio) = programs::find("fio") else { return Ok(Outcome::none(&CHECKS, "fio is not installed")) };
+    let Some(fio) = programs::find("fio") else {
+        return Ok(CheckOutcome::none(&CHECKS, "fio is not installed"));
+    };
     if let Some(why) = bed.not_direct() {
-        return Ok(Outcome::none(&CHECKS, why));
+        return Ok(CheckOutcome::none(&CHECKS, why));
     }
     let data = bed.volume(&settings)?.data;
     let engine = if bed.facts.libaio.reason().is_none() { "libaio" } else { "psync" };
@@ -51,14 +53,14 @@ pub(super) fn check(bed: &mut Bed) -> Result<Vec<Outcome>> {
             }
             // While the device stalls, a run may have too few reads: another pair takes its place.
             (Err(why), _) | (_, Err(why)) if missing.len() + 1 < PAIRS_MIN => missing.push(why),
-            (Err(why), _) | (_, Err(why)) => return Ok(Outcome::none(&CHECKS, &why)),
+            (Err(why), _) | (_, Err(why)) => return Ok(CheckOutcome::none(&CHECKS, &why)),
         }
     }
     let version = version.unwrap_or_default();
     let of =
         |n: usize| all.iter().map(move |(ours, theirs): &(Percentiles, Percentiles)| (ours[n], theirs[n]));
     let outcomes = CHECKS.iter().enumerate();
-    Ok(outcomes.map(|(n, check)| Outcome::of_pairs(*check, &version, of(n).collect())).collect())
+    Ok(outcomes.map(|(n, check)| CheckOutcome::of_pairs(*check, &version, of(n).collect())).collect())
 }
 
 /// What a run of fio reports.

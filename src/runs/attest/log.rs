@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::bed::Ran;
-use super::checks::{Check, Outcome, Verdict};
+use super::checks::{Check, CheckOutcome, CheckVerdict};
 use super::programs;
 use crate::error::Result;
 use crate::json;
@@ -48,8 +48,8 @@ struct Read {
 }
 
 /// The check.
-pub(super) fn check(ran: &Ran, interrupts: &dyn Fn() -> usize) -> Result<Outcome> {
-    let none = |why: &str| Ok(Outcome::not_checkable(Check::Log, why));
+pub(super) fn check(ran: &Ran, interrupts: &dyn Fn() -> usize) -> Result<CheckOutcome> {
+    let none = |why: &str| Ok(CheckOutcome::not_checkable(Check::Log, why));
     let Some(python) = programs::find("python3") else { return none("Python is not installed") };
     let arguments = [SCRIPT.to_owned(), log_of(&ran.dir)];
     let arguments = [programs::words(["-c"]), arguments.to_vec()].concat();
@@ -63,7 +63,7 @@ pub(super) fn check(ran: &Ran, interrupts: &dyn Fn() -> usize) -> Result<Outcome
     let classes = &ran.summary.classes;
     let ours = [("point", &classes.point.service_ns), ("scan", &classes.scan.service_ns)];
     let outcomes = ours.into_iter().filter_map(|(tag, ours)| Some(judged(ours.as_ref()?, read.get(tag))));
-    let outcomes: Vec<Outcome> = outcomes.collect();
+    let outcomes: Vec<CheckOutcome> = outcomes.collect();
     let worst = outcomes.iter().find(|outcome| outcome.is_failure()).or(outcomes.first());
     worst.cloned().map_or_else(|| none("no class has a latency"), Ok)
 }
@@ -73,20 +73,20 @@ fn log_of(recording: &Path) -> String {
 }
 
 /// A class's figures beside what the library reads under its tag: the 99th percentile is shown, all are judged.
-fn judged(ours: &Latency, theirs: Option<&Read>) -> Outcome {
+fn judged(ours: &Latency, theirs: Option<&Read>) -> CheckOutcome {
     let check = Check::Log;
     let Some(theirs) = theirs else {
-        let missing = Outcome { verdict: Verdict::Fail, ..Outcome::not_checkable(check, "") };
-        return Outcome { beside: Some(LIBRARY.into()), ..missing }
+        let missing = CheckOutcome { verdict: CheckVerdict::Fail, ..CheckOutcome::not_checkable(check, "") };
+        return CheckOutcome { beside: Some(LIBRARY.into()), ..missing }
             .because("the log has no samples of a class");
     };
     let (Some(p50), Some(p99), Some(max)) = (ours.p50, ours.p99, ours.max) else {
-        return Outcome::not_checkable(check, "too few I/Os for a 99th percentile");
+        return CheckOutcome::not_checkable(check, "too few I/Os for a 99th percentile");
     };
     let nearest = |ours: u64, (low, high): (f64, f64)| (ours as f64).clamp(low.min(high), high.max(low));
-    let of = |ours: u64, theirs: f64| Outcome::of(check, LIBRARY, ours as f64, theirs);
+    let of = |ours: u64, theirs: f64| CheckOutcome::of(check, LIBRARY, ours as f64, theirs);
     let outcome = of(p99, nearest(p99, theirs.p99));
-    let fails = |why: &str| Outcome { verdict: Verdict::Fail, ..outcome.clone() }.because(why);
+    let fails = |why: &str| CheckOutcome { verdict: CheckVerdict::Fail, ..outcome.clone() }.because(why);
     if ours.count != theirs.count {
         return fails("the numbers of samples differ");
     }
@@ -114,7 +114,7 @@ mod tests {
         };
         let same =
             Read { count: 5000, max: 900_000.0, p50: (69_990.0, 70_010.0), p99: (139_000.0, 141_000.0) };
-        assert_eq!(judged(&ours, Some(&same)).verdict, Verdict::Pass);
+        assert_eq!(judged(&ours, Some(&same)).verdict, CheckVerdict::Pass);
         let fails = |changed: Read| judged(&ours, Some(&changed)).is_failure();
         assert!(fails(Read { count: 4999, ..same.clone() }));
         assert!(fails(Read { max: 910_000.0, ..same.clone() }));
@@ -122,6 +122,6 @@ mod tests {
         assert!(fails(Read { p99: (142_000.0, 143_000.0), ..same.clone() }));
         assert!(judged(&ours, None).is_failure());
         let few = Latency { p99: None, ..ours };
-        assert_eq!(judged(&few, Some(&same)).verdict, Verdict::NotCheckable);
+        assert_eq!(judged(&few, Some(&same)).verdict, CheckVerdict::NotCheckable);
     }
 }

@@ -1,6 +1,6 @@
 //! stacktune's figures beside those of other programs, on this host.
 //!
-//! Enters: a folder, or devices, and a runner of sessions. Leaves: an [`Outcome`] for each check, and a [`Bundle`] of
+//! Enters: a folder, or devices, and a runner of sessions. Leaves: an [`CheckOutcome`] for each check, and a [`Bundle`] of
 //! them that can be published.
 //!
 //! A check compares two figures, passes or fails, or is not checkable here, with the reason; it never passes without
@@ -34,5 +34,5 @@ mod programs;
 
 pub use bed::{Attester, CheckedOn, Extent, default_folder, settings_of};
 pub use bundle::Bundle;
-pub use checks::{Check, Outcome, Unit, Verdict};
+pub use checks::{Check, CheckOutcome, CheckVerdict, Unit};
 pub use course::attest;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::bed::{Bed, with};
-use super::checks::{Check, Outcome, Verdict};
+use super::checks::{Check, CheckOutcome, CheckVerdict};
 use crate::error::{Error, Result};
 use crate::load::volume::{Extent, VerifyReport};
 use crate::runs::session::compare_with_map;
@@ -23,7 +23,7 @@ const TIME: Duration = Duration::from_millis(500);
 const RUNS_MAX: usize = 12;
 
 /// The check.
-pub(super) fn check(bed: &mut Bed) -> Result<Outcome> {
+pub(super) fn check(bed: &mut Bed) -> Result<CheckOutcome> {
     let settings = bed.apart("planted", FILE_BYTES)?;
     let settings = with(
         &settings,
@@ -38,7 +38,7 @@ pub(super) fn check(bed: &mut Bed) -> Result<Outcome> {
     bed.run(&settings, TIME, &mut ())?;
     let data = bed.volume(&settings)?.data;
     let Some(extent) = data.extents.first() else {
-        return Ok(Outcome::not_checkable(CHECK, "the file has no data"));
+        return Ok(CheckOutcome::not_checkable(CHECK, "the file has no data"));
     };
     let (before, each) = (content(extent)?, bed.amounts.planted);
     let (mut after, mut places) = (Vec::new(), Vec::new());
@@ -51,7 +51,7 @@ pub(super) fn check(bed: &mut Bed) -> Result<Outcome> {
         }
     }
     if places.len() < 4 * each {
-        return Ok(Outcome::not_checkable(CHECK, "too few pages were written"));
+        return Ok(CheckOutcome::not_checkable(CHECK, "too few pages were written"));
     }
     let sound = read_back(bed, &settings)?;
     let planted = plant(extent, &before, &after, &places, each)?;
@@ -107,15 +107,15 @@ fn plant(extent: &Extent, before: &[u8], after: &[u8], places: &[usize], each: u
 }
 
 /// What verification found, before and after.
-fn judged(planted: Planted, sound: &VerifyReport, found: &VerifyReport) -> Outcome {
+fn judged(planted: Planted, sound: &VerifyReport, found: &VerifyReport) -> CheckOutcome {
     let all = |report: &VerifyReport| report.kinds().iter().map(|(_, faults)| faults.pages).sum::<u64>();
     if !found.complete || !found.write_map.compared || !sound.write_map.compared {
-        return Outcome::not_checkable(CHECK, "there is no write map to compare with");
+        return CheckOutcome::not_checkable(CHECK, "there is no write map to compare with");
     }
     let kinds = [found.lost.pages, found.torn.pages, found.misplaced.pages];
     let (ours, theirs) = (kinds.iter().sum::<u64>(), planted.iter().sum::<u64>());
-    let outcome = Outcome::of(CHECK, "planted", ours as f64, theirs as f64);
-    let fails = |why: &str| Outcome { verdict: Verdict::Fail, ..outcome.clone() }.because(why);
+    let outcome = CheckOutcome::of(CHECK, "planted", ours as f64, theirs as f64);
+    let fails = |why: &str| CheckOutcome { verdict: CheckVerdict::Fail, ..outcome.clone() }.because(why);
     if all(sound) > 0 {
         fails("faults were reported before any was planted")
     } else if kinds != planted {
@@ -142,18 +142,18 @@ mod tests {
     #[test]
     fn exactly_what_was_planted_must_be_found() {
         let of = |found: &VerifyReport| judged([20; 3], &report(0, 0, 0), found).verdict;
-        assert_eq!(of(&report(20, 20, 20)), Verdict::Pass);
-        assert_eq!(of(&report(19, 20, 20)), Verdict::Fail);
-        assert_eq!(of(&report(21, 19, 20)), Verdict::Fail, "the same number of others");
-        assert_eq!(of(&report(0, 0, 0)), Verdict::Fail);
+        assert_eq!(of(&report(20, 20, 20)), CheckVerdict::Pass);
+        assert_eq!(of(&report(19, 20, 20)), CheckVerdict::Fail);
+        assert_eq!(of(&report(21, 19, 20)), CheckVerdict::Fail, "the same number of others");
+        assert_eq!(of(&report(0, 0, 0)), CheckVerdict::Fail);
         let mut more = report(20, 20, 20);
         more.foreign.pages = 1;
-        assert_eq!(of(&more), Verdict::Fail);
+        assert_eq!(of(&more), CheckVerdict::Fail);
         let before = judged([20; 3], &report(1, 0, 0), &report(20, 20, 20));
         assert!(before.is_failure() && before.why.unwrap().contains("before any"));
         let mut mapless = report(20, 20, 20);
         mapless.write_map.compared = false;
-        assert_eq!(of(&mapless), Verdict::NotCheckable);
+        assert_eq!(of(&mapless), CheckVerdict::NotCheckable);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::error::{Error, Kind, Result};
 use crate::held_folder::HeldFolder;
 use crate::host::Facts;
 use crate::printable::Shown as _;
-use crate::runs::duel::{Begins, Course, DuelSpec, PAIRS_MIN, Report, Step, report};
+use crate::runs::duel::{Begins, Course, DuelMove, DuelSpec, PAIRS_MIN, Report, report};
 use crate::runs::record::{PROFILE, Summary, make_folder, refuse_folder};
 use crate::runs::session::plan_shown;
 use crate::runs::session::{
@@ -56,7 +56,7 @@ pub trait BuildDuelWatcher: Attendant {
 
 /// How a duel ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum DuelEnd {
     /// By itself.
     Over,
     /// By a signal.
@@ -76,7 +76,7 @@ pub struct BuildDuel {
 }
 
 /// What a block is run with.
-pub struct Around<'a> {
+pub struct BlockContext<'a> {
     /// How sessions are opened; what `destroy` names is all that is ever destroyed.
     pub options: &'a Options,
     /// The host as it is now.
@@ -144,9 +144,9 @@ impl BuildDuel {
     pub fn fight(
         &mut self,
         out: &Path,
-        around: &Around,
+        around: &BlockContext,
         watcher: &mut dyn BuildDuelWatcher,
-    ) -> Result<Ended> {
+    ) -> Result<DuelEnd> {
         self.refuse_unallowed(around.options, &(around.facts)())?;
         refuse_folder(out)?;
         make_folder(out)?;
@@ -156,7 +156,7 @@ impl BuildDuel {
                 break;
             }
             if (around.interrupts)() > 0 {
-                return Ok(Ended::Interrupted);
+                return Ok(DuelEnd::Interrupted);
             }
             let value = self.course.begin_block();
             if let Some(why) = self.over_limit(value, around.options) {
@@ -166,9 +166,11 @@ impl BuildDuel {
             watcher.block(&self.outlook(number, value));
             let name = format!("{number:03}-{}", plain(&self.course.report().values[value]));
             match self.block(value, &(&folder, &name), around, watcher) {
-                Ok(Some(Ended::Interrupted)) => return Ok(Ended::Interrupted),
+                Ok(Some(DuelEnd::Interrupted)) => return Ok(DuelEnd::Interrupted),
                 Ok(_) => {}
-                Err(Lost::Block(error)) if error.kind == Kind::Interrupted => return Ok(Ended::Interrupted),
+                Err(Lost::Block(error)) if error.kind == Kind::Interrupted => {
+                    return Ok(DuelEnd::Interrupted);
+                }
                 // What never could be built, or is refused now, would be next time too.
                 Err(Lost::Block(error)) if error.kind != Kind::Failed || self.took[value].is_none() => {
                     return Err(error);
@@ -180,7 +182,7 @@ impl BuildDuel {
                 Err(Lost::Host(error)) => return Err(error),
             }
         }
-        Ok(Ended::Over)
+        Ok(DuelEnd::Over)
     }
 
     /// Both values' targets, before the first is touched.
@@ -227,9 +229,9 @@ impl BuildDuel {
         &mut self,
         value: usize,
         (folder, name): &(&HeldFolder, &str),
-        around: &Around,
+        around: &BlockContext,
         watcher: &mut dyn BuildDuelWatcher,
-    ) -> std::result::Result<Option<Ended>, Lost> {
+    ) -> std::result::Result<Option<DuelEnd>, Lost> {
         let (settings, facts) = (&self.settings[value], (around.facts)());
         self.refuse_other(value, &facts).map_err(Lost::Block)?;
         let options = Options {
@@ -248,7 +250,7 @@ impl BuildDuel {
             if let Event::Window(window, _) = event
                 && !measured
             {
-                measured = course.window(window) != Step::Stay;
+                measured = course.window(window) != DuelMove::Stay;
             }
             Ok(!measured)
         };
@@ -258,10 +260,10 @@ impl BuildDuel {
         if (around.interrupts)() > 1 {
             // I/O that does not drain is no longer waited for; `stacktune cleanup` takes the stack down.
             std::mem::forget(session);
-            return Ok(Some(Ended::Interrupted));
+            return Ok(Some(DuelEnd::Interrupted));
         }
         let valid = recorded.and_then(|summary| judged(&summary, measured)).and_then(|ended| {
-            if ended == Ended::Over {
+            if ended == DuelEnd::Over {
                 watcher.recorded(&session)?;
             }
             Ok(ended)
@@ -277,7 +279,7 @@ impl BuildDuel {
             (Ok(_), Err(left)) => Err(Lost::Host(left)),
             (Err(error), Ok(_)) => Err(Lost::Block(error)),
             (Ok(ended), Ok(_)) => {
-                if ended == Ended::Over {
+                if ended == DuelEnd::Over {
                     self.course = course;
                     self.took[value] = Some(took);
                 }
@@ -310,9 +312,9 @@ enum Lost {
 }
 
 /// Whether the block was measured as it should be.
-fn judged(summary: &Summary, measured: bool) -> Result<Ended> {
+fn judged(summary: &Summary, measured: bool) -> Result<DuelEnd> {
     if summary.interrupted {
-        return Ok(Ended::Interrupted);
+        return Ok(DuelEnd::Interrupted);
     }
     if let Some(why) = summary.failure.clone().or_else(|| summary.errors_line()) {
         return Err(Error::failed(why));
@@ -321,7 +323,7 @@ fn judged(summary: &Summary, measured: bool) -> Result<Ended> {
         let span = approx_span(BLOCK_MAX.as_secs_f64());
         return Err(Error::failed(format!("a block was not measured within {span}")));
     }
-    Ok(Ended::Over)
+    Ok(DuelEnd::Over)
 }
 
 /// A value as a part of a folder's name.

@@ -46,7 +46,7 @@ pub struct DuelSpec {
 
 /// What to do after a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum DuelMove {
     /// Go on.
     Stay,
     /// Turn the knob to this value: 0 or 1.
@@ -139,35 +139,35 @@ impl Course {
     }
 
     /// Takes the next window.
-    pub fn window(&mut self, window: &Window) -> Step {
+    pub fn window(&mut self, window: &Window) -> DuelMove {
         if self.verdict.is_some() {
-            return Step::Over;
+            return DuelMove::Over;
         }
         let wanted = self.wanted();
         if self.value != Some(wanted) {
-            return Step::Turn(self.begin_block());
+            return DuelMove::Turn(self.begin_block());
         }
         if !window.is_clean() {
-            return Step::Stay;
+            return DuelMove::Stay;
         }
         if self.settling > 0 {
             self.settling -= 1;
-            return Step::Stay;
+            return DuelMove::Stay;
         }
         if self.forbidden.is_none() {
             self.forbidden = forbidding(window, self.spec.figure);
         }
         self.windows.push(window.clone());
         if self.windows.len() < self.measured_windows {
-            return Step::Stay;
+            return DuelMove::Stay;
         }
         self.blocks[wanted] = std::mem::take(&mut self.windows);
         self.block_ends();
         match self.begins {
-            _ if self.verdict.is_some() => Step::Over,
+            _ if self.verdict.is_some() => DuelMove::Over,
             // Nothing more comes of what was built for this block.
-            Begins::Built => Step::Turn(self.wanted()),
-            Begins::Turned | Begins::Uncached => Step::Stay,
+            Begins::Built => DuelMove::Turn(self.wanted()),
+            Begins::Turned | Begins::Uncached => DuelMove::Stay,
         }
     }
 

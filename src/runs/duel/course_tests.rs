@@ -22,9 +22,9 @@ fn fought(kind: Kind, seed: u64, factor: f64, change: impl Fn(&mut Window, usize
         change(&mut window, value);
         turned = false;
         match course.window(&window) {
-            Step::Stay => {}
-            Step::Turn(to) => (value, turned) = (to, true),
-            Step::Over => return (course.report(), second),
+            DuelMove::Stay => {}
+            DuelMove::Turn(to) => (value, turned) = (to, true),
+            DuelMove::Over => return (course.report(), second),
         }
     }
     unreachable!("it ends after 40 pairs")
@@ -130,8 +130,8 @@ fn cycles_are_not_fought_over_beside_other_programs() {
         cycles(&mut window);
         others(&mut window);
         match course.window(&window) {
-            Step::Over => break,
-            step => turned = matches!(step, Step::Turn(_)),
+            DuelMove::Over => break,
+            step => turned = matches!(step, DuelMove::Turn(_)),
         }
     }
     let report = course.report();
@@ -162,8 +162,8 @@ fn built(
             Err(why) => course.lose_block(why.to_owned()),
             Ok(mb) => {
                 // The first window on what was built is not clean.
-                assert_eq!(course.window(&Window { warmup: true, ..window(mb) }), Step::Stay);
-                let windows = (1..100).find(|_| course.window(&window(mb)) != Step::Stay).unwrap();
+                assert_eq!(course.window(&Window { warmup: true, ..window(mb) }), DuelMove::Stay);
+                let windows = (1..100).find(|_| course.window(&window(mb)) != DuelMove::Stay).unwrap();
                 assert_eq!(windows, BUILT_SETTLING + BUILT_MEASURED);
             }
         }
@@ -209,7 +209,7 @@ fn the_page_cache_is_emptied_before_each_block_whichever_value_was_before() {
     let mut course = Course::new(spec(2), Begins::Uncached);
     let mut turns = Vec::new();
     while !course.is_over() {
-        if let Step::Turn(value) = course.window(&window(100 + 30 * *turns.last().unwrap_or(&0) as u64)) {
+        if let DuelMove::Turn(value) = course.window(&window(100 + 30 * *turns.last().unwrap_or(&0) as u64)) {
             turns.push(value);
         }
     }
@@ -230,7 +230,7 @@ fn forty_pairs_end_it_however_often_blocks_settled_for_longer() {
         let noise = random.random_range(0..40);
         let since = if turned { 0 } else { 20 * (windows % 3) };
         let step = course.window(&Window { turned, ..window(100 + since + noise) });
-        turned = matches!(step, Step::Turn(_));
+        turned = matches!(step, DuelMove::Turn(_));
     }
     let report = course.report();
     assert!(course.pairs() <= PAIRS_MAX, "{}", course.pairs());

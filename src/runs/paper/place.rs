@@ -2,7 +2,7 @@
 
 use crate::class::Class;
 use crate::settings::knobs::{self, Value};
-use crate::settings::profile::Step;
+use crate::settings::profile::SweepStep;
 use crate::settings::{Filesystem, Named, Raid, Settings};
 use crate::units::{GIB, MIB, format_size};
 
@@ -142,7 +142,7 @@ pub struct Planned {
     /// The row's label.
     pub label: String,
     /// The step, or why there is none, as a sentence without a full stop.
-    pub step: std::result::Result<Step, String>,
+    pub step: std::result::Result<SweepStep, String>,
 }
 
 /// The base with all values of its program's knobs that rows give them.
@@ -159,7 +159,7 @@ pub fn steps(experiment: &Experiment, bed: &Bed, base: &Settings, sets: &[&str])
         let mut program = systems::turns(row, base, bed.room())?;
         program.retain(|(name, _)| !sets.contains(&&*format!("command.{name}")));
         let mut step =
-            Step { label: row.label.clone(), turns, program, time: None, warmup: None, repeat: None };
+            SweepStep { label: row.label.clone(), turns, program, time: None, warmup: None, repeat: None };
         let settings = step.settings(base);
         // A program's memory has a limit of its own.
         let is_program = settings.program.is_some();

@@ -2,7 +2,7 @@
 
 use crate::class::Class;
 use crate::error::{Error, Result};
-use crate::runs::duel::{Begins, Course, DuelSpec, Report, Step};
+use crate::runs::duel::{Begins, Course, DuelMove, DuelSpec, Report};
 use crate::runs::session::message::Event;
 use crate::runs::session::run::Session;
 use crate::settings::knobs::{self, Knob, Scope, Value};
@@ -130,14 +130,14 @@ impl Duel {
                     self.course.forbid(why);
                 }
                 match self.course.window(window) {
-                    Step::Stay => {}
-                    Step::Turn(to) => {
+                    DuelMove::Stay => {}
+                    DuelMove::Turn(to) => {
                         session.turn(&self.knob.path, &self.values[to]);
                         if self.course.begins() == Begins::Uncached {
                             session.empty_cache();
                         }
                     }
-                    Step::Over => return Ok(false),
+                    DuelMove::Over => return Ok(false),
                 }
             }
             _ => {}

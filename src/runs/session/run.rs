@@ -14,7 +14,7 @@ use super::opening::retained_stack::RetainedStack;
 use super::options::Options;
 use super::program::Running;
 use super::resolve::Resolved;
-use super::running::classes::{Around, Classes};
+use super::running::classes::{ClassSurroundings, Classes};
 use super::running::last_window::Ending;
 use super::running::losses::Losses;
 use super::running::recorder::Recorder;
@@ -164,10 +164,10 @@ impl Session {
     }
 
     /// The classes, with what they run under and on.
-    fn classes_around(&mut self) -> (&mut Classes, Around<'_>) {
+    fn classes_around(&mut self) -> (&mut Classes, ClassSurroundings<'_>) {
         let rests = self.schedule.rests();
         let Self { resolved, classes, target, meters, .. } = self;
-        (classes, Around { resolved, target, meters, rests })
+        (classes, ClassSurroundings { resolved, target, meters, rests })
     }
 
     /// The drives below the target, or the parts of them that it uses, by their folders in sysfs.

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, flock, fstat};
 use serde::{Deserialize, Serialize};
 
-use super::schedule::{Run, SCHEMA, Schedule};
+use super::schedule::{SCHEMA, Schedule, ScheduledRun};
 use crate::error::{Error, Kind, Result};
 use crate::held_folder::{HeldFolder, final_name};
 use crate::host::is_private;
@@ -184,7 +184,7 @@ impl Folder {
     }
 
     /// A run's folder.
-    pub fn run_dir(&self, run: &Run) -> PathBuf {
+    pub fn run_dir(&self, run: &ScheduledRun) -> PathBuf {
         self.dir.join(&run.dir)
     }
 
@@ -192,12 +192,12 @@ impl Folder {
     ///
     /// # Errors
     /// If it can't be made, is a link, or not empty.
-    pub fn make_run_dir(&self, run: &Run) -> Result<HeldFolder> {
+    pub fn make_run_dir(&self, run: &ScheduledRun) -> Result<HeldFolder> {
         self.held()?.empty_folder(&run.dir)
     }
 
     /// The state of a run.
-    pub fn state(&self, run: &Run) -> State {
+    pub fn state(&self, run: &ScheduledRun) -> State {
         let dir = self.run_dir(run);
         state_of(&dir).unwrap_or_else(|error| {
             let path = printable::path(&dir);
@@ -215,7 +215,7 @@ impl Folder {
     /// # Errors
     /// Input if the folder contains something that is not part of a recording, failed if it is a link; then nothing is
     /// changed.
-    pub fn clear(&self, run: &Run) -> Result<()> {
+    pub fn clear(&self, run: &ScheduledRun) -> Result<()> {
         let Some(folder) = self.held()?.folder(&run.dir)? else { return Ok(()) };
         let names = folder.names()?;
         let is_ours = |name: &str| {
@@ -234,7 +234,7 @@ impl Folder {
     ///
     /// # Errors
     /// If that can't be written, or the run's folder is a link.
-    pub fn not_run(&self, run: &Run, not_run: &NotRun) -> Result<()> {
+    pub fn not_run(&self, run: &ScheduledRun, not_run: &NotRun) -> Result<()> {
         let held = self.held()?;
         let folder = match held.folder(&run.dir)? {
             Some(folder) => folder,

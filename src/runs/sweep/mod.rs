@@ -21,7 +21,7 @@ mod schedule;
 pub use cool::is_unmet;
 pub use folder::{Folder, NotRun, State, is_sweep};
 pub use run::{SweepEvent, SweepWatcher, prepare, run};
-pub use schedule::{Run, Schedule, StepShown, planned_writes, run_settings};
+pub use schedule::{Schedule, ScheduledRun, StepShown, planned_writes, run_settings};
 
 #[cfg(test)]
 mod tests;

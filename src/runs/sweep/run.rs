@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::cool;
 use super::folder::{Folder, NotRun, State, is_sweep};
-use super::schedule::{Run, run_settings};
+use super::schedule::{ScheduledRun, run_settings};
 use crate::error::{Error, Kind, Result};
 use crate::host::Facts;
 use crate::meter::devices::member::Member;
@@ -19,7 +19,7 @@ use crate::runs::session::{
 };
 use crate::settings::change::TargetIdentity;
 use crate::settings::profile::sweep::Between;
-use crate::settings::profile::{Step, Sweep, by_identity};
+use crate::settings::profile::{Sweep, SweepStep, by_identity};
 use crate::settings::{Profile, Settings};
 use crate::stack::paths::state_dir;
 use crate::stack::runner::Runner;
@@ -31,7 +31,7 @@ pub enum SweepEvent<'a> {
     /// A run begins.
     Begins {
         /// The run.
-        run: &'a Run,
+        run: &'a ScheduledRun,
         /// Its step's label.
         label: &'a str,
         /// Its number among the sweep's runs, from 1.
@@ -72,7 +72,7 @@ pub trait SweepWatcher: Attendant {
 
 /// How a sweep ended.
 #[derive(Debug, Default)]
-pub struct Ended {
+pub struct SweepEnd {
     /// The number of runs left to do.
     pub left: usize,
     /// Whether a signal ended it.
@@ -141,7 +141,7 @@ pub fn run(
     keep: bool,
     interrupts: &dyn Fn() -> usize,
     watcher: &mut dyn SweepWatcher,
-) -> Result<Ended> {
+) -> Result<SweepEnd> {
     let profile = folder.profile()?;
     let Some(sweep) = profile.sweep.clone() else {
         return Err(Error::failed(format!("{} has a profile without steps", folder.dir().shown())));
@@ -157,7 +157,7 @@ pub fn run(
     }
     let ended = if keep { sweeper.kept.keep() } else { sweeper.tear_down().map(|()| Vec::new()) };
     match (ran, ended) {
-        (Ok(ran), Ok(kept)) => Ok(Ended { kept, ..ran }),
+        (Ok(ran), Ok(kept)) => Ok(SweepEnd { kept, ..ran }),
         (Ok(_), Err(error)) | (Err(error), Ok(_)) => Err(error),
         (Err(error), Err(left)) => {
             Err(Error { what: format!("{}; and then {}", error.what, left.what), ..error })
@@ -201,7 +201,7 @@ struct Sweeper<'a> {
     options: &'a Options,
     facts: &'a dyn Fn() -> Arc<Facts>,
     interrupts: &'a dyn Fn() -> usize,
-    steps: Vec<Step>,
+    steps: Vec<SweepStep>,
     settings: Vec<Settings>,
     sweep: Sweep,
     /// What is kept between two runs.
@@ -210,7 +210,7 @@ struct Sweeper<'a> {
 }
 
 impl Sweeper<'_> {
-    fn run_all(&mut self) -> Result<Ended> {
+    fn run_all(&mut self) -> Result<SweepEnd> {
         let runs = &self.folder.schedule.runs;
         for (at, run) in runs.iter().enumerate() {
             match self.folder.state(run) {
@@ -240,12 +240,12 @@ impl Sweeper<'_> {
                 Err(Failure::Fatal(error)) => return Err(error),
             }
         }
-        Ok(Ended::default())
+        Ok(SweepEnd::default())
     }
 
     /// Records and reports why a run has no figures. Where its folder became a link or damaged, that is reported,
     /// and stays as it is.
-    fn has_no_figures(&mut self, run: &Run, not_run: &NotRun) -> Result<()> {
+    fn has_no_figures(&mut self, run: &ScheduledRun, not_run: &NotRun) -> Result<()> {
         let recorded = self.folder.not_run(run, not_run);
         self.watcher.on_event(SweepEvent::NotRun(not_run));
         match (recorded, self.folder.state(run)) {
@@ -255,14 +255,15 @@ impl Sweeper<'_> {
         Ok(())
     }
 
-    fn interrupted(&self, at: usize) -> Ended {
-        let is_left = |run: &&Run| !matches!(self.folder.state(run), State::Done(_) | State::Damaged(_));
+    fn interrupted(&self, at: usize) -> SweepEnd {
+        let is_left =
+            |run: &&ScheduledRun| !matches!(self.folder.state(run), State::Done(_) | State::Damaged(_));
         let left = self.folder.schedule.runs[at..].iter().filter(is_left).count();
-        Ended { left, interrupted: true, kept: Vec::new() }
+        SweepEnd { left, interrupted: true, kept: Vec::new() }
     }
 
     /// Opens the target, waits as requested, and records.
-    fn run_one(&mut self, run: &Run) -> std::result::Result<Summary, Failure> {
+    fn run_one(&mut self, run: &ScheduledRun) -> std::result::Result<Summary, Failure> {
         let (step, settings) = (&self.steps[run.step], &self.settings[run.step]);
         let facts = (self.facts)();
         let warmup = step.warmup.unwrap_or_default();

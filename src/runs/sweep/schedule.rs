@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::settings::change::TargetIdentity;
-use crate::settings::profile::sweep::{Order, Step, Sweep};
+use crate::settings::profile::sweep::{Order, Sweep, SweepStep};
 use crate::settings::{Profile, Settings};
 
 /// The version of `sweep.json`; a reader refuses newer ones.
@@ -38,7 +38,7 @@ pub struct Schedule {
     /// The steps, in the order of tables.
     pub steps: Vec<StepShown>,
     /// The runs, in their order.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ScheduledRun>,
 }
 
 /// A step, for scripts.
@@ -58,7 +58,7 @@ pub struct StepShown {
 
 /// A run of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct ScheduledRun {
     /// Its folder within the sweep's.
     pub dir: String,
     /// Its step, from 0.
@@ -79,7 +79,7 @@ pub struct Writes {
 }
 
 /// The settings of each step, by its number.
-pub fn run_settings(base: &Settings, steps: &[Step]) -> Vec<Settings> {
+pub fn run_settings(base: &Settings, steps: &[SweepStep]) -> Vec<Settings> {
     steps.iter().map(|step| step.settings(base)).collect()
 }
 
@@ -98,7 +98,7 @@ impl Schedule {
         let targets = targets(&settings);
         let kept_together = !sweep.between.rebuild && takes_rebuilding(&settings, &targets);
         let ordered = order(sweep, &steps, &targets, kept_together);
-        let run = |(step, repeat): (usize, u32)| Run {
+        let run = |(step, repeat): (usize, u32)| ScheduledRun {
             dir: dir(step, steps.len(), &steps[step].label, repeat),
             step,
             repeat,
@@ -133,7 +133,7 @@ impl Schedule {
 }
 
 impl StepShown {
-    fn of(step: &Step) -> Self {
+    fn of(step: &SweepStep) -> Self {
         let seconds = |time: Option<std::time::Duration>| time.map_or(0.0, |time| time.as_secs_f64());
         Self {
             label: step.label.clone(),
@@ -182,7 +182,7 @@ fn places(settings: &Settings) -> Vec<&str> {
 
 /// The runs, one per step and repeat. Repeats come in rounds, each with every step once, so that what changes
 /// over time affects all steps alike.
-fn order(sweep: &Sweep, steps: &[Step], targets: &[usize], kept_together: bool) -> Vec<(usize, u32)> {
+fn order(sweep: &Sweep, steps: &[SweepStep], targets: &[usize], kept_together: bool) -> Vec<(usize, u32)> {
     let all: Vec<usize> = (0..steps.len()).collect();
     let repeat = |step: usize| steps[step].repeat.unwrap_or(1);
     if sweep.order == Order::AsWritten {

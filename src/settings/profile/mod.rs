@@ -24,8 +24,8 @@ pub use check::check;
 pub use contents::Profile;
 pub use identity::by_identity;
 pub use parse::parse;
-pub use store::{Entry, FILE_BYTES_MAX, Source, Store, config_folder, expand_home};
-pub use sweep::{Step, Sweep};
+pub use store::{Entry, FILE_BYTES_MAX, ProfileFolder, Source, config_folder, expand_home};
+pub use sweep::{Sweep, SweepStep};
 pub use write::to_toml;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::parse::{GivenIn, Mistake, Walk, keys_of, list, value_of, whole_number};
 use super::parse_layers::value_at;
-use super::sweep::{Axis, LABEL_CHARS_MAX, Order, REPEAT_MAX, STEPS_MAX, Step, Sweep, label_of};
+use super::sweep::{Axis, LABEL_CHARS_MAX, Order, REPEAT_MAX, STEPS_MAX, Sweep, SweepStep, label_of};
 use crate::settings::Program;
 use crate::settings::knobs::{self, Knob, Value};
 use crate::short_list;
@@ -318,7 +318,7 @@ impl Walk<'_> {
         at: usize,
         axes: &[AxisAt],
         program: Vec<(String, String)>,
-    ) -> (usize, Step) {
+    ) -> (usize, SweepStep) {
         let before = std::mem::take(&mut self.found);
         self.table(table, "", GivenIn::Step);
         let mut found = std::mem::replace(&mut self.found, before);
@@ -332,7 +332,7 @@ impl Walk<'_> {
         let turn = |found: super::parse::Found| (knobs::all()[found.index].path.as_str(), found.value);
         let turns: Vec<_> = found.into_iter().map(turn).collect();
         let label = label_of(&turns, &program);
-        let mut step = Step { label, turns, program, time: None, warmup: None, repeat: None };
+        let mut step = SweepStep { label, turns, program, time: None, warmup: None, repeat: None };
         let mut named_at = at;
         for (key, value) in table {
             let path = format!("step.{}", key.get_ref());

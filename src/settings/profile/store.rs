@@ -29,7 +29,7 @@ const NO_HOME: &str = "there is no home folder: HOME is not set to an absolute p
 
 /// Finds and saves profiles.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub struct ProfileFolder {
     /// The user's profiles; none without a home folder.
     folder: Option<PathBuf>,
 }
@@ -62,7 +62,7 @@ pub struct Entry {
     pub settings: Option<Box<Settings>>,
 }
 
-impl Store {
+impl ProfileFolder {
     /// The store of the current user.
     pub fn of_user() -> Self {
         Self::from_env(|key| std::env::var_os(key))
@@ -102,7 +102,7 @@ impl Store {
     }
 
     /// All profiles that can be loaded by name: the user's by name, then the built-in ones. One of the user's
-    /// with a built-in name replaces that, as in [`Store::load`].
+    /// with a built-in name replaces that, as in [`ProfileFolder::load`].
     pub fn list(&self) -> Result<Vec<Entry>> {
         let user_files = self.user_files()?;
         let is_users = |name: &str| user_files.iter().any(|(known, _)| known == name);

@@ -3,9 +3,9 @@
 use super::*;
 use crate::settings::Settings;
 
-fn store() -> (tempfile::TempDir, Store) {
+fn store() -> (tempfile::TempDir, ProfileFolder) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store { folder: Some(folder.path().join("stacktune/profiles")) };
+    let store = ProfileFolder { folder: Some(folder.path().join("stacktune/profiles")) };
     (folder, store)
 }
 
@@ -99,7 +99,7 @@ fn a_profile_that_could_not_be_loaded_again_is_not_saved() {
 #[test]
 fn the_folder_follows_the_environment() {
     let folder = |vars: &'static [(&str, &str)]| {
-        Store::from_env(|key| vars.iter().find(|(k, _)| *k == key).map(|(_, v)| (*v).into())).folder
+        ProfileFolder::from_env(|key| vars.iter().find(|(k, _)| *k == key).map(|(_, v)| (*v).into())).folder
     };
     let expected = |path: &str| Some(PathBuf::from(path));
     assert_eq!(folder(&[("HOME", "/home/a")]), expected("/home/a/.config/stacktune/profiles"));
@@ -117,7 +117,7 @@ fn the_folder_follows_the_environment() {
 
 #[test]
 fn without_a_home_the_built_in_profiles_remain_and_saving_fails() {
-    let store = Store { folder: None };
+    let store = ProfileFolder { folder: None };
     assert_eq!(store.list().unwrap().len(), BUILTIN.len());
     assert_eq!(store.load("demo").unwrap().settings.name, "demo");
     let error = store.save(&named(""), "mine", false).unwrap_err();

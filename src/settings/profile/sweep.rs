@@ -17,7 +17,7 @@ pub const LABEL_CHARS_MAX: usize = 60;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sweep {
     /// The steps as written; see [`Self::all_steps`].
-    pub steps: Vec<Step>,
+    pub steps: Vec<SweepStep>,
     /// Knobs whose values are combined with each other and with every step.
     pub product: Vec<Axis>,
     /// Knobs of the program likewise, with their values; they vary fastest.
@@ -47,7 +47,7 @@ pub struct Axis {
 
 /// Settings to be measured.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct SweepStep {
     /// Its name in tables and folders; unique.
     pub label: String,
     /// The knobs that it turns, by path, in the order of [`knobs::all`].
@@ -130,8 +130,8 @@ impl Sweep {
 
     /// Every step to run, in the order of tables: each written one with every combination of the product's
     /// values, the last axis varying fastest. Times and repeats that a step does not set are the sweep's.
-    pub fn all_steps(&self) -> Vec<Step> {
-        let base = Step {
+    pub fn all_steps(&self) -> Vec<SweepStep> {
+        let base = SweepStep {
             label: String::new(),
             turns: Vec::new(),
             program: Vec::new(),
@@ -165,7 +165,7 @@ fn place(path: &str) -> usize {
     knobs::all().iter().position(|knob| knob.path == path).unwrap_or(usize::MAX)
 }
 
-impl Step {
+impl SweepStep {
     /// The settings under which it runs: the profile's with its turns applied.
     pub fn settings(&self, base: &Settings) -> Settings {
         let mut settings = base.clone();
@@ -237,8 +237,8 @@ mod tests {
     use super::*;
     use crate::settings::Interface;
 
-    fn step(label: &str, turns: &[(&'static str, Value)]) -> Step {
-        Step {
+    fn step(label: &str, turns: &[(&'static str, Value)]) -> SweepStep {
+        SweepStep {
             label: label.into(),
             turns: turns.to_vec(),
             program: Vec::new(),
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_step_has_the_sweeps_times_unless_it_has_its_own() {
-        let own = Step { time: Some(Duration::from_secs(5)), repeat: Some(7), ..step("own", &[]) };
+        let own = SweepStep { time: Some(Duration::from_secs(5)), repeat: Some(7), ..step("own", &[]) };
         let sweep = Sweep { steps: vec![own, step("other", &[])], repeat: 3, ..Sweep::default() };
         let steps = sweep.all_steps();
         assert_eq!((steps[0].time, steps[0].repeat), (Some(Duration::from_secs(5)), Some(7)));

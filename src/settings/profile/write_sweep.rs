@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::sweep::{Step, Sweep};
+use super::sweep::{Sweep, SweepStep};
 use super::toml_value::to_value;
 use crate::units::format_duration;
 
@@ -44,7 +44,7 @@ pub(super) fn push(text: &mut String, sweep: &Sweep) {
     sweep.steps.iter().for_each(|step| push_step(text, step));
 }
 
-fn push_step(text: &mut String, step: &Step) {
+fn push_step(text: &mut String, step: &SweepStep) {
     let _ = writeln!(text, "\n[[step]]\nlabel = {}", toml::Value::from(step.label.as_str()));
     push_time(text, "for", step.time);
     push_time(text, "warmup", step.warmup);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::context::BuildContext;
 use super::made::{Made, PRIVATE};
-use super::precondition::{self, Progress};
+use super::precondition::{self, PreconditionProgress};
 use super::resync;
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts, LbaFormat, Usage, mounted_at};
@@ -33,7 +33,7 @@ pub(super) struct Builder<'a> {
     pub(super) site: &'a BuildContext<'a>,
     pub(super) drives: Vec<Drive>,
     /// How far preconditioning has come on each drive.
-    pub(super) progress: Vec<Progress>,
+    pub(super) progress: Vec<PreconditionProgress>,
     /// Folders and files made so far.
     pub(super) made: Made,
     /// Bytes that the last layer by commands has left; 0 before there is one.
@@ -96,7 +96,7 @@ impl Builder<'_> {
     fn goes_on(&self, step: &Step) -> bool {
         let Step::Precondition { device: BlockDevice::Drive(drive), .. } = step else { return false };
         let at = self.drives.iter().position(|known| known == drive);
-        at.is_some_and(|at| self.progress[at] != Progress::default())
+        at.is_some_and(|at| self.progress[at] != PreconditionProgress::default())
     }
 
     /// The guard's check right before a step acts.
@@ -250,7 +250,7 @@ impl Builder<'_> {
             BlockDevice::Drive(drive) => self.drives.iter().position(|known| known == drive),
             _ => None,
         };
-        let begun = drive.map_or_else(Progress::default, |index| self.progress[index]);
+        let begun = drive.map_or_else(PreconditionProgress::default, |index| self.progress[index]);
         let progress = precondition::run(&claim, bytes, begun, gauge)?;
         // The count of bytes written must not change when the device is closed.
         drop(claim);

@@ -38,7 +38,7 @@ struct Phase {
 
 /// How far preconditioning has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Progress {
+pub(super) struct PreconditionProgress {
     /// Bytes written in order.
     pub(super) ordered_bytes: u64,
     /// Bytes written at random.
@@ -50,9 +50,9 @@ pub(super) struct Progress {
 pub(super) fn run(
     claim: &Claim,
     (bytes, random_bytes): (u64, u64),
-    progress: Progress,
+    progress: PreconditionProgress,
     gauge: &Gauge,
-) -> Result<Progress> {
+) -> Result<PreconditionProgress> {
     let file = claim.reopen(libc::O_DIRECT)?;
     let all = bytes + random_bytes;
     let mut now = progress;
@@ -157,7 +157,7 @@ struct Kept {
     drive: Drive,
     boot: String,
     traffic: Traffic,
-    progress: Progress,
+    progress: PreconditionProgress,
 }
 
 /// What the block layer has counted, for this attachment of this drive.
@@ -195,7 +195,7 @@ fn file_of(state_dir: &Path, drive: &Drive) -> (PathBuf, String) {
 
 /// How far the drive already is: nothing, unless preconditioning stopped since the last boot and nothing was
 /// written to it since.
-pub(super) fn kept(state_dir: &Path, drive: &Drive) -> Progress {
+pub(super) fn kept(state_dir: &Path, drive: &Drive) -> PreconditionProgress {
     let (dir, name) = file_of(state_dir, drive);
     let read = || StateFolder::open(&dir).ok()??.read(&name).ok()?;
     let valid = |kept: &Kept| {
@@ -204,11 +204,11 @@ pub(super) fn kept(state_dir: &Path, drive: &Drive) -> Progress {
             && Traffic::now(drive).is_some_and(|now| now == kept.traffic)
     };
     let kept = json::read::<Kept>(&read().unwrap_or_default()).ok().filter(valid);
-    kept.map_or_else(Progress::default, |kept| kept.progress)
+    kept.map_or_else(PreconditionProgress::default, |kept| kept.progress)
 }
 
 /// Keeps how far the drive is. Failing to do so only costs time later.
-pub(super) fn keep(state_dir: &Path, drive: &Drive, progress: Progress) {
+pub(super) fn keep(state_dir: &Path, drive: &Drive, progress: PreconditionProgress) {
     let (dir, name) = file_of(state_dir, drive);
     let Ok(folder) = StateFolder::make(&dir) else { return };
     let write = || {

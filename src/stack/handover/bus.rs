@@ -24,11 +24,11 @@ pub(super) const LOOK: Duration = Duration::from_millis(20);
 
 /// PCI functions in sysfs.
 #[derive(Debug, Clone)]
-pub(super) struct Bus {
+pub(super) struct PciBus {
     pub(super) root: PathBuf,
 }
 
-impl Default for Bus {
+impl Default for PciBus {
     fn default() -> Self {
         Self { root: PathBuf::from("/sys") }
     }
@@ -57,12 +57,12 @@ pub(super) fn write(file: &Path, text: &str) -> Result<()> {
 
 /// Gives a function back to the kernel's driver, if it is still where stacktune put it; idempotent.
 pub(crate) fn give_back(address: &str) -> Result<()> {
-    Bus::default().give_back(address)
+    PciBus::default().give_back(address)
 }
 
 /// The commands that do the same by hand; empty if there is nothing to do.
 pub(crate) fn commands(address: &str) -> Vec<String> {
-    let bus = Bus::default();
+    let bus = PciBus::default();
     if !is_address(address) || !bus.is_ours(address) {
         return Vec::new();
     }
@@ -75,7 +75,7 @@ pub(crate) fn commands(address: &str) -> Vec<String> {
     commands
 }
 
-impl Bus {
+impl PciBus {
     pub(super) fn device(&self, address: &str) -> PathBuf {
         self.root.join("bus/pci/devices").join(address)
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::bus::{Bus, CLASS_NVME, NVME, is_address, last_of};
+use super::bus::{CLASS_NVME, NVME, PciBus, is_address, last_of};
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts};
 use crate::printable::Shown as _;
@@ -40,7 +40,7 @@ pub enum Noiommu {
 impl UserspaceDrive {
     /// Whether nothing is at its address any more, as it was pulled.
     pub(super) fn gone(&self) -> bool {
-        !Bus::default().device(&self.address).exists()
+        !PciBus::default().device(&self.address).exists()
     }
 }
 
@@ -52,11 +52,11 @@ impl UserspaceDrive {
 /// there is no IOMMU to confine its DMA.
 pub fn examine(drives: &[&Device], noiommu: Noiommu) -> Result<Vec<UserspaceDrive>> {
     let devices = Facts::read_devices();
-    let bus = Bus::default();
+    let bus = PciBus::default();
     drives.iter().map(|drive| bus.examine(drive, drives, &devices, noiommu)).collect()
 }
 
-impl Bus {
+impl PciBus {
     pub(super) fn examine(
         &self,
         device: &Device,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::bus::{Bus, LOOK, NVME, PATIENCE, VFIO_PCI, give_back};
+use super::bus::{LOOK, NVME, PATIENCE, PciBus, VFIO_PCI, give_back};
 use super::examine::{Noiommu, UserspaceDrive, examine};
 use crate::error::{Error, Result};
 use crate::host::Device;
@@ -33,7 +33,7 @@ pub(super) fn bind_step(address: &str, given: &[UserspaceDrive]) -> String {
 
 /// The steps of handing drives over, in order, as reported while they run.
 pub fn steps(given: &[UserspaceDrive]) -> Vec<String> {
-    let load = (!Bus::default().has_vfio_pci()).then(|| format!("{} {VFIO_PCI}", MODPROBE.program));
+    let load = (!PciBus::default().has_vfio_pci()).then(|| format!("{} {VFIO_PCI}", MODPROBE.program));
     let binds = last_first(given).into_iter().map(|address| bind_step(address, given));
     load.into_iter().chain(binds).collect()
 }
@@ -53,7 +53,7 @@ pub fn hand_over(
 ) -> Result<HandedOver> {
     let drives: Vec<&Device> = claims.iter().map(Claim::device).collect();
     let given = examine(&drives, noiommu)?;
-    let bus = Bus::default();
+    let bus = PciBus::default();
     let mut announced = Announced { steps: steps(&given).len(), step: 0, watch };
     if !bus.has_vfio_pci() {
         announced.next(&format!("{} {VFIO_PCI}", MODPROBE.program))?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Instant;
 
-use super::bus::{Bus, CLASS_NVME, LOOK, NVME, PATIENCE, is_address, last_of, write};
+use super::bus::{CLASS_NVME, LOOK, NVME, PATIENCE, PciBus, is_address, last_of, write};
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts};
 use crate::printable::Shown as _;
@@ -33,7 +33,7 @@ pub struct IommuGroup {
 /// Input if it is not an NVMe drive on PCI; refused (3) if there is no IOMMU, if other devices are in its group,
 /// or if another namespace of the drive is in use.
 pub fn group_of(device: &Device) -> Result<IommuGroup> {
-    Bus::default().group_of(device, &Facts::read_devices())
+    PciBus::default().group_of(device, &Facts::read_devices())
 }
 
 /// The commands that give a group another type.
@@ -51,7 +51,7 @@ pub fn commands_of(address: &str, group: &str, kind: &str) -> Vec<String> {
 /// # Errors
 /// If the kernel refuses the type, or the drive comes back under another name.
 pub fn set_type(drive: &Drive, address: &str, group: &str, kind: &str) -> Result<()> {
-    Bus::default().set_type(address, group, kind)?;
+    PciBus::default().set_type(address, group, kind)?;
     // The kernel shows a namespace in /sys before its node and what is read from it are there.
     let ends = Instant::now() + PATIENCE;
     loop {
@@ -67,10 +67,10 @@ pub fn set_type(drive: &Drive, address: &str, group: &str, kind: &str) -> Result
 /// # Errors
 /// Refused where the drive is in use, or what is named is no drive's group.
 pub(crate) fn restore_type(address: &str, group: &str, types: (&str, &str)) -> Result<()> {
-    Bus::default().restore_type(address, group, types, &Facts::read_devices())
+    PciBus::default().restore_type(address, group, types, &Facts::read_devices())
 }
 
-impl Bus {
+impl PciBus {
     fn type_file(&self, group: &str) -> PathBuf {
         self.root.join("kernel/iommu_groups").join(group).join("type")
     }

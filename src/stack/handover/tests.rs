@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use super::bus::Bus;
+use super::bus::PciBus;
 use super::examine::{Noiommu, UserspaceDrive};
 use super::hand_over::{bind_step, last_first};
 use crate::error::Error;
@@ -16,7 +16,7 @@ const ADDRESS: &str = "0000:01:00.0";
 /// A sysfs with one drive, in a group by itself.
 struct Host {
     _dir: tempfile::TempDir,
-    bus: Bus,
+    bus: PciBus,
 }
 
 fn host() -> Host {
@@ -37,7 +37,7 @@ fn host() -> Host {
     symlink(root.join("bus/pci/drivers/nvme"), device.join("driver")).unwrap();
     symlink(&group, device.join("iommu_group")).unwrap();
     symlink(&device, root.join("class/nvme/nvme0/device")).unwrap();
-    Host { _dir: dir, bus: Bus { root } }
+    Host { _dir: dir, bus: PciBus { root } }
 }
 
 fn drive() -> Device {

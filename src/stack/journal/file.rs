@@ -11,7 +11,7 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 use super::exposed::{self, Replaced};
 use super::folder::{NEW, SUFFIX, folder};
-use super::record::{Entry, FORMAT, Header, Line, Record, parse};
+use super::record::{FORMAT, JournalEntry, JournalHeader, Line, Record, parse};
 use super::undo::Undo;
 use crate::error::{Error, Result};
 use crate::json;
@@ -50,7 +50,7 @@ pub enum Opened {
 impl Journal {
     /// Begins a journal, durably; nothing may be done to the host before that.
     pub fn begin(state_dir: &Path, id: &StackId, profile: &str, drives: &[Drive]) -> Result<Self> {
-        let header = Header {
+        let header = JournalHeader {
             format: FORMAT,
             id: id.clone(),
             boot: boot_id()?,
@@ -137,7 +137,7 @@ impl Journal {
     ) -> Result<T> {
         let number = self.record.entries.len() as u64;
         self.write(&Line::Intend { number, command: command.to_owned(), undo: undo.clone() })?;
-        let entry = Entry { number, command: command.to_owned(), undo, done: false, undone: false };
+        let entry = JournalEntry { number, command: command.to_owned(), undo, done: false, undone: false };
         self.record.entries.push(entry);
         let made = self.shared_with_tools(act)?;
         self.write(&Line::Done { number })?;

@@ -15,5 +15,5 @@ mod undo;
 pub use file::{Journal, Opened, boot_id};
 pub(crate) use folder::sweep;
 pub use folder::{all, folder};
-pub use record::{Entry, Header, Record};
+pub use record::{JournalEntry, JournalHeader, Record};
 pub use undo::Undo;

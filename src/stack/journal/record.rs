@@ -12,7 +12,7 @@ pub(super) const FORMAT: u32 = 1;
 
 /// Who built what, and when: the first line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Header {
+pub struct JournalHeader {
     /// The version of the format.
     pub format: u32,
     /// The stack's id.
@@ -52,7 +52,7 @@ pub(super) enum Line {
 
 /// Something done to the host, or at least begun.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct JournalEntry {
     /// Its number from 0, in the order of beginning.
     pub number: u64,
     /// The command as shown.
@@ -65,7 +65,7 @@ pub struct Entry {
     pub undone: bool,
 }
 
-impl Entry {
+impl JournalEntry {
     /// Its undo, if that remains to be done.
     pub fn to_undo(&self) -> Option<&Undo> {
         self.undo.as_ref().filter(|_| !self.undone)
@@ -76,9 +76,9 @@ impl Entry {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// Who built what.
-    pub header: Header,
+    pub header: JournalHeader,
     /// What was done, in order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
     /// Whether the operator retained the stack.
     pub retained: bool,
     /// Bytes of complete lines; the rest was torn.
@@ -89,7 +89,7 @@ pub struct Record {
 pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Record, String> {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
     let first = lines.next().ok_or("it has no complete line")?;
-    let header: Header = json::read(first).map_err(|error| format!("line 1: {error}"))?;
+    let header: JournalHeader = json::read(first).map_err(|error| format!("line 1: {error}"))?;
     if header.format != FORMAT {
         return Err(format!("its format is {}, and this version of stacktune reads {FORMAT}", header.format));
     }
@@ -115,7 +115,7 @@ impl Record {
                 return Err(format!("step {number} follows {next} others"));
             }
             Line::Intend { number, command, undo } => {
-                self.entries.push(Entry { number, command, undo, done: false, undone: false });
+                self.entries.push(JournalEntry { number, command, undo, done: false, undone: false });
             }
             Line::Done { number } => self.announced(number)?.done = true,
             Line::Undone { number } => self.announced(number)?.undone = true,
@@ -124,7 +124,7 @@ impl Record {
         Ok(())
     }
 
-    fn announced(&mut self, number: u64) -> std::result::Result<&mut Entry, String> {
+    fn announced(&mut self, number: u64) -> std::result::Result<&mut JournalEntry, String> {
         self.entries.get_mut(number as usize).ok_or(format!("step {number} was never announced"))
     }
 }

@@ -1,6 +1,6 @@
 //! Undoing everything in a journal, last step first.
 
-use super::one_step::Outcome;
+use super::one_step::UndoOutcome;
 use super::undoer::Undoer;
 use crate::error::{Error, Result};
 use crate::stack::journal::{Journal, Undo, boot_id};
@@ -38,8 +38,8 @@ pub(super) fn undo_with(
         let (outcome, _) =
             journal.shared_with_tools(|| attended(&mut *watch, advance, |_| undoer.undo(&undo)));
         match outcome {
-            Ok(Outcome::Undone) => journal.undone(number as u64),
-            Ok(Outcome::Missing(error)) => problems.push(error),
+            Ok(UndoOutcome::Undone) => journal.undone(number as u64),
+            Ok(UndoOutcome::Missing(error)) => problems.push(error),
             Err(error) => {
                 blocked |= !is_setting(&undo);
                 problems.push(Error { what: format!("{}: {}", undo.describe(), error.what), ..error });

@@ -16,7 +16,7 @@ use crate::stack::tuning::cgroup;
 
 /// The outcome of a successful undo.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum UndoOutcome {
     /// What it removes is gone.
     Undone,
     /// The same, except for what is on a missing drive.
@@ -25,7 +25,7 @@ pub(crate) enum Outcome {
 
 impl Undoer<'_> {
     /// Undoes it; idempotent.
-    pub(crate) fn undo(&self, undo: &Undo) -> Result<Outcome> {
+    pub(crate) fn undo(&self, undo: &Undo) -> Result<UndoOutcome> {
         let missing = match undo {
             Undo::RemovePartitions { drive, disk_uuid } => self.remove_table(drive, disk_uuid)?,
             Undo::RemoveArray { uuid, members, .. } => self.remove_array(uuid, members)?,
@@ -41,7 +41,7 @@ impl Undoer<'_> {
         };
         Ok(missing
             .filter(|_| !self.forget_missing)
-            .map_or(Outcome::Undone, |drive| Outcome::Missing(self.missing(&drive))))
+            .map_or(UndoOutcome::Undone, |drive| UndoOutcome::Missing(self.missing(&drive))))
     }
 
     fn missing(&self, drive: &Drive) -> Error {

@@ -14,7 +14,7 @@ use crate::host::{Facts, Usage};
 use crate::printable::Shown as _;
 use crate::stack::devices::{self, BlockDevice, Drive, Found};
 use crate::stack::id::StackId;
-use crate::stack::journal::{Entry, Header, Undo};
+use crate::stack::journal::{JournalEntry, JournalHeader, Undo};
 use crate::stack::runner::{BLKID, Runner, Tool, failure};
 
 /// What was closed a moment ago may still be held: by the kernel, which ends I/O after its process, or by
@@ -68,7 +68,7 @@ pub(crate) struct Undoer<'a> {
 impl<'a> Undoer<'a> {
     /// An undoer for the stack of this journal: its first line, its entries, and whether the stack was retained.
     pub(crate) fn of(
-        (header, entries, retained): (&'a Header, &[Entry], bool),
+        (header, entries, retained): (&'a JournalHeader, &[JournalEntry], bool),
         runner: &'a Runner,
         (same_boot, forget_missing): (bool, bool),
     ) -> Self {

@@ -5,7 +5,7 @@
 //! before the end.
 
 use super::space::Space;
-use crate::trace::io::{Io, Op};
+use crate::trace::io::{Op, TracedIo};
 
 /// The number of a page that is not there.
 const NONE: u32 = u32::MAX;
@@ -42,7 +42,7 @@ impl Unaligned {
 }
 
 /// Writes the I/Os, and counts what lies unaligned at the end.
-pub fn unaligned(ios: &[Io], space: &Space, block_bytes: u64, file_bytes: Option<u64>) -> Unaligned {
+pub fn unaligned(ios: &[TracedIo], space: &Space, block_bytes: u64, file_bytes: Option<u64>) -> Unaligned {
     // A translation page maps whole blocks, so that a block is one stretch of the table.
     let block_pages = (block_bytes / space.page_bytes) as usize;
     let (numbers, appended) = written(ios, space, block_pages);
@@ -57,7 +57,7 @@ pub fn unaligned(ios: &[Io], space: &Space, block_bytes: u64, file_bytes: Option
 }
 
 /// Of each page its number in its block's log, or `NONE`, and how many pages each log has.
-fn written(ios: &[Io], space: &Space, block_pages: usize) -> (Vec<u32>, Vec<u32>) {
+fn written(ios: &[TracedIo], space: &Space, block_pages: usize) -> (Vec<u32>, Vec<u32>) {
     let mut numbers = vec![NONE; space.table_len()];
     let mut appended = vec![0_u32; numbers.len() / block_pages];
     for io in ios.iter().filter(|io| matches!(io.op, Op::Write | Op::Discard)) {

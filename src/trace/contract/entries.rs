@@ -5,7 +5,7 @@
 //! Changed entries go like those that were only read.
 
 use super::space::Space;
-use crate::trace::io::Io;
+use crate::trace::io::TracedIo;
 
 /// Entries that have a place in the list, of 8 B each, and pages that are looked up: more take too long.
 const ENTRIES_MAX: usize = 1 << 24;
@@ -14,7 +14,7 @@ const LOOKUPS_MAX: u64 = 1 << 24;
 const NONE: u32 = u32::MAX;
 
 /// The misses of a cache of `entries`, of at least one translation page; none if there is too much to look up.
-pub fn misses(ios: &[Io], space: &Space, entries: u64) -> Option<u64> {
+pub fn misses(ios: &[TracedIo], space: &Space, entries: u64) -> Option<u64> {
     let lookups: u64 = ios.iter().map(|io| space.pages(io)).map(|(first, behind)| behind - first).sum();
     let all = space.touched_len * space.translated as usize;
     if all > ENTRIES_MAX || lookups > LOOKUPS_MAX {

@@ -4,7 +4,7 @@
 //! there for its segment. There is space without end, and nothing is collected.
 
 use super::space::Space;
-use crate::trace::io::{Io, Op};
+use crate::trace::io::{Op, TracedIo};
 
 /// A flash block.
 const BLOCK_BYTES: u64 = 128 << 10;
@@ -68,7 +68,7 @@ impl Zombies {
 }
 
 /// Writes the I/Os, striped over the channels, and counts the blocks at the end.
-pub fn zombies(ios: &[Io], space: &Space, segment_bytes: Option<u64>, channels: usize) -> Zombies {
+pub fn zombies(ios: &[TracedIo], space: &Space, segment_bytes: Option<u64>, channels: usize) -> Zombies {
     let block_pages = (BLOCK_BYTES / space.page_bytes) as usize;
     let segment_pages = segment_bytes.map_or(u64::MAX, |bytes| bytes / space.page_bytes);
     let mut flash = Flash::of(space.table_len(), block_pages, channels);

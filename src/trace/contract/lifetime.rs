@@ -1,7 +1,7 @@
 //! Uniform data lifetime: how often each page is written.
 
 use super::space::Space;
-use crate::trace::io::{Io, Op};
+use crate::trace::io::{Op, TracedIo};
 
 /// Writes of pages.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,7 +18,7 @@ const QUARTERS: usize = 4;
 
 impl Lifetime {
     /// Of I/Os.
-    pub fn of(ios: &[Io], space: &Space) -> Self {
+    pub fn of(ios: &[TracedIo], space: &Space) -> Self {
         let mut counts = vec![0_u32; space.table_len()];
         let (mut by_quarter, page_count) = ([0; QUARTERS], space.page_count().max(1));
         for io in ios.iter().filter(|io| io.op == Op::Write) {

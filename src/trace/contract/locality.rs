@@ -7,7 +7,7 @@
 
 use super::entries;
 use super::space::Space;
-use crate::trace::io::Io;
+use crate::trace::io::TracedIo;
 
 /// Misses of a cache that covers a share of the space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Miss {
 }
 
 /// Misses by coverage, in percent of the space.
-pub fn misses(ios: &[Io], space: &Space, coverage_percent: &[u64]) -> Vec<Miss> {
+pub fn misses(ios: &[TracedIo], space: &Space, coverage_percent: &[u64]) -> Vec<Miss> {
     let entries = |percent: u64| (u128::from(space.page_count()) * u128::from(percent) / 100) as u64;
     let cached = |percent: u64| (entries(percent) / space.translated).max(1);
     let mut all: Vec<Miss> = coverage_percent

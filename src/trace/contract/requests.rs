@@ -1,7 +1,7 @@
 //! Request scale: how large requests are, and how many are open at once.
 
 use super::boxes::Five;
-use crate::trace::io::{Form, Io, Op, PLACED, edges};
+use crate::trace::io::{Form, Op, PLACED, TracedIo, edges};
 
 /// Sizes and depth.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Requests {
 impl Requests {
     /// Of a drive's I/Os. Without completions, or where some are lost, nothing is known of depth: what is open would never
     /// end.
-    pub fn of(ios: &[Io], form: Form, lost: u64) -> Self {
+    pub fn of(ios: &[TracedIo], form: Form, lost: u64) -> Self {
         let of = |op: Op| ios.iter().filter(move |io| io.op == op);
         let sizes = PLACED.map(|op| Five::of(of(op).map(|io| u64::from(io.bytes)).collect()));
         let mut requests = Self {
@@ -64,7 +64,7 @@ impl Requests {
     }
 
     /// Follows the depth from event to event.
-    fn follow(&mut self, ios: &[Io]) {
+    fn follow(&mut self, ios: &[TracedIo]) {
         let (mut depths, mut in_flight, mut drained) = ([const { Vec::new() }; 3], Vec::new(), Vec::new());
         let (mut depth, mut open_bytes, mut since_drain) = (0_u64, 0_u64, 0_u64);
         let (mut last_ns, mut area, mut idle_ns) = (None, 0.0, 0);
@@ -100,14 +100,14 @@ impl Requests {
     }
 }
 
-fn duration_ns(ios: &[Io]) -> u64 {
+fn duration_ns(ios: &[TracedIo]) -> u64 {
     let ends = ios.iter().map(|io| io.completed_ns.unwrap_or(io.issued_ns));
     let first = ios.iter().map(|io| io.issued_ns).min();
     ends.max().zip(first).map_or(0, |(end, first)| end - first)
 }
 
 /// In the order of issue.
-fn between_flushes(ios: &[Io]) -> Option<Five> {
+fn between_flushes(ios: &[TracedIo]) -> Option<Five> {
     let (mut sums, mut since, mut is_first) = (Vec::new(), 0, true);
     for io in ios {
         match io.op {

@@ -2,7 +2,7 @@
 
 use super::spec::{ContractSpec, ENTRY_BYTES};
 use crate::error::{Error, Result};
-use crate::trace::io::{Io, Op};
+use crate::trace::io::{Op, TracedIo};
 use crate::units::{approx_size, format_size, grouped};
 
 /// Pages that have a place in tables: 256 MiB of 4 B each, one table at a time.
@@ -53,9 +53,9 @@ impl Space {
     ///
     /// # Errors
     /// Of the kind `Input` if they are spread too far, or are too many.
-    pub fn of(ios: &[Io], spec: &ContractSpec) -> Result<Self> {
+    pub fn of(ios: &[TracedIo], spec: &ContractSpec) -> Result<Self> {
         let page_bytes = spec.page_bytes;
-        let end = ios.iter().map(Io::end_bytes).max().unwrap_or(0);
+        let end = ios.iter().map(TracedIo::end_bytes).max().unwrap_or(0);
         let bytes = spec.space_bytes.unwrap_or_else(|| end.next_multiple_of(ROUNDED_TO));
         let translated = page_bytes / ENTRY_BYTES;
         let mut space = Self {
@@ -73,9 +73,9 @@ impl Space {
     }
 
     /// The stretches of translation pages that the I/Os touch.
-    fn touch(&mut self, ios: &[Io]) -> Result<()> {
-        let touches = |io: &&Io| io.bytes > 0;
-        let stretch = |io: &Io| {
+    fn touch(&mut self, ios: &[TracedIo]) -> Result<()> {
+        let touches = |io: &&TracedIo| io.bytes > 0;
+        let stretch = |io: &TracedIo| {
             let (first, behind) = self.pages(io);
             (first / self.translated, behind.div_ceil(self.translated), 0)
         };
@@ -110,7 +110,7 @@ impl Space {
     }
 
     /// Gives written translation pages their places.
-    fn give_places(&mut self, ios: &[Io]) -> Result<()> {
+    fn give_places(&mut self, ios: &[TracedIo]) -> Result<()> {
         self.places = vec![NONE; self.touched_len];
         for io in ios.iter().filter(|io| io.op == Op::Write) {
             let (first, behind) = self.pages(io);
@@ -137,7 +137,7 @@ impl Space {
 
     /// Its first page, and the one behind its last. A page that is touched in part counts whole, except for a discard:
     /// what remains of it stays.
-    pub fn pages(&self, io: &Io) -> (u64, u64) {
+    pub fn pages(&self, io: &TracedIo) -> (u64, u64) {
         let (offset, end) = (io.offset_bytes, io.end_bytes());
         if io.op == Op::Discard {
             let first = offset.div_ceil(self.page_bytes);
@@ -147,7 +147,7 @@ impl Space {
     }
 
     /// The I/O in parts, each of one translation page.
-    pub fn parts(&self, io: &Io, each: &mut dyn FnMut(Part)) {
+    pub fn parts(&self, io: &TracedIo, each: &mut dyn FnMut(Part)) {
         let (mut first_page, behind) = self.pages(io);
         while first_page < behind {
             let translation = first_page / self.translated;
@@ -174,8 +174,8 @@ impl Space {
     }
 
     /// How many pages were written in part.
-    pub fn written_in_part(&self, ios: &[Io]) -> u64 {
-        let in_part = |io: &Io| {
+    pub fn written_in_part(&self, ios: &[TracedIo]) -> u64 {
+        let in_part = |io: &TracedIo| {
             let is_cut = |at: u64| !at.is_multiple_of(self.page_bytes);
             let (first, behind) = self.pages(io);
             let cut = u64::from(is_cut(io.offset_bytes)) + u64::from(is_cut(io.end_bytes()));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::trace::io::{Form, Io, Op, Trace, TracedDrive};
+use crate::trace::io::{Form, Op, Trace, TracedDrive, TracedIo};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -12,9 +12,9 @@ fn halves(numbers: [f64; 5]) -> [u64; 5] {
 }
 
 /// An I/O of a drive, from one time to another.
-fn io(op: Op, from_ns: u64, to_ns: u64, offset_bytes: u64, bytes: u64) -> Io {
+fn io(op: Op, from_ns: u64, to_ns: u64, offset_bytes: u64, bytes: u64) -> TracedIo {
     let completed_ns = Some(to_ns);
-    Io {
+    TracedIo {
         issued_ns: from_ns,
         completed_ns,
         offset_bytes,
@@ -26,11 +26,11 @@ fn io(op: Op, from_ns: u64, to_ns: u64, offset_bytes: u64, bytes: u64) -> Io {
 }
 
 /// One after the other.
-fn serial(ios: &[(Op, u64, u64)]) -> Vec<Io> {
+fn serial(ios: &[(Op, u64, u64)]) -> Vec<TracedIo> {
     (0..).zip(ios).map(|(at, (op, offset, bytes))| io(*op, 10 * at, 10 * at + 5, *offset, *bytes)).collect()
 }
 
-fn trace(ios: Vec<Io>) -> Trace {
+fn trace(ios: Vec<TracedIo>) -> Trace {
     let (processes, notes) = (Vec::new(), Vec::new());
     Trace { ios, processes, notes, form: Form::Blktrace, lost: 0, unpaired: 0, requeued: 0 }
 }

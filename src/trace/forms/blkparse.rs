@@ -3,7 +3,7 @@
 use super::lines::seconds_as_ns;
 use crate::trace::events::{Events, NAME_BYTES, Wrong, op_of};
 use crate::trace::io::{SECTOR_BYTES, TracedDrive};
-use crate::trace::pairing::{Act, Event};
+use crate::trace::pairing::{Act, TraceEvent};
 
 /// What the lines of its summary begin with, which come after all events.
 const SUMMARY: [&str; 5] = ["CPU", "Total", "Throughput", "Events", "Skips"];
@@ -77,7 +77,7 @@ pub fn line(line: &str, events: &mut Events) -> Result<(), Wrong> {
     {
         events.name(pid, &name.chars().take(NAME_BYTES).collect::<String>());
     }
-    events.add(Event { at_ns, offset_bytes, bytes, drive, pid, act, op })
+    events.add(TraceEvent { at_ns, offset_bytes, bytes, drive, pid, act, op })
 }
 
 /// Reads a line of the summary: how many events blkparse itself missed.

@@ -5,7 +5,7 @@ use std::io::{BufRead, ErrorKind, Write};
 use crate::error::describe;
 use crate::trace::events::{Events, NAME_BYTES, Wrong};
 use crate::trace::io::{Form, Note, Op, SECTOR_BYTES, Trace, TracedDrive, edges};
-use crate::trace::pairing::{Act, Event};
+use crate::trace::pairing::{Act, TraceEvent};
 
 const RECORD_BYTES: usize = 48;
 const MAGIC: u32 = 0x6561_7400;
@@ -134,7 +134,7 @@ fn one(record: &[u8; RECORD_BYTES], note: &[u8], events: &mut Events) -> Result<
             sector.checked_mul(SECTOR_BYTES).ok_or(format!("sector {sector} is past the end of any drive"))?
         }
     };
-    events.add(Event { at_ns, offset_bytes, bytes, drive, pid, act, op })
+    events.add(TraceEvent { at_ns, offset_bytes, bytes, drive, pid, act, op })
 }
 
 /// Writes a trace: names of processes, then issues, completions and notes in the order of time, as of one processor. As fio

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use crate::trace::events::{Events, Wrong};
 use crate::trace::io::{Form, Op, Trace, TracedDrive};
-use crate::trace::pairing::{Act, Event};
+use crate::trace::pairing::{Act, TraceEvent};
 
 const HEAD_V2: &str = "fio version 2 iolog";
 const HEAD_V3: &str = "fio version 3 iolog";
@@ -68,7 +68,7 @@ impl Log {
             (offset_bytes, bytes) = offset.zip(length).ok_or("it has no offset and length")?;
         }
         let drive = self.drive(file)?;
-        events.add(Event { at_ns, offset_bytes, bytes, drive, pid: 0, act: Act::Issue, op })
+        events.add(TraceEvent { at_ns, offset_bytes, bytes, drive, pid: 0, act: Act::Issue, op })
     }
 
     fn drive(&mut self, file: &str) -> Result<TracedDrive, Wrong> {

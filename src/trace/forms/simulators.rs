@@ -3,7 +3,7 @@
 use super::lines::seconds_as_ns;
 use crate::trace::events::{Events, Wrong};
 use crate::trace::io::{Form, Op, SECTOR_BYTES, TracedDrive};
-use crate::trace::pairing::{Act, Event};
+use crate::trace::pairing::{Act, TraceEvent};
 
 /// The form of a file with that first line.
 pub fn form_of(line: &str) -> Option<Form> {
@@ -34,7 +34,7 @@ pub fn mqsim(line: &str, events: &mut Events) -> Result<(), Wrong> {
         return Err("a number in it is too large".into());
     };
     events.time(at_ns)?;
-    events.add(Event { at_ns, offset_bytes, bytes, drive, pid: 0, act: Act::Issue, op })
+    events.add(TraceEvent { at_ns, offset_bytes, bytes, drive, pid: 0, act: Act::Issue, op })
 }
 
 /// Reads a line of WiscSee's: process, `D` or `C`, what, offset, bytes, seconds, and two more that are not used here.
@@ -63,5 +63,5 @@ pub fn wiscsee(line: &str, events: &mut Events) -> Result<(), Wrong> {
     };
     let at_ns = seconds_as_ns(seconds).ok_or("its time can't be read")?;
     events.time(at_ns)?;
-    events.add(Event { at_ns, offset_bytes, bytes, drive: TracedDrive(0), pid, act, op })
+    events.add(TraceEvent { at_ns, offset_bytes, bytes, drive: TracedDrive(0), pid, act, op })
 }

@@ -1,11 +1,19 @@
 use super::*;
-use crate::trace::io::{Io, Note, Op, TracedDrive};
+use crate::trace::io::{Note, Op, TracedDrive, TracedIo};
 
 const DRIVE: TracedDrive = TracedDrive(8 << 20 | 16);
 
-fn io(op: Op, from_ns: u64, to_ns: impl Into<Option<u64>>, sector: u64, sectors: u32) -> Io {
+fn io(op: Op, from_ns: u64, to_ns: impl Into<Option<u64>>, sector: u64, sectors: u32) -> TracedIo {
     let (offset_bytes, bytes) = (sector * 512, sectors * 512);
-    Io { issued_ns: from_ns, completed_ns: to_ns.into(), offset_bytes, bytes, drive: DRIVE, pid: 42, op }
+    TracedIo {
+        issued_ns: from_ns,
+        completed_ns: to_ns.into(),
+        offset_bytes,
+        bytes,
+        drive: DRIVE,
+        pid: 42,
+        op,
+    }
 }
 
 /// Some of all kinds, that overlap.
@@ -239,7 +247,8 @@ fn a_log_of_fio_has_the_issues() {
         ]
     );
     let read = read_bytes(log.as_bytes(), "x").unwrap();
-    let issued = |io: &Io| Io { completed_ns: None, pid: 0, issued_ns: io.issued_ns / 1000 * 1000, ..*io };
+    let issued =
+        |io: &TracedIo| TracedIo { completed_ns: None, pid: 0, issued_ns: io.issued_ns / 1000 * 1000, ..*io };
     assert_eq!(read.ios, trace().ios.iter().map(issued).collect::<Vec<_>>());
     assert_eq!((read.form, read.open()), (Form::FioV3, 0));
     let second = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda wait 500 0\n/dev/sdb trim 0 512\n/dev/sda write 512 1024\n/dev/sda sync 0 0\n/dev/sda close\n";

@@ -8,7 +8,7 @@ use super::args::Cli;
 use crate::error::{Error, Result};
 use crate::printable;
 use crate::settings::knobs::nearest_of;
-use crate::settings::profile::Store;
+use crate::settings::profile::ProfileFolder;
 use crate::ui::help::{self, TextOutput};
 
 /// The text for `stacktune help WORD`; without a word, the list of commands and topics.
@@ -53,7 +53,7 @@ pub fn nearest_command(word: &str) -> Option<String> {
 pub fn mistyped(first: Option<OsString>, error: &clap::Error) -> Option<Error> {
     use clap::error::ErrorKind::{ArgumentConflict, UnknownArgument};
     let word = first?.into_string().ok().filter(|word| !word.starts_with('-') && !names().contains(word))?;
-    if ![ArgumentConflict, UnknownArgument].contains(&error.kind()) || Store::of_user().knows(&word) {
+    if ![ArgumentConflict, UnknownArgument].contains(&error.kind()) || ProfileFolder::of_user().knows(&word) {
         return None;
     }
     let near = nearest_command(&word)?;

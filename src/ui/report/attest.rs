@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::cells::{NONE, left, paragraph, right};
-use crate::runs::attest::{Bundle, Check, Outcome, Unit, Verdict};
+use crate::runs::attest::{Bundle, Check, CheckOutcome, CheckVerdict, Unit};
 use crate::ui::text::{bounds, signed_percent};
 use crate::units::{approx_decimal, format_latency, three_digits};
 
@@ -23,15 +23,15 @@ pub fn attest(bundle: &Bundle) -> String {
     let _ = writeln!(
         out,
         "\n{} passed, {} failed, {} not checkable here",
-        count(Verdict::Pass),
-        count(Verdict::Fail),
-        count(Verdict::NotCheckable)
+        count(CheckVerdict::Pass),
+        count(CheckVerdict::Fail),
+        count(CheckVerdict::NotCheckable)
     );
     out
 }
 
 /// A check in one line, and what to know about it below.
-fn lines(outcome: &Outcome) -> String {
+fn lines(outcome: &CheckOutcome) -> String {
     let row = outcome.check.row();
     let figure = |of: Option<f64>| of.map_or_else(|| NONE.to_owned(), |of| figure(of, outcome.unit));
     let allowed = outcome.allowed.filter(|(low, high)| low < high).map_or_else(String::new, bounds);
@@ -51,11 +51,11 @@ fn lines(outcome: &Outcome) -> String {
     if notes.trim().is_empty() { line } else { format!("{line}{notes}\n") }
 }
 
-fn verdict(verdict: Verdict) -> &'static str {
+fn verdict(verdict: CheckVerdict) -> &'static str {
     match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Fail => "FAIL",
-        Verdict::NotCheckable => NONE,
+        CheckVerdict::Pass => "pass",
+        CheckVerdict::Fail => "FAIL",
+        CheckVerdict::NotCheckable => NONE,
     }
 }
 
@@ -82,13 +82,13 @@ mod tests {
     #[test]
     fn each_check_is_a_line_with_both_figures_or_the_reason() {
         let pairs = vec![(101_000.0, 100_000.0); 3];
-        let pass = lines(&Outcome::of_pairs(Check::LatencyP50, "fio-3.33", pairs));
+        let pass = lines(&CheckOutcome::of_pairs(Check::LatencyP50, "fio-3.33", pairs));
         for part in ["pass  read latency p50", "101µs", "100µs", "+1.0%", "compared with fio-3.33"] {
             assert!(pass.contains(part), "{part}: {pass}");
         }
-        let fail = lines(&Outcome::of(Check::LostWrites, "planted", 59.0, 60.0));
+        let fail = lines(&CheckOutcome::of(Check::LostWrites, "planted", 59.0, 60.0));
         assert!(fail.contains(" 59 ") && fail.contains(" 60 ") && fail.contains("FAIL"), "{fail}");
-        let none = lines(&Outcome::not_checkable(Check::Cycles, "perf is not installed"));
+        let none = lines(&CheckOutcome::not_checkable(Check::Cycles, "perf is not installed"));
         assert!(none.contains("perf is not installed") && !none.contains("pass"), "{none}");
         assert!(
             [pass, fail, none].iter().flat_map(|text| text.lines()).all(|line| line.chars().count() <= WIDTH)

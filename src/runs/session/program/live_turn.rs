@@ -3,7 +3,7 @@
 
 use super::process::Process;
 use super::running::Running;
-use super::turning::{Turned, Turning, Wanted, turnable};
+use super::turning::{Turned, Turning, WantedTurn, turnable};
 use crate::meter::turns::ledger::Turn;
 use crate::runs::session::message::Event;
 use crate::runs::session::run::Session;
@@ -18,7 +18,7 @@ impl Running {
 
     /// Lets a knob be turned after those that wait; whether it has that value already. Of the values of one knob that wait
     /// the last alone is still wanted; an undo that is no longer is returned.
-    fn want(&mut self, wanted: Wanted) -> Result<(bool, Option<Wanted>), String> {
+    fn want(&mut self, wanted: WantedTurn) -> Result<(bool, Option<WantedTurn>), String> {
         self.program.clone().turn(&wanted.name, &wanted.value)?;
         if turnable(&self.program.knobs, &wanted).is_none() {
             return Err("the knob has no `turn`: its value is given with --set, or in steps".to_owned());
@@ -93,7 +93,7 @@ impl Session {
         undo: bool,
     ) -> Result<bool, String> {
         let running = self.program.as_mut().ok_or("there is no program")?;
-        let wanted = Wanted { name: name.to_owned(), value: value.trim().to_owned(), undo };
+        let wanted = WantedTurn { name: name.to_owned(), value: value.trim().to_owned(), undo };
         let (in_force, given_up) = running.want(wanted)?;
         given_up.into_iter().for_each(|wanted| self.can_be_undone(&wanted.name, &wanted.value));
         self.look_at_turning();
@@ -110,7 +110,7 @@ impl Session {
     }
 
     fn take_turned(&mut self, turned: Turned) {
-        let Wanted { name, value, undo } = turned.wanted;
+        let WantedTurn { name, value, undo } = turned.wanted;
         let path = format!("command.{name}");
         if let Err(why) = &turned.outcome {
             if undo {

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use super::probes::Asked;
 use super::process::{Process, Site};
 use super::stop_if::StopIf;
-use super::turning::{self, Turning, Wanted};
+use super::turning::{self, Turning, WantedTurn};
 use super::words::Values;
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
@@ -46,7 +46,7 @@ pub(in crate::runs::session) struct Running {
     pub(super) probes: Vec<Asked>,
     pub(super) turning: Option<Turning>,
     /// Turns that wait for it.
-    pub(super) wanted: VecDeque<Wanted>,
+    pub(super) wanted: VecDeque<WantedTurn>,
     pub(super) server: Option<Process>,
     pub(super) run: Option<Process>,
     pub(super) stop_if: Option<StopIf>,

@@ -12,7 +12,7 @@ pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A turn that is wanted.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(super) struct WantedTurn {
     /// The knob, as the program calls it.
     pub name: String,
     /// Its value then.
@@ -25,14 +25,14 @@ pub(super) struct Wanted {
 #[derive(Debug)]
 pub(super) struct Turning {
     process: Process,
-    pub wanted: Wanted,
+    pub wanted: WantedTurn,
     until: Instant,
 }
 
 /// How the command of a knob ended.
 #[derive(Debug)]
 pub(super) struct Turned {
-    pub wanted: Wanted,
+    pub wanted: WantedTurn,
     /// Why the knob was not turned, if it was not.
     pub outcome: Result<(), String>,
     /// The command's last lines.
@@ -41,7 +41,7 @@ pub(super) struct Turned {
 
 impl Turning {
     /// Begun by that process.
-    pub fn new(process: Process, wanted: Wanted) -> Self {
+    pub fn new(process: Process, wanted: WantedTurn) -> Self {
         Self { process, wanted, until: Instant::now() + PATIENCE }
     }
 
@@ -61,7 +61,7 @@ impl Turning {
 }
 
 /// The knob of that name with that value, where a command turns it.
-pub(super) fn turnable(knobs: &[ProgramKnob], wanted: &Wanted) -> Option<ProgramKnob> {
+pub(super) fn turnable(knobs: &[ProgramKnob], wanted: &WantedTurn) -> Option<ProgramKnob> {
     let knob = knobs.iter().find(|knob| knob.name == wanted.name && !knob.turn.is_empty())?;
     Some(ProgramKnob { value: wanted.value.clone(), ..knob.clone() })
 }

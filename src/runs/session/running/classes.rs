@@ -56,7 +56,7 @@ impl Stopped {
 }
 
 /// What classes run under and on.
-pub(in crate::runs::session) struct Around<'a> {
+pub(in crate::runs::session) struct ClassSurroundings<'a> {
     pub resolved: &'a Resolved,
     pub target: &'a mut Target,
     pub meters: &'a mut Meters,
@@ -192,7 +192,7 @@ impl Classes {
     }
 
     /// Takes every class one step on: what has drained starts again, what stopped by itself is reported.
-    pub fn settle(&mut self, around: &mut Around) -> Settled {
+    pub fn settle(&mut self, around: &mut ClassSurroundings) -> Settled {
         let mut settled = Settled::default();
         for class in Class::ALL {
             if let Some(stopped) = self.take_on(class, around, &mut settled) {
@@ -210,7 +210,12 @@ impl Classes {
     }
 
     /// Takes a class one step on. Returns why it stopped, if it did so by itself.
-    fn take_on(&mut self, class: Class, around: &mut Around, settled: &mut Settled) -> Option<Stopped> {
+    fn take_on(
+        &mut self,
+        class: Class,
+        around: &mut ClassSurroundings,
+        settled: &mut Settled,
+    ) -> Option<Stopped> {
         let activity = self.workers.activity(class);
         if activity.is_busy() {
             return None;
@@ -252,7 +257,7 @@ impl Classes {
     }
 
     /// Whether classes must wait until the database is open with what the settings say.
-    fn waits_for_database(&self, around: &mut Around, settled: &mut Settled) -> bool {
+    fn waits_for_database(&self, around: &mut ClassSurroundings, settled: &mut Settled) -> bool {
         let works = Class::ALL.into_iter().any(|class| self.works(class));
         let Some(pairs) = around.target.key_value_mut() else { return false };
         let reopening = pairs.reopens(&around.resolved.settings.kv.rocksdb, works);
@@ -261,7 +266,7 @@ impl Classes {
         reopening.waits
     }
 
-    fn should_run(&self, class: Class, around: &Around) -> bool {
+    fn should_run(&self, class: Class, around: &ClassSurroundings) -> bool {
         let stopped = self.runs[class.index()].stopped.is_some();
         around.resolved.job(class).enabled && !around.rests && !stopped
     }
@@ -270,7 +275,7 @@ impl Classes {
     ///
     /// # Errors
     /// Why they can't be started.
-    pub fn start(&mut self, class: Class, around: &mut Around) -> Result<()> {
+    pub fn start(&mut self, class: Class, around: &mut ClassSurroundings) -> Result<()> {
         if !self.should_run(class, around) {
             return Ok(());
         }
@@ -287,7 +292,7 @@ impl Classes {
 
     /// Before a class that went through the page cache, however long ago, begins with direct I/O, what
     /// is cached is written back and dropped, in a thread of its own. Returns whether that has begun.
-    fn begins_to_drop(&mut self, class: Class, around: &Around) -> bool {
+    fn begins_to_drop(&mut self, class: Class, around: &ClassSurroundings) -> bool {
         let run = &mut self.runs[class.index()];
         let leaves_cache = run.cached && around.resolved.job(class).buffering == Buffering::Direct;
         if !leaves_cache || around.target.pages().is_none() {

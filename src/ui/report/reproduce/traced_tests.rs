@@ -14,7 +14,7 @@ use crate::runs::paper::KeptFigure::{
 use crate::runs::paper::{self, Figure, RowResult, Ruling};
 use crate::runs::record::fixture::{self, Like};
 use crate::runs::record::{CONTRACT, Outcome, Recording, Writer};
-use crate::trace::{Io, Op, Trace, Traced, TracedDrive, Watched, read_bytes};
+use crate::trace::{Op, Trace, Traced, TracedDrive, TracedIo, Watched, read_bytes};
 use crate::ui::report::contract_kept;
 
 const KIB: u64 = 1 << 10;
@@ -47,7 +47,7 @@ fn traced() -> Traced {
         (Op::Write, 0, 64 * KIB),
         (Op::Discard, MIB + 64 * KIB, 64 * KIB),
     ];
-    let io = |(at, (op, offset_bytes, bytes)): (u64, (Op, u64, u64))| Io {
+    let io = |(at, (op, offset_bytes, bytes)): (u64, (Op, u64, u64))| TracedIo {
         issued_ns: 10 * at,
         completed_ns: Some(10 * at + 5),
         offset_bytes,

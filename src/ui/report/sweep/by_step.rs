@@ -175,7 +175,7 @@ impl StepRow {
 }
 
 impl RunShown {
-    fn of(folder: &Folder, run: &crate::runs::sweep::Run) -> Self {
+    fn of(folder: &Folder, run: &crate::runs::sweep::ScheduledRun) -> Self {
         let shown = Self {
             dir: run.dir.clone(),
             repeat: run.repeat,
