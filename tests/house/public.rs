@@ -1,7 +1,7 @@
 //! What is public: of the crate almost nothing, so that the compiler reports dead code; in the rooms
-//! whatever has a doc comment.
+//! whatever has a doc comment. And how many of its names mean several things.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -13,6 +13,34 @@ fn the_rooms_are_private() {
     let public: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("pub")).collect();
     assert_eq!(public, ["pub mod testing;", "pub use app::run;"], "src/lib.rs makes public");
     assert!(text.contains("#[doc(hidden)]\npub mod testing;"), "the documentation hides `testing`");
+}
+
+/// Public types of one name that several files define. It may only go down.
+const NAMES_OF_SEVERAL_TYPES: usize = 80;
+
+#[test]
+fn no_more_names_mean_several_types() {
+    let mut files: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for source in sources() {
+        let is_fixture = source.module.iter().any(|part| part == "fixture");
+        // What stands in for a part that is left out has the names of that part.
+        let stands_in = source.module.last().is_some_and(|last| last == "absent");
+        if source.is_test() || is_fixture || stands_in {
+            continue;
+        }
+        for (_, line) in source.program_lines() {
+            let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+            let at = words.iter().position(|word| ["struct", "enum", "trait"].contains(word));
+            if let (true, Some(at)) = (line.trim_start().starts_with("pub"), at) {
+                files.entry(words[at + 1].to_owned()).or_default().insert(source.shown());
+            }
+        }
+    }
+    assert!(files.len() > 500, "{} types are public", files.len());
+    files.retain(|_, files| files.len() > 1);
+    let shown: Vec<_> = files.iter().map(|(name, files)| format!("{name}: {files:?}")).collect();
+    let (found, most) = (shown.len(), NAMES_OF_SEVERAL_TYPES);
+    assert!(found <= most, "a new type needs a name of its own ({found} > {most}):\n{}", shown.join("\n"));
 }
 
 /// The names that `src/testing.rs` re-exports. Whatever else stands there fails the test.
