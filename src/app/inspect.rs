@@ -176,7 +176,7 @@ pub fn calibrate_pairs(json: bool) -> Result<()> {
 
 /// A folder on disk, in the user's cache, and the parents made for it, innermost first.
 fn calibration_folder() -> Result<(PathBuf, Vec<PathBuf>)> {
-    let dir = crate::settings::profile::expand_home("~/.cache/stacktune")?;
+    let dir = crate::settings::paths::expand_home("~/.cache/stacktune")?;
     let made = dir.ancestors().take_while(|dir| !dir.exists()).map(PathBuf::from).collect();
     make_own_folder(&dir, Trusting::Caller)?;
     Ok((dir, made))

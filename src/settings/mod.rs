@@ -8,11 +8,12 @@
 //! | [`named`] | choices of a fixed set, and their names | – |
 //! | [`interface`] | the interfaces, with a row of capabilities for each | named |
 //! | [`values`] | every setting as plain data, with its default | named, interface |
+//! | [`paths`] | paths as settings have them: `~` | – |
 //! | [`filesystem_options`] | the options of mkfs and mount that a profile may give | named, values |
 //! | [`jobs`] | what each class does under settings | interface, values |
 //! | [`knobs`] | the table of everything that can be turned | named, interface, values, filesystem_options |
 //! | [`change`] | what a change of settings requires | interface, values, jobs, knobs |
-//! | [`profile`] | settings as TOML and back; built-in and saved profiles | interface, values, knobs |
+//! | [`profile`] | settings as TOML and back; built-in and saved profiles | interface, values, knobs, paths |
 
 pub mod change;
 pub mod filesystem_options;
@@ -20,6 +21,7 @@ pub mod interface;
 pub mod jobs;
 pub mod knobs;
 pub mod named;
+pub mod paths;
 pub mod profile;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -20,7 +20,7 @@ use crate::load::volume::files;
 use crate::meter::counts::engine::EngineFigures;
 use crate::printable::Shown as _;
 use crate::settings::jobs::OpenedWith;
-use crate::settings::profile::expand_home;
+use crate::settings::paths::expand_home;
 use crate::settings::{Kv, Rocksdb};
 use crate::threads;
 

@@ -20,7 +20,7 @@ use crate::runs::session::{
 };
 use crate::settings::Settings;
 use crate::settings::knobs;
-use crate::settings::profile::expand_home;
+use crate::settings::paths::expand_home;
 use crate::stack::system_folder::refuse_system_folder;
 use crate::units::MIB;
 

@@ -22,7 +22,7 @@ use crate::settings::Settings;
 use crate::settings::change::{self, TargetIdentity};
 use crate::settings::jobs::{self, Job};
 use crate::settings::knobs::{self, Conditions, Knob, Scope, Value};
-use crate::settings::profile::store::expand_home;
+use crate::settings::paths::expand_home;
 use crate::settings::profile::{by_identity, check, to_toml};
 use crate::settings::{Buffering, Rocksdb, Sync};
 use crate::stack::handover::Noiommu;

@@ -24,7 +24,7 @@ pub use check::check;
 pub use contents::Profile;
 pub use identity::by_identity;
 pub use parse::parse;
-pub use store::{Entry, FILE_BYTES_MAX, ProfileFolder, Source, config_folder, expand_home};
+pub use store::{Entry, FILE_BYTES_MAX, ProfileFolder, Source, config_folder};
 pub use sweep::{Sweep, SweepStep};
 pub use write::to_toml;
 

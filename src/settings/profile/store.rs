@@ -17,6 +17,7 @@ use crate::host::{Trusting, make_own_folder};
 use crate::printable;
 use crate::regular_file;
 use crate::settings::knobs::nearest_of;
+use crate::settings::paths::{NO_HOME, expand_home};
 use crate::settings::values::Settings;
 
 /// The end of a profile's file name.
@@ -25,7 +26,6 @@ const EXTENSION: &str = ".toml";
 const NAME_BYTES_MAX: usize = 100;
 /// Larger than the file of any profile.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
-const NO_HOME: &str = "there is no home folder: HOME is not set to an absolute path";
 
 /// Finds and saves profiles.
 #[derive(Debug, Clone)]
@@ -246,28 +246,6 @@ fn check_name(name: &str) -> Result<()> {
         return Ok(());
     };
     Err(Error::input(format!("`{}` can't name a profile: a name {wrong}", name.escape_debug())))
-}
-
-/// A path in which a leading `~/.cache` stands for the user's cache folder (which `XDG_CACHE_HOME` may set),
-/// and another leading `~` for the home folder.
-pub fn expand_home(path: &str) -> Result<PathBuf> {
-    expand_with(path, std::env::var_os("HOME"), std::env::var_os("XDG_CACHE_HOME"))
-}
-
-fn expand_with(path: &str, home: Option<OsString>, cache: Option<OsString>) -> Result<PathBuf> {
-    let Some(rest) = path.strip_prefix('~') else { return Ok(path.into()) };
-    if !rest.is_empty() && !rest.starts_with('/') {
-        return Err(Error::input(format!("`{path}` names another user's home folder: write it in full")));
-    }
-    // The XDG specification ignores paths that are not absolute.
-    let absolute = |folder: Option<OsString>| folder.map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let below = Path::new(rest.trim_start_matches('/'));
-    let (folder, below) = match (below.strip_prefix(".cache"), absolute(cache)) {
-        (Ok(below), Some(cache)) => (Some(cache), below),
-        _ => (absolute(home), below),
-    };
-    let folder = folder.ok_or_else(|| Error::input(format!("cannot find `{path}`: {NO_HOME}")))?;
-    Ok(if below.as_os_str().is_empty() { folder } else { folder.join(below) })
 }
 
 #[cfg(test)]

@@ -128,33 +128,6 @@ fn without_a_home_the_built_in_profiles_remain_and_saving_fails() {
 }
 
 #[test]
-fn a_tilde_is_the_home_folder() {
-    let expand = |path| expand_with(path, Some("/home/a".into()), None);
-    assert_eq!(expand("~").unwrap(), Path::new("/home/a"));
-    assert_eq!(expand("~/x/y").unwrap(), Path::new("/home/a/x/y"));
-    assert_eq!(expand("/x/~").unwrap(), Path::new("/x/~"));
-    assert_eq!(expand("~bob/x").unwrap_err().exit_status(), 2);
-    assert_eq!(expand_with("/x", None, None).unwrap(), Path::new("/x"));
-    assert_eq!(
-        expand_with("~/x", None, None).unwrap_err().what,
-        "cannot find `~/x`: there is no home folder: HOME is not set to an absolute path"
-    );
-}
-
-#[test]
-fn the_cache_folder_is_where_the_user_has_it() {
-    let expand = |path, cache: &str| expand_with(path, Some("/home/a".into()), Some(cache.into())).unwrap();
-    assert_eq!(expand("~/.cache/stacktune/demo", "/big/cache"), Path::new("/big/cache/stacktune/demo"));
-    assert_eq!(expand("~/.cache", "/big/cache"), Path::new("/big/cache"));
-    assert_eq!(expand("~/.cached/x", "/big/cache"), Path::new("/home/a/.cached/x"));
-    assert_eq!(expand("/home/a/.cache/x", "/big/cache"), Path::new("/home/a/.cache/x"));
-    for ignored in ["", "cache"] {
-        assert_eq!(expand("~/.cache/x", ignored), Path::new("/home/a/.cache/x"));
-    }
-    assert_eq!(expand_with("~/.cache/x", None, Some("/c".into())).unwrap(), Path::new("/c/x"));
-}
-
-#[test]
 fn what_is_no_profile_in_the_place_of_one_is_named() {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 

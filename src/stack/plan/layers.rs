@@ -9,7 +9,7 @@ use super::spec::StackSpec;
 use super::step::Step;
 use super::{capacity, filesystem_options};
 use crate::error::{Error, Result};
-use crate::settings::profile::expand_home;
+use crate::settings::paths::expand_home;
 use crate::settings::{DriveState, Filesystem, Raid, Stack};
 use crate::stack::devices::BlockDevice;
 use crate::stack::id::StackId;

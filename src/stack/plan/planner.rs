@@ -14,7 +14,7 @@ use super::trial::refuse_mkfs_options;
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts, Trusting, kernel_version, refuse_exchangeable};
 use crate::printable::Shown as _;
-use crate::settings::profile::expand_home;
+use crate::settings::paths::expand_home;
 use crate::settings::{Bitmap, DriveState};
 use crate::stack::devices::Drive;
 use crate::stack::guard::{self, Claim, OwnData};

@@ -11,7 +11,7 @@ use crate::load::volume::{self, MemberSource, is_ours_at};
 use crate::runs::session::attendant::Attendant;
 use crate::runs::session::message::Wanted;
 use crate::runs::session::options::Options;
-use crate::settings::profile::store::expand_home;
+use crate::settings::paths::expand_home;
 use crate::settings::{Settings, Target, Wal};
 use crate::stack::devices::Drive;
 use crate::stack::guard::OwnData;

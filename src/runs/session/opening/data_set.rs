@@ -10,7 +10,7 @@ use crate::load::volume;
 use crate::printable::Shown as _;
 use crate::runs::session::message::Progress;
 use crate::runs::session::write_budget::WriteBudget;
-use crate::settings::profile::expand_home;
+use crate::settings::paths::expand_home;
 use crate::settings::{Kv, Settings};
 use crate::stack::plan::Exposed;
 use crate::units::{approx_size, grouped};

@@ -8,7 +8,7 @@ use crate::load::kv::acks;
 use crate::load::volume::layout::files_bytes;
 use crate::marks::PROGRAM_NAME;
 use crate::runs::session::message::{PlanShown, Wanted};
-use crate::settings::profile::expand_home;
+use crate::settings::paths::expand_home;
 use crate::settings::{Kv, Settings, Target};
 use crate::stack::paths::state_dir;
 use crate::stack::plan::durations::last_times;

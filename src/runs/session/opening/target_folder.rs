@@ -11,7 +11,7 @@ use crate::load::kv::acks;
 use crate::load::kv::dataset::DatabaseFolder;
 use crate::printable::{self, Shown as _};
 use crate::settings::Settings;
-use crate::settings::profile::expand_home;
+use crate::settings::paths::expand_home;
 use crate::stack::id::StackId;
 use crate::stack::system_folder::refuse_system_folder;
 use crate::stack::undo::others_in;

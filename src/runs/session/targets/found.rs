@@ -14,7 +14,7 @@ use crate::runs::session::opening::consent::refuse_stray_consent;
 use crate::runs::session::opening::data_set::folder;
 use crate::runs::session::options::Options;
 use crate::settings::Sim;
-use crate::settings::profile::expand_home;
+use crate::settings::paths::expand_home;
 use crate::stack::build::Built;
 use crate::stack::plan::Exposed;
 

@@ -18,7 +18,7 @@ use crate::runs::session::opening::consent::{
 use crate::runs::session::opening::write_maps;
 use crate::runs::session::options::Options;
 use crate::runs::session::write_budget::WriteBudget;
-use crate::settings::profile::expand_home;
+use crate::settings::paths::expand_home;
 use crate::stack::guard::{self, Claim};
 use crate::units::approx_span;
 

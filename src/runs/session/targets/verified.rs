@@ -11,7 +11,7 @@ use crate::load::volume::{MemberSource, Request, VerifyReport};
 use crate::printable::Shown as _;
 use crate::runs::session::opening::consent::check_serials;
 use crate::settings::Settings;
-use crate::settings::profile::expand_home;
+use crate::settings::paths::expand_home;
 
 /// The result of reading the target back.
 #[derive(Debug)]
