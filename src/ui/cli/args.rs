@@ -139,7 +139,7 @@ pub enum Cmd {
         #[command(flatten)]
         output: JsonArgs,
     },
-    /// Score a block trace by the rules that drives want to be used by
+    /// Score a block trace by the five rules for using SSDs
     ///
     /// The five rules of He et al. 2017: request scale, locality, alignment, grouping by death time, and uniform data
     /// lifetime. A trace comes from blktrace, blkparse, fio, MQSim or WiscSee. Nothing is run, and no drive is opened.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::cells::{left, paragraph, percent, right};
 use crate::ftl::{CAUSES, Cause, Counts, ENTRY_BYTES, FlashSpec, Mapping, Sizes};
+use crate::ui::text::NONE;
 use crate::units::{approx_size, format_latency, format_size, grouped, three_digits};
 
 const WIDTH: usize = 80;
@@ -75,7 +76,7 @@ pub fn ftl(of: &Simulated) -> String {
     }
     let _ = writeln!(out, "\n{}{}  unit", left("figure, by model", NAME), right("value", VALUE));
     for figure in figures(of) {
-        let value = figure.value.map_or_else(|| "–".to_owned(), |value| shown(value, figure.unit));
+        let value = figure.value.map_or_else(|| NONE.to_owned(), |value| shown(value, figure.unit));
         // A latency has its unit with it.
         let unit = if figure.unit == "ns" { "" } else { figure.unit };
         let line = format!("{}{}  {unit}", left(figure.name, NAME), right(&value, VALUE));
