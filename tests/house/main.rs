@@ -131,6 +131,21 @@ fn data_flows_one_way() {
     assert!(found.is_empty(), "not on the map:\n{}", found.into_iter().collect::<Vec<_>>().join("\n"));
 }
 
+/// What is built, loaded and measured depends on settings, wherever they are from.
+#[test]
+fn the_stack_the_load_and_the_meters_know_no_profiles() {
+    let is_profile = |path: &Vec<String>| {
+        path.first().is_some_and(|room| room == "settings")
+            && path.get(1).is_some_and(|name| name.eq_ignore_ascii_case("profile"))
+    };
+    for source in sources().into_iter().filter(|source| !source.is_test()) {
+        if ["stack", "load", "meter"].contains(&source.module[0].as_str()) {
+            let found = source.paths(&source.code()).into_iter().any(|path| is_profile(&path));
+            assert!(!found, "{} imports profiles", source.shown());
+        }
+    }
+}
+
 #[test]
 fn the_map_shows_no_import_that_does_not_exist() {
     let rows = |map: &str, table: BTreeMap<String, BTreeSet<String>>| -> Vec<[String; 3]> {
