@@ -336,7 +336,7 @@ fn a_page_that_is_written_in_part_is_read_before() {
 #[test]
 fn merges_are_as_by_hand() {
     let whole = |drive: &mut FlashDrive, first: u64| {
-        (first..first + 64).for_each(|page| drive.write(page * PAGE, PAGE))
+        (first..first + 64).for_each(|page| drive.write(page * PAGE, PAGE));
     };
     // Eight blocks of flash beyond the two: six may be logs.
     let of = spec(128, 4.0, Mapping::Hybrid);

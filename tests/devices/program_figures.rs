@@ -173,7 +173,7 @@ fn figures_of_two_programs_are_compared() {
     nothing_runs(&home);
 }
 
-/// PostgreSQL with as much data as its clients let it have memory for, in memory and out of it.
+/// `PostgreSQL` with as much data as its clients let it have memory for, in memory and out of it.
 #[test]
 fn table7_runs_postgresql_in_memory_and_out_of_it() {
     let name = "table7_runs_postgresql_in_memory_and_out_of_it";

@@ -1,6 +1,6 @@
 //! Table 7: database systems on the array, with less memory than data, and with more.
 //!
-//! PostgreSQL's rows are runs of a built-in profile of a program. Its data is scaled to this host, and what memory a row
+//! `PostgreSQL`'s rows are runs of a built-in profile of a program. Its data is scaled to this host, and what memory a row
 //! has keeps the paper's proportion to the data.
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::settings::{Filesystem, Program, Settings};
 use crate::units::approx_size;
 
 const COLUMNS: &[Figure] = &[KtxnPerS, DrivesReadMbPerS, DrivesWrittenMbPerS, CpuBusyPercent];
-/// The profile of PostgreSQL's rows.
+/// The profile of `PostgreSQL`'s rows.
 const PROFILE: &str = "run-tpcc";
 const WAREHOUSES: &str = "warehouses";
 const CLIENTS: &str = "clients";
@@ -29,7 +29,7 @@ const PAPERS_CLIENTS: &str = "40";
 /// The paper's 50 GB and 16 GB of memory, in percent of its 30 GB of data.
 const IN_MEMORY: u64 = 167;
 const OUT_OF_MEMORY: u64 = 53;
-/// What PostgreSQL takes beside its buffers and the page cache: the kernel ends what has less.
+/// What `PostgreSQL` takes beside its buffers and the page cache: the kernel ends what has less.
 const CLIENT_BYTES: u64 = 10_000_000;
 const SERVER_BYTES: u64 = 100_000_000;
 /// What of the host's memory, and of the storage, the data takes at most, in percent.
@@ -122,7 +122,7 @@ fn data_bytes(settings: &Settings) -> Option<u64> {
     Some(warehouses * WAREHOUSE_BYTES)
 }
 
-/// The limit of memory of a row, where the host has as much and can limit it, and PostgreSQL's part of its memory.
+/// The limit of memory of a row, where the host has as much and can limit it, and `PostgreSQL`'s part of its memory.
 fn memory_of(base: &Settings, room: Room, percent: u64) -> (Option<u64>, u64) {
     let wanted = data_bytes(base).unwrap_or(0) / 100 * percent;
     let fits = room.no_limit.is_none() && wanted <= room.memory_bytes / 100 * 90;
@@ -204,7 +204,9 @@ pub(super) fn deviations(rows: &[(&str, &Settings)]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn planned(room: Room) -> (Settings, Vec<Result<Vec<(String, String)>, String>>) {
+    type RowTurns = Result<Vec<(String, String)>, String>;
+
+    fn planned(room: Room) -> (Settings, Vec<RowTurns>) {
         let experiment = table7();
         let base = Settings { program: program(&experiment, room), ..Settings::default() };
         let base = with_values_of_rows(&base, &experiment, room);

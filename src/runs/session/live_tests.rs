@@ -145,7 +145,8 @@ fn operated(settings: Settings, operator: impl FnOnce(&Sender<Command>, &Receive
 
 /// The first event of which this makes something.
 fn first<T>(received: &Receiver<Event>, mut of: impl FnMut(&Event) -> Option<T>) -> T {
-    let patience_ends = Instant::now() + Duration::from_mins(1);
+    // Beside other tests, a thread may wait long for a processor.
+    let patience_ends = Instant::now() + Duration::from_mins(3);
     loop {
         let left = patience_ends.saturating_duration_since(Instant::now());
         let event = received.recv_timeout(left).expect("nothing of the kind is received");

@@ -269,7 +269,7 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Char('p')], "p", Action::Plan, "plan", "", "Show the plan for rebuilding the target with the collected changes; nothing is done before you confirm it."),
     bind(Main, &[Char('H')], "H", Action::Host, "host", "host", "Show the host: processor, kernel, drives and what uses them."),
     bind(Main, &[Char('B')], "B", Action::Believe, "believe", "believe?", "Show how far the figures can be trusted: the seven pitfalls, write and space amplification, steady state."),
-    bind(Main, &[Char('C')], "C", Action::Contract, "contract with drives", "", "Show how the five rules that drives want to be used by are kept, by the trace that T makes."),
+    bind(Main, &[Char('C')], "C", Action::Contract, "contract with drives", "", "Show how the five rules for using SSDs are kept, by the trace that T makes."),
     bind(Main, &[Char('1')], "1", Action::MuteClass(0), "mute scan", "", "Switch the scan off or on."),
     bind(Main, &[Char('2')], "2", Action::MuteClass(1), "mute point", "", "Switch the point reads off or on."),
     bind(Main, &[Char('3')], "3", Action::MuteClass(2), "mute wal", "", "Switch the WAL off or on."),

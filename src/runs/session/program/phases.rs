@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use super::cold::drop_cached;
 use super::how::ProgramOptions;
 use super::probes::Asked;
 use super::process::{Process, Site};
@@ -12,7 +11,6 @@ use super::stop_if::StopIf;
 use super::words::Values;
 use crate::error::{Error, Result};
 use crate::host::Trusting;
-use crate::marks::PROGRAM_NAME;
 use crate::meter::programs::program::ProgramFigures;
 use crate::meter::programs::program_probe::ProgramProbe;
 use crate::runs::session::run::Session;
@@ -83,15 +81,7 @@ impl Session {
             urgent: false,
             log: String::new(),
         });
-        if running.is_set_up(&target)? {
-            notice("command.setup is skipped: the same command has already set up the program's folder");
-        } else {
-            running.set_up(goes_on)?;
-            running.mark_set_up(&target)?;
-        }
-        if !drop_cached(&target.join(PROGRAM_NAME)) {
-            notice("the program's folder could not be dropped from the page cache completely");
-        }
+        running.prepare(&target, notice, goes_on)?;
         // What makes the data once may take what the host has: a cap below what an index wants would only end it.
         if let Some(bytes) = limit {
             running.site.groups.limit(bytes)?;

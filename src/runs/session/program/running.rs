@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use super::cold::drop_cached;
 use super::probes::Asked;
 use super::process::{Process, Site};
 use super::stop_if::StopIf;
@@ -58,7 +59,26 @@ pub(in crate::runs::session) struct Running {
 }
 
 impl Running {
-    pub(super) fn set_up(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
+    /// Sets its folder up, unless that has been done, and leaves nothing of it in the page cache.
+    pub(super) fn prepare(
+        &mut self,
+        target: &Path,
+        notice: &mut dyn FnMut(&str),
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<()> {
+        if self.is_set_up(target)? {
+            notice("command.setup is skipped: the same command has already set up the program's folder");
+        } else {
+            self.set_up(goes_on)?;
+            self.mark_set_up(target)?;
+        }
+        if !drop_cached(&target.join(PROGRAM_NAME)) {
+            notice("the program's folder could not be dropped from the page cache completely");
+        }
+        Ok(())
+    }
+
+    fn set_up(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
         if self.program.setup.is_empty() {
             return Ok(());
         }
@@ -73,7 +93,7 @@ impl Running {
     }
 
     /// Whether the folder was set up by an earlier run in the same way.
-    pub(super) fn is_set_up(&self, target: &Path) -> Result<bool> {
+    fn is_set_up(&self, target: &Path) -> Result<bool> {
         if self.program.setup.is_empty() || self.site.place.is_new() {
             return Ok(false);
         }
@@ -94,7 +114,7 @@ impl Running {
         )))
     }
 
-    pub(super) fn mark_set_up(&self, target: &Path) -> Result<()> {
+    fn mark_set_up(&self, target: &Path) -> Result<()> {
         if self.program.setup.is_empty() {
             return Ok(());
         }

@@ -136,7 +136,12 @@ fn key(state: &State, knob: &'static Knob, cells: usize) -> (&'static str, usize
 fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Parts {
     let (key, key_cells) = key(state, knob, cells);
     let Some(status) = &state.status else {
-        return Parts { key: fit(key, key_cells.saturating_sub(1)), value: String::new(), tag: "", faint: true };
+        return Parts {
+            key: fit(key, key_cells.saturating_sub(1)),
+            value: String::new(),
+            tag: "",
+            faint: true,
+        };
     };
     let settings = &status.settings;
     let asked = state.asked.get(knob.path.as_str());
