@@ -171,11 +171,16 @@ impl Profiles {
 
 impl ProfileStore for Profiles {
     fn list(&self) -> Vec<ProfileEntry> {
-        let entries = self.store.list().unwrap_or_default();
+        let (entries, facts) = (self.store.list().unwrap_or_default(), facts());
+        let absent = |settings: &Settings| {
+            let mut devices = settings.target.devices.iter().filter(|_| settings.touches_storage());
+            devices.find_map(|device| facts.find(device).err())
+        };
         let entry = |entry: crate::settings::profile::Entry| ProfileEntry {
             refused: entry.error.map(|error| format!("it is broken: {error}")),
             about: entry.about,
             name: entry.name,
+            absent: entry.settings.as_deref().and_then(absent).map(|error| error.what),
             settings: entry.settings,
             path: match entry.source {
                 Source::BuiltIn => None,

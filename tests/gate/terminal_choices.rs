@@ -126,6 +126,48 @@ fn a_profile_that_can_not_run_here_says_why_in_the_list_and_is_not_opened() {
 }
 
 #[test]
+fn a_profile_that_can_not_be_opened_leaves_the_load_alone() {
+    let home = Home::new();
+    let dir = home.path("config/stacktune/profiles");
+    fs::create_dir_all(&dir).unwrap();
+    let foreign = home.path("theirs");
+    fs::create_dir_all(&foreign).unwrap();
+    fs::write(foreign.join("data-0"), "somebody's").unwrap();
+    let on_files = |name: &str, folder: &str, size: &str| {
+        let folder = home.path(folder).display().to_string();
+        let text = format!(
+            "name = \"{name}\"\n[target]\nfiles = {{ dir = \"{folder}\", count = 1, size = \"{size}\" }}\n\
+             [io]\ninterface = \"sync\"\nbuffering = \"cached\"\n"
+        );
+        fs::write(dir.join(format!("{name}.toml")), text).unwrap();
+    };
+    on_files("aaa", "theirs", "16MiB");
+    on_files("aab", "large", "16TiB");
+    let mut terminal = running(&home, &[]);
+    for (keys, chosen, why) in [("o", "▸ aaa ", "data-0 is "), ("oj", "▸ aab ", "but its disk has ")] {
+        terminal.press(keys);
+        terminal.wait_for(chosen);
+        terminal.press("\r");
+        terminal.wait("the reason", |screen| screen.contains("no plan: ") && screen.contains(why));
+    }
+    // A program is no load of this screen.
+    terminal.press("o");
+    terminal.wait_for("▸ aaa ");
+    while !terminal.screen().contains("▸ run-fio ") {
+        terminal.press("j");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    terminal.wait_for("can't: its load is a program: `stacktune run` runs it");
+    terminal.press("\r\x1b");
+    terminal.wait_until_gone("▸ run-fio ");
+    let screen = terminal.wait("the load", |screen| mb_of(screen, "scan") > 0.0);
+    assert!(first_line(&screen).contains("demo  running"), "{screen}");
+    assert_eq!(fs::read_to_string(foreign.join("data-0")).unwrap(), "somebody's");
+    assert!(!home.path("large").exists());
+    quit(terminal);
+}
+
+#[test]
 fn the_drives_of_the_host_are_listed_and_none_is_touched() {
     let home = Home::new();
     let mut terminal = running(&home, &[]);

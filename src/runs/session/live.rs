@@ -108,6 +108,7 @@ fn run_one(
         settings: settings.clone(),
         facts: facts.clone(),
         written_bytes: options.written_bytes.clone(),
+        runs_programs: options.program,
         commands,
         events,
         next: None,
@@ -331,6 +332,7 @@ struct Waiting<'a> {
     settings: Settings,
     facts: Arc<Facts>,
     written_bytes: Arc<AtomicU64>,
+    runs_programs: bool,
     commands: &'a Receiver<Command>,
     events: &'a Sender<Event>,
     next: Option<Next>,
@@ -362,6 +364,7 @@ impl Waiting<'_> {
             // What is filled was built before.
             standing: self.phase == Phase::Filling && self.settings.builds_stack(),
             drives: Vec::new(),
+            runs_programs: self.runs_programs,
         };
         let _ = self.events.send(Event::Status(Arc::new(status)));
     }

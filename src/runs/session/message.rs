@@ -241,6 +241,8 @@ pub struct Status {
     pub standing: bool,
     /// The drives below the target, or the parts of them that it uses, by their folders in sysfs.
     pub drives: Vec<PathBuf>,
+    /// Whether a profile whose load is a program can be opened.
+    pub runs_programs: bool,
 }
 
 /// What a run is doing.

@@ -336,6 +336,7 @@ impl Session {
             standing: self.target.built().is_some(),
             recording: self.recorder.dir().map(Path::to_owned),
             drives: self.drives(),
+            runs_programs: self.resolved.options.program,
         };
         self.report(Event::Status(Arc::new(status)));
     }

@@ -17,6 +17,8 @@ pub struct ProfileEntry {
     pub path: Option<PathBuf>,
     /// What it sets, from which the list finds out whether it can run here.
     pub settings: Option<Box<Settings>>,
+    /// A device of its target that this host does not have, in words.
+    pub absent: Option<String>,
     /// Why it can't be opened.
     pub refused: Option<String>,
 }

@@ -252,5 +252,6 @@ fn status(recording: &Recording, settings: Settings) -> Status {
         properties: None,
         standing: false,
         drives: Vec::new(),
+        runs_programs: false,
     }
 }

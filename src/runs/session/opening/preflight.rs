@@ -24,7 +24,7 @@ use crate::runs::session::resolve::{fit_files, userspace_of};
 use crate::runs::session::targets::{bytes_to_fill, files, handover_steps};
 use crate::runs::session::write_budget::WriteBudget;
 use crate::settings::knobs::Conditions;
-use crate::settings::profile::check;
+use crate::settings::profile::{check, is_demo};
 use crate::settings::{Layer, Settings};
 use crate::stack::devices::Drive;
 use crate::stack::guard::{self, Consent, Examination};
@@ -73,7 +73,7 @@ pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
 /// first.
 ///
 /// # Errors
-/// Where the data set can't be loaded.
+/// Where the data set can't be loaded, or files can't be opened: what is in the way of them is in the way of the run.
 pub(in crate::runs::session) fn bytes_to_write(
     settings: &Settings,
     facts: &Facts,
@@ -86,30 +86,62 @@ pub(in crate::runs::session) fn bytes_to_write(
     if settings.is_keyed() {
         return outlook(settings, held).map(|outlook| outlook.load_bytes);
     }
-    let survey = unlocked(settings, facts).and_then(|request| Survey::of(&request).ok());
+    let survey = match unlocked(settings, facts).and_then(|request| surveyed(settings, facts, &request, held))
+    {
+        Err(error) if settings.target.devices.is_empty() => return Err(error),
+        survey => survey.ok(),
+    };
     Ok(survey.map(|survey| bytes_to_fill(&survey, |path| wiped.contains(path))))
 }
 
-/// What a run would open, without a look at whether it may; none where a part of it can't be had.
-fn unlocked(settings: &Settings, facts: &Facts) -> Option<Request> {
+/// What is there of what a run would open.
+///
+/// # Errors
+/// Where something of others is in its place, another run uses it, there is no room, or it can't do what is asked.
+fn surveyed(settings: &Settings, facts: &Facts, request: &Request, held: Option<&Path>) -> Result<Survey> {
+    if let Some(MemberSource::File { path }) = request.data.first()
+        && let Some(dir) = path.parent()
+    {
+        volume::refuse_in_the_way(&request.data, request.wal.is_some())?;
+        let real = |dir: &Path| dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+        if held.is_none_or(|held| real(held) != real(dir)) {
+            volume::files::refuse_locked(dir)?;
+        }
+    }
+    let survey = Survey::of(request)?;
+    // What the demo can't do here it does otherwise.
+    let target = survey.facts.as_ref().filter(|_| !is_demo(settings));
+    let problems = target.map(|target| check(settings, Conditions { facts, target: Some(target) }));
+    match problems.as_ref().and_then(|problems| problems.first()) {
+        Some(problem) => Err(Error::input(problem.to_string())),
+        None => Ok(survey),
+    }
+}
+
+/// What a run would open, without a look at whether it may.
+///
+/// # Errors
+/// Where a part of it can't be had.
+fn unlocked(settings: &Settings, facts: &Facts) -> Result<Request> {
     let device = |name: &String| {
-        let device = facts.find(name).ok()?;
+        let device = facts.find(name)?;
         let (path, size_bytes) = (device.path.clone(), device.size_bytes);
-        Some(MemberSource::Device { file: File::open(&path).ok()?, path, size_bytes })
+        let file = File::open(&path).map_err(|error| Error::os("cannot open", &path, error))?;
+        Ok(MemberSource::Device { file, path, size_bytes })
     };
     let target = &settings.target;
     let mut request = if target.devices.is_empty() {
-        files(&target.dir, target.count, target.size_bytes).ok()?
+        files(&target.dir, target.count, target.size_bytes)?
     } else {
-        Request::of_devices(target.devices.iter().map(device).collect::<Option<_>>()?)
+        Request::of_devices(target.devices.iter().map(device).collect::<Result<_>>()?)
     };
     if let Some(wal) = &settings.wal.target {
-        request.wal = Some(match own_wal(wal, facts).ok()? {
+        request.wal = Some(match own_wal(wal, facts)? {
             OwnWal::File(path) => MemberSource::File { path },
             OwnWal::Device(name) => device(&name)?,
         });
     }
-    Some(request)
+    Ok(request)
 }
 
 /// Refuses what the operator did not allow of what a run of these settings destroys, as things are.

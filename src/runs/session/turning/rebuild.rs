@@ -133,7 +133,9 @@ impl Session {
         if self.resolved.options.read_only {
             return Err("the run is read-only: nothing is built".into());
         }
-        self.resolved.options.refuse_commands(&settings).map_err(|error| error.one_line())?;
+        let options = &self.resolved.options;
+        let refused = options.refuse_program(&settings).and_then(|()| options.refuse_commands(&settings));
+        refused.map_err(|error| error.one_line())?;
         // The facts of the target that stands say nothing of the one to be.
         let problems = check(&settings, Conditions { facts: &self.resolved.facts, target: None });
         if let Some(problem) =

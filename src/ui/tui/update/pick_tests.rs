@@ -10,7 +10,7 @@ use crate::runs::session::message::Phase;
 use crate::runs::session::{Command, Event};
 use crate::settings::knobs::Value;
 use crate::settings::profile::{Profile, builtin};
-use crate::settings::{Interface, Settings};
+use crate::settings::{Interface, Program, Settings};
 use crate::ui::tui::ProfileEntry;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::fixture::{self, filling, running, tell};
@@ -90,6 +90,38 @@ fn a_profile_that_cannot_run_here_is_not_opened_over_a_running_load() {
     let mut state = filling(160, 50);
     let effects = update(&mut state, profile());
     assert!(matches!(&effects[..], [Effect::Send(Command::Open { .. })]), "{effects:?}");
+}
+
+#[test]
+fn a_program_and_a_drive_that_is_not_here_are_not_opened_from_the_list() {
+    let named = |name: &str, of: Option<Program>| {
+        let settings =
+            Settings { name: name.into(), program: of, ..fixture::status(Phase::Running).settings };
+        ProfileEntry { settings: Some(Box::new(settings)), ..fixture::profile(name, "A profile") }
+    };
+    let program = Program { run: vec!["fio".into()], ..Program::default() };
+    let elsewhere = ProfileEntry {
+        absent: Some("there is no block device /dev/elsewhere on this host".into()),
+        ..named("elsewhere", None)
+    };
+    let list = vec![named("fio", Some(program.clone())), elsewhere];
+    let mut state = running(160, 50);
+    letter(&mut state, 'o');
+    update(&mut state, Msg::Listed(list.clone()));
+    for why in ["can't: its load is a program: `stacktune run` runs it", "can't: there is no block device"] {
+        assert!(shown(&state).contains(why), "{}", shown(&state));
+        assert_eq!(key(&mut state, KeyCode::Enter), []);
+        letter(&mut state, 'j');
+    }
+
+    // A screen that runs programs opens it; what has left the kernel comes back.
+    let mut status = fixture::status(Phase::Running);
+    status.runs_programs = true;
+    status.settings.io.interface = Interface::Vfio;
+    status.settings.target.devices = vec!["/dev/elsewhere".into()];
+    tell(&mut state, Event::Status(Arc::new(status)));
+    update(&mut state, Msg::Listed(list));
+    assert!(!shown(&state).contains("can't: "), "{}", shown(&state));
 }
 
 #[test]

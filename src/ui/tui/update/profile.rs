@@ -61,9 +61,12 @@ pub fn opened(state: &mut State, profile: Profile) -> Vec<Effect> {
 
 /// Takes the list: what can't run here says so.
 pub fn listed(state: &mut State, mut found: Vec<ProfileEntry>) {
+    // Drives that have left the kernel come back first.
+    let away = state.status.as_ref().is_some_and(|status| status.settings.leaves_kernel());
     for entry in &mut found {
+        let absent = entry.absent.take().filter(|_| !away);
         if let Some(settings) = entry.settings.take() {
-            entry.refused = entry.refused.take().or_else(|| cannot_run(state, &settings));
+            entry.refused = entry.refused.take().or_else(|| cannot_run(state, &settings)).or(absent);
         }
     }
     if let Some(Dialog::Open { entries, .. }) = &mut state.dialog {
@@ -80,6 +83,9 @@ fn refused(state: &State, settings: &Settings) -> Option<String> {
 /// Why it can't run here; not asked of the demo, which does without what is missing.
 fn cannot_run(state: &State, settings: &Settings) -> Option<String> {
     let status = state.status.as_ref().filter(|_| !is_demo(settings))?;
+    if settings.program.is_some() && !status.runs_programs {
+        return Some("its load is a program: `stacktune run` runs it".to_owned());
+    }
     let problems = check(settings, Conditions { facts: &status.facts, target: None });
     let more = match problems.len() {
         0 | 1 => String::new(),
