@@ -93,6 +93,8 @@ pub struct State {
     pub of_profile: Option<Box<Settings>>,
     /// The name under which they were saved since, if they were.
     pub saved_as: Option<String>,
+    /// The same of the run before, until this one runs.
+    pub of_former: Option<Box<Settings>>,
     /// The progress of a fill.
     pub progress: Option<Progress>,
     /// The figures as they come.
@@ -182,6 +184,7 @@ impl State {
             status: None,
             of_profile: None,
             saved_as: None,
+            of_former: None,
             progress: None,
             live: Figures::default(),
             replay: None,

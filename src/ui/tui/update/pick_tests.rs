@@ -76,6 +76,28 @@ fn settings_that_are_no_longer_the_profiles_are_marked_until_they_are_saved() {
 }
 
 #[test]
+fn back_in_the_former_run_its_turned_settings_are_still_marked() {
+    let mut state = running(80, 24);
+    let mut turned = fixture::status(Phase::Running);
+    turned.settings.io.page_size_bytes *= 2;
+    tell(&mut state, Event::Status(Arc::new(turned.clone())));
+    tell(&mut state, Event::Began);
+    let mut other = fixture::status(Phase::Opening);
+    other.settings.name = "other".into();
+    tell(&mut state, Event::Status(Arc::new(other.clone())));
+    tell(&mut state, Event::Former(Box::new(turned.settings.clone())));
+    tell(&mut state, Event::Ended(Err(crate::error::Error::failed("mkfs failed"))));
+    letter(&mut state, 'b');
+    tell(&mut state, Event::Status(Arc::new(turned)));
+    assert!(shown(&state).contains(" demo*  running"), "{}", shown(&state));
+    // Another profile begins with its own.
+    tell(&mut state, Event::Began);
+    other.phase = Phase::Running;
+    tell(&mut state, Event::Status(Arc::new(other)));
+    assert!(shown(&state).contains(" other  running"), "{}", shown(&state));
+}
+
+#[test]
 fn a_profile_that_cannot_run_here_is_not_opened_over_a_running_load() {
     let profile = || {
         let mut profile = builtin("table2-4-direct").unwrap();

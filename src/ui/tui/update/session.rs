@@ -67,7 +67,8 @@ pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
 fn begin(state: &mut State) {
     state.live = Figures::default();
     (state.frozen, state.ledger_chosen, state.duel) = (None, 0, None);
-    (state.of_profile, state.saved_as, state.mark) = (None, None, None);
+    state.of_former = state.of_profile.take().or(state.of_former.take());
+    (state.saved_as, state.mark) = (None, None);
     state.ran.begin();
     choose_first(state);
     state.duels.clear();
@@ -90,8 +91,10 @@ fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
         }
     }
     if matches!(status.phase, Phase::Running | Phase::Paused) {
-        state.former = None;
-        state.of_profile.get_or_insert_with(|| Box::new(status.settings.clone()));
+        // Back in the former run, what its profile has is what it was.
+        let is_back = state.former.take().is_some_and(|former| *former == status.settings);
+        let kept = state.of_former.take().filter(|_| is_back);
+        state.of_profile.get_or_insert_with(|| kept.unwrap_or_else(|| Box::new(status.settings.clone())));
         state.message = state.message.take().filter(|message| !message.until_running);
     }
     state.recording.clone_from(&status.recording);
