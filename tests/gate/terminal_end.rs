@@ -26,6 +26,22 @@ fn sigint_sigterm_and_sigquit_restore_the_terminal() {
 }
 
 #[test]
+fn a_signal_keeps_the_turn_that_is_open() {
+    for which in [Signal::TERM, Signal::HUP] {
+        let home = Home::new();
+        let mut terminal = running(&home, &[]);
+        terminal.choose("scan.depth");
+        terminal.press("h");
+        terminal.wait_for("turn 1: scan.depth 128 → 64");
+        terminal.signal(which);
+        terminal.left().expect(130);
+        let files = std::fs::read_dir(home.path("state/stacktune/ledger")).unwrap();
+        let files: Vec<_> = files.map(|entry| json_lines(&entry.unwrap().path())).collect();
+        assert_eq!((files.len(), &files[0][0]["to"], &files[0][0]["open"]), (1, &"64".into(), &false.into()));
+    }
+}
+
+#[test]
 fn on_sighup_a_recording_is_closed_in_order() {
     let home = Home::new();
     let (terminal, dir) = recording_with(&home, 3);

@@ -217,6 +217,9 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
     let hurried = quit.is_some();
     let next = quit.or(next).unwrap_or(Next::Quit { keep: false });
     let keep = matches!(next, Next::Quit { keep: true });
+    if matches!(next, Next::Quit { .. } | Next::Open { .. }) && session.close_turn() {
+        duels.pass_on(&mut session, events);
+    }
     if hurried {
         session.kill_program();
     }

@@ -429,10 +429,31 @@ impl Ui {
                 let _ = writeln!(std::io::stderr(), "stacktune: {}, draining{stack}…", error.what);
             }
             let _ = commands.send(Command::Quit);
-            let kept = drain(woken, self.state.is_standing());
+            let kept = self.drain(woken);
             self.state.kept.extend(kept);
         }
         Err(error)
+    }
+
+    /// Waits until the run has ended, keeping its last turns; a second SIGINT, SIGTERM or SIGQUIT, or a drain that
+    /// hangs, ends the waiting. If the operator had asked to keep the stack, the commands that remove it are returned.
+    fn drain(&mut self, woken: &Receiver<Wake>) -> Vec<String> {
+        let mut kept = Vec::new();
+        let standing = self.state.is_standing();
+        let mut until = Instant::now() + if standing { TAKE_DOWN_MAX } else { DRAIN_MAX };
+        loop {
+            match woken.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(
+                    Wake::Msg(Msg::Session(Event::Ended(_)) | Msg::SessionGone)
+                    | Wake::Signal(SIGINT | SIGTERM | SIGQUIT),
+                )
+                | Err(_) => return kept,
+                Ok(Wake::Msg(Msg::Session(Event::Step(_)))) => until = Instant::now() + TAKE_DOWN_MAX,
+                Ok(Wake::Msg(Msg::Session(Event::Retained(commands)))) => kept = commands,
+                Ok(Wake::Msg(msg @ Msg::Session(Event::Ledger(_)))) => self.take(msg),
+                Ok(_) => {}
+            }
+        }
     }
 }
 
@@ -441,24 +462,5 @@ fn wait(woken: &Receiver<Wake>, until: Option<Instant>) -> std::result::Result<W
     match until {
         Some(until) => woken.recv_timeout(until.saturating_duration_since(Instant::now())),
         None => woken.recv().map_err(|_| RecvTimeoutError::Disconnected),
-    }
-}
-
-/// Waits until the run has ended; a second SIGINT, SIGTERM or SIGQUIT, or a drain that hangs, ends the waiting.
-/// If the operator had asked to keep the stack, the commands that remove it are returned.
-fn drain(woken: &Receiver<Wake>, standing: bool) -> Vec<String> {
-    let mut kept = Vec::new();
-    let mut until = Instant::now() + if standing { TAKE_DOWN_MAX } else { DRAIN_MAX };
-    loop {
-        match woken.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(
-                Wake::Msg(Msg::Session(Event::Ended(_)) | Msg::SessionGone)
-                | Wake::Signal(SIGINT | SIGTERM | SIGQUIT),
-            )
-            | Err(_) => return kept,
-            Ok(Wake::Msg(Msg::Session(Event::Step(_)))) => until = Instant::now() + TAKE_DOWN_MAX,
-            Ok(Wake::Msg(Msg::Session(Event::Retained(commands)))) => kept = commands,
-            Ok(_) => {}
-        }
     }
 }

@@ -155,6 +155,12 @@ impl Session {
         written.and_then(|()| self.write_summary(outcome))
     }
 
+    /// Ends the turn that still collects windows, as nothing goes on with it; whether there was one.
+    pub(in crate::runs::session) fn close_turn(&mut self) -> bool {
+        let closed = self.turns.ledger.close();
+        closed.map(|line| self.report(Event::Ledger(Arc::new(line)))).is_some()
+    }
+
     fn write_summary(&mut self, outcome: &Outcome) -> Result<Option<Summary>> {
         self.ending.recording_ns = None;
         let summary = self.recorder.end(&mut self.turns.ledger, &self.meters.totals(), outcome)?;
