@@ -356,6 +356,12 @@ pub fn marks_run(flag: &Flag) -> bool {
     FlagKind::of(&flag.text).is_some_and(|kind| kind.spec().marks_run)
 }
 
+/// Whether a flag of a turn, perhaps after its class's name, forbids a verdict, as one of another version may.
+pub fn forbids_verdict(text: &str) -> bool {
+    let of_class = || text.split_once(' ').and_then(|(_, flag)| FlagKind::of(flag));
+    FlagKind::of(text).or_else(of_class).is_none_or(|kind| kind.spec().forbids_verdict)
+}
+
 /// A share in whole percent.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.0}%", share * 100.0)

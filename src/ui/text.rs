@@ -2,7 +2,8 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::meter::window::{Change, FigureUnit, LedgerFigure};
+use crate::meter::window::{Change, FigureUnit, LedgerFigure, LedgerLine};
+use crate::printable;
 use crate::units::{format_latency, three_digits};
 
 /// Stands for an unknown figure.
@@ -211,6 +212,36 @@ pub fn clear_change(figure: LedgerFigure, change: &Change) -> Option<String> {
         Some(relative) => signed_percent(relative) + &interval(change),
         None => format!("{}→{}", value(change.before?), value(change.after?)),
     })
+}
+
+/// The values of what differs most between both sides of a turn, where only a flag forbids a verdict on it:
+/// `scan 100 → 4149 MB/s`. None of cycles and missed starts, which follow from the others.
+pub fn raw_change(line: &LedgerLine) -> Option<String> {
+    if !line.is_flagged() {
+        return None;
+    }
+    let own = line.metrics.iter().map(|(name, change)| (name.as_str(), None, change));
+    let figures = line.changes().map(|(figure, change)| (figure.name, Some(figure.unit), change));
+    let mut most = (1.0, None);
+    for (name, unit, change) in own.chain(figures) {
+        let (Some(before), Some(after)) = (change.before, change.after) else { continue };
+        let factor = (after / before).max(before / after);
+        if before.min(after) <= 0.0 || factor <= most.0 {
+            continue;
+        }
+        let text = match unit {
+            Some(FigureUnit::CyclesPerByte | FigureUnit::Share) => continue,
+            Some(FigureUnit::MbPerS) => {
+                format!("{} {} → {} MB/s", name.trim_end_matches(" MB/s"), mb(before), mb(after))
+            }
+            Some(unit) => format!("{name} {} → {}", ledger_value(unit, before), ledger_value(unit, after)),
+            None => {
+                format!("{} {} → {}", printable::line(name), three_digits(before), three_digits(after))
+            }
+        };
+        most = (factor, Some(text));
+    }
+    most.1
 }
 
 fn signed(share: f64) -> String {

@@ -128,9 +128,21 @@ fn the_strip_says_when_a_turn_can_be_judged_and_why_one_was_not() {
     terminal.choose("scan.depth");
     terminal.press("h");
     terminal.wait("the turn", |screen| {
-        screen.contains("turn 1: scan.depth 128 → 64") && screen.contains("no baseline before it")
+        screen.contains("turn 1: scan.depth 128 → 64") && screen.contains("no baseline: it was")
     });
-    quit(terminal);
+    // So it says of the next one, and at the end.
+    terminal.press("h");
+    terminal.wait("the second turn", |screen| {
+        screen.contains("turn 2: scan.depth 64 → 32") && screen.contains("no baseline: it was")
+    });
+    terminal.press("q");
+    let left = terminal.left();
+    left.expect(0);
+    for line in ["1. scan.depth 128 → 64: ", "2. scan.depth 64 → 32: "] {
+        let said = format!("{line}can't be judged, no baseline: it was turned too early");
+        let words = left.screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(&said), "{said}: {}", left.screen);
+    }
 
     let mut terminal = running(&home, &["run.window=100ms"]);
     wait_for_baseline(&mut terminal);

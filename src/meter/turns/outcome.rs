@@ -1,6 +1,7 @@
 //! What a turn did, in a word.
 
 use super::estimate::WINDOWS_MIN;
+use crate::meter::flag::{FlagKind, forbids_verdict};
 use crate::meter::ledger_figure::LedgerFigure;
 use crate::meter::window::{Change, LedgerLine, Verdict};
 
@@ -51,7 +52,9 @@ impl LedgerLine {
     /// What the turn did. One after which less is survived is never better: what it gains is a trade-off.
     pub fn outcome(&self) -> TurnOutcome {
         if self.open {
-            return TurnOutcome::Gathering;
+            // What was not measured before a turn never comes.
+            let early = self.windows.0 == 0;
+            return if early { TurnOutcome::NotJudged } else { TurnOutcome::Gathering };
         }
         let changes = self.changes();
         let all = changes.iter().map(|(_, change)| *change).chain(self.metrics.values());
@@ -78,9 +81,26 @@ impl LedgerLine {
         if self.outcome() != TurnOutcome::NotJudged {
             return None;
         }
-        let too_few = (self.windows.0 as usize) < WINDOWS_MIN;
-        let no_baseline = || "no baseline: it was turned too early".to_owned();
-        self.flags.first().cloned().or_else(|| too_few.then(no_baseline))
+        let [too_few_before, too_few_after] =
+            [self.windows.0, self.windows.1].map(|windows| (windows as usize) < WINDOWS_MIN);
+        if too_few_before {
+            return Some("no baseline: it was turned too early".to_owned());
+        }
+        let is_short =
+            |flag: &&String| matches!(FlagKind::of(flag), Some(FlagKind::Overtaken | FlagKind::TooShort));
+        let short = self.flags.iter().rfind(|flag| too_few_after && is_short(flag));
+        short.or_else(|| self.forbidding()).cloned()
+    }
+
+    /// The first flag that forbids a verdict.
+    fn forbidding(&self) -> Option<&String> {
+        self.flags.iter().find(|flag| forbids_verdict(flag))
+    }
+
+    /// Whether there are windows on both sides, and a flag alone forbids the verdict.
+    pub fn is_flagged(&self) -> bool {
+        let windows = self.windows.0.min(self.windows.1) as usize;
+        windows >= WINDOWS_MIN && self.outcome() == TurnOutcome::NotJudged && self.forbidding().is_some()
     }
 }
 
@@ -111,8 +131,37 @@ mod tests {
         assert_eq!(with(NoClearChange, NoClearChange, true), TurnOutcome::Worse);
         assert_eq!(with(NoClearChange, None, false), TurnOutcome::NoClearChange);
         assert_eq!(with(None, None, true), TurnOutcome::NotJudged);
-        let open = LedgerLine { open: true, ..LedgerLine::default() };
-        assert_eq!(open.outcome(), TurnOutcome::Gathering);
+        let open = |before| LedgerLine { open: true, windows: (before, 0), ..LedgerLine::default() };
+        assert_eq!(open(3).outcome(), TurnOutcome::Gathering);
+        assert_eq!(open(0).outcome(), TurnOutcome::NotJudged, "there is nothing to compare it with");
+    }
+
+    #[test]
+    fn why_there_is_no_verdict_is_what_forbids_it() {
+        let why = |windows: (u64, u64), flags: &[&str]| {
+            let flags = flags.iter().map(ToString::to_string).collect();
+            let line = LedgerLine { windows, flags, ..LedgerLine::default() };
+            (line.why_not_judged().unwrap_or_default(), line.is_flagged())
+        };
+        let early = "no baseline: it was turned too early";
+        for (windows, flags, reason, flagged) in [
+            ((0, 5), &["scan data fits memory", "background simulated"][..], early, false),
+            ((0, 1), &["others 1.3 cores", "too short"], early, false),
+            (
+                (8, 1),
+                &["background simulated", "turns 2–3 together", "overtaken by turn 4"],
+                "overtaken by turn 4",
+                false,
+            ),
+            ((8, 0), &["scan cache 97%", "too short"], "too short", false),
+            ((8, 5), &["background simulated", "steal 5%", "drifting"], "steal 5%", true),
+            ((8, 5), &["wal not durable", "scan data fits memory"], "scan data fits memory", true),
+            ((8, 5), &["others 1.3 cores", "wal errors", "less durable"], "", false),
+        ] {
+            assert_eq!(why(windows, flags), (reason.to_owned(), flagged), "{windows:?} {flags:?}");
+        }
+        let open = LedgerLine { open: true, windows: (0, 2), ..LedgerLine::default() };
+        assert_eq!(open.why_not_judged().as_deref(), Some(early));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::cells::paragraph;
 use crate::json;
 use crate::meter::window::LedgerLine;
 use crate::printable::{Shown as _, line};
-use crate::ui::text::clear_change;
+use crate::ui::text::{clear_change, raw_change};
 use crate::units::{approx_size, approx_span};
 
 /// Width of sentences.
@@ -134,6 +134,9 @@ fn of_turn(turn: &LedgerLine) -> String {
     );
     if let Some(why) = turn.why_not_judged() {
         let _ = write!(text, ", {}", line(&why));
+        if let Some(raw) = raw_change(turn) {
+            let _ = write!(text, " ({raw})");
+        }
     }
     for (figure, change) in turn.changes() {
         if let Some(change) = clear_change(figure, change) {
@@ -177,8 +180,13 @@ mod tests {
         (seen.now().profile, seen.now().until_ns) = ("demo".into(), 201_000_000_000);
         seen.turn(Arc::new(LedgerLine { open: true, ..turned(1) }));
         seen.turn(Arc::new(turned(1)));
-        let others = LedgerLine { flags: vec!["others 1.3 cores".into()], undo: true, ..turned(2) };
-        seen.turn(Arc::new(LedgerLine { scan_mb_per_s: Change::default(), ..others }));
+        let others = LedgerLine {
+            flags: vec!["others 1.3 cores".into(), "scan data fits memory".into()],
+            undo: true,
+            ..turned(2)
+        };
+        let raw = Change { before: Some(100.0), after: Some(4149.0), ..Change::default() };
+        seen.turn(Arc::new(LedgerLine { scan_mb_per_s: raw, ..others }));
         seen.begin();
         seen.begin();
         (seen.written_bytes, seen.recordings) = (1 << 30, vec!["/data/demo-1".into()]);
@@ -189,7 +197,8 @@ mod tests {
         assert_eq!(
             text,
             "demo ran 3m 21s: 2 turns\n  1. scan.depth 64 → 128: BETTER, scan MB/s +25% (+21 to +29%)\n  \
-             2. undo scan.depth 64 → 128: can't be judged, others 1.3 cores\n\
+             2. undo scan.depth 64 → 128: can't be judged, scan data fits memory (scan 100\n     \
+             → 4149 MB/s)\n\
              1.00 GiB written\nsaved as /config/b.toml\nsaved as /config/a.toml\nrecorded in /data/demo-1\nthe ledger is kept in /state/ledger/x.jsonl\n"
         );
         assert_eq!(ran(&Ran::default(), None), "", "nothing ran");

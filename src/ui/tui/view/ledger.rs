@@ -10,7 +10,9 @@ use super::frame::{has_focus, panel, put, span};
 use crate::meter::flag::FlagKind;
 use crate::meter::turns::outcome::{self, TurnOutcome};
 use crate::meter::window::{Change, FigureUnit, LedgerFigure, LedgerLine, Verdict};
-use crate::ui::text::{NONE, clear_change, fit, interval, ledger_value, left, signed_percent, width};
+use crate::ui::text::{
+    NONE, clear_change, fit, interval, ledger_value, left, raw_change, signed_percent, width,
+};
 use crate::ui::tui::state::{Focus, State};
 use crate::units::{approx_span, three_digits};
 
@@ -192,7 +194,7 @@ fn is_of_survival(line: &LedgerLine, flag: &str) -> bool {
 /// The flags and what a duel said, in words.
 fn remarks(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
     let flags = line.flags.iter().filter(|flag| !is_of_survival(line, flag)).cloned();
-    let why = line.why_not_judged().filter(|_| line.flags.is_empty());
+    let why = line.why_not_judged().filter(|why| !line.flags.contains(why));
     let words: Vec<String> = flags.chain(why).chain(state.duels.get(&line.number).cloned()).collect();
     if words.is_empty() {
         return Vec::new();
@@ -227,7 +229,11 @@ fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
     let duel = state.duels.get(&line.number);
     let duel = duel
         .map(|text| vec![Span::raw(" ".repeat(INDENT)), span(fit(text, cells - INDENT), state.theme.warn)]);
-    rows.into_iter().chain(duel).map(Line::from).collect()
+    let raw = raw_change(line).zip(line.why_not_judged()).map(|(raw, why)| {
+        let text = fit(&format!("{raw}, not judged: {why}"), cells.saturating_sub(INDENT));
+        vec![Span::raw(" ".repeat(INDENT)), span(text, state.theme.dim)]
+    });
+    rows.into_iter().chain(raw).chain(duel).map(Line::from).collect()
 }
 
 /// The figures that changed clearly, a program's first: name, change and colour.

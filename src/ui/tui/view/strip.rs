@@ -7,10 +7,11 @@ use ratatui::text::{Line, Span};
 use super::frame::{put, span};
 use super::ledger::{clear_changes, verdict};
 use crate::meter::turns::ledger::{AFTER_WINDOWS, WINDOWS_MIN};
+use crate::meter::turns::outcome::TurnOutcome;
 use crate::meter::turns::settling::settling_ns;
 use crate::meter::window::{Change, LedgerLine};
 use crate::runs::session::message::{DuelShown, Phase};
-use crate::ui::text::{fit, signed_percent, width};
+use crate::ui::text::{fit, raw_change, signed_percent, width};
 use crate::ui::tui::beside::Beside;
 use crate::ui::tui::state::State;
 use crate::units::{approx_span, three_digits};
@@ -55,7 +56,9 @@ fn said(state: &State, cells: usize) -> Vec<Span<'static>> {
         (Phase::Ending, _) => dim("the run ends".into()),
         (Phase::Paused, _) => dim("paused: nothing is compared".into()),
         (Phase::Running, None) => baseline(state),
-        (Phase::Running, Some(line)) if line.open => gathering(state, line, cells),
+        (Phase::Running, Some(line)) if line.outcome() == TurnOutcome::Gathering => {
+            gathering(state, line, cells)
+        }
         (Phase::Running, Some(line)) => closed(state, line, cells),
     }
 }
@@ -96,7 +99,7 @@ fn turns(state: &State, cells: usize) -> Vec<Span<'static>> {
         };
         return vec![span(text, theme.dim)];
     };
-    if line.open {
+    if line.outcome() == TurnOutcome::Gathering {
         let open = span("was still collecting windows when the recording ended", theme.dim);
         return vec![span(turn(line), theme.plain), open];
     }
@@ -141,10 +144,6 @@ fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static
     let theme = &state.theme;
     let after = line.windows.1 as usize;
     let mut spans = vec![span(turn(line), theme.plain)];
-    if line.windows.0 == 0 {
-        spans.push(span("can't be judged: no baseline before it", theme.warn));
-        return spans;
-    }
     let left = left_s(state, line).map_or_else(String::new, |left_s| format!(", about {left_s:.0} s left"));
     let text = match after {
         0 => format!("settling{left}"),
@@ -179,13 +178,22 @@ fn left_s(state: &State, line: &LedgerLine) -> Option<f64> {
 fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> {
     let theme = &state.theme;
     let mut spans = vec![span(turn(line), theme.plain)];
+    if let (Some(raw), Some(why)) = (raw_change(line), line.why_not_judged()) {
+        spans.push(span(format!("{raw}, not judged: "), theme.dim));
+        spans.push(span(why, theme.warn));
+        // The word for it is said.
+        spans.extend(verdict(state, line).into_iter().skip(1));
+        return spans;
+    }
     spans.extend(verdict(state, line));
-    for (figure, text, style) in clear_changes(state, line) {
+    for (at, (figure, text, style)) in clear_changes(state, line).into_iter().enumerate() {
         let name = format!("  {figure} ");
-        let used: usize = spans.iter().map(Span::width).sum();
-        if used + width(&name) + width(&text) > cells {
+        let room = cells.saturating_sub(spans.iter().map(Span::width).sum::<usize>() + width(&name));
+        // The first one is shown without its interval, if need be.
+        let short = text.split_once(" (").filter(|_| at == 0).map(|(change, _)| change.to_owned());
+        let Some(text) = [Some(text), short].into_iter().flatten().find(|text| width(text) <= room) else {
             break;
-        }
+        };
         spans.push(span(name, theme.dim));
         spans.push(span(text, style));
     }
@@ -207,4 +215,64 @@ fn duel(shown: &DuelShown) -> String {
         report.figure.name(),
         report.pairs.len()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::meter::window::{Change, LedgerLine, Verdict};
+    use crate::runs::session::Event;
+    use crate::ui::tui::fixture::{running, tell};
+    use crate::ui::tui::tests::shown;
+
+    /// The screen after that turn.
+    fn after(line: LedgerLine, columns: u16, lines: u16) -> String {
+        let mut state = running(columns, lines);
+        let knob = "background.page_size".into();
+        let line = LedgerLine { number: 1, knob, from: "4KiB".into(), to: "64KiB".into(), ..line };
+        tell(&mut state, Event::Ledger(Arc::new(line)));
+        shown(&state)
+    }
+
+    fn scan(after: f64) -> Change {
+        Change { before: Some(100.0), after: Some(after), ..Change::default() }
+    }
+
+    #[test]
+    fn what_a_flag_keeps_from_a_verdict_is_shown_by_its_values() {
+        let flags = vec!["background simulated".into(), "scan data fits memory".into()];
+        let (scan_mb_per_s, total_mb_per_s) = (scan(4149.0), scan(200.0));
+        let line =
+            LedgerLine { flags, windows: (8, 5), scan_mb_per_s, total_mb_per_s, ..LedgerLine::default() };
+        let screen = after(line, 160, 50);
+        let raw = "scan 100 → 4149 MB/s, not judged: scan data fits memory";
+        assert!(
+            screen.contains(&format!(" ▶ turn 1: background.page_size 4KiB → 64KiB  {raw}  ⚑2")),
+            "{screen}"
+        );
+        assert_eq!(screen.matches(raw).count(), 2, "in the ledger as well: {screen}");
+    }
+
+    #[test]
+    fn strip_and_ledger_agree_on_a_turn_without_a_baseline() {
+        let line =
+            LedgerLine { open: true, windows: (0, 2), scan_mb_per_s: scan(200.0), ..LedgerLine::default() };
+        let screen = after(line, 160, 50);
+        assert_eq!(screen.matches("can't be judged").count(), 2, "{screen}");
+        assert!(screen.contains("no baseline: it was turned too early"), "{screen}");
+        assert!(!screen.contains("gathering"), "{screen}");
+    }
+
+    #[test]
+    fn where_the_interval_does_not_fit_the_change_does() {
+        let (interval, verdict) = (Some((0.21, 0.29)), Verdict::Higher);
+        let scan_mb_per_s = Change { interval, verdict, ..scan(125.0) };
+        let line =
+            || LedgerLine { scan_mb_per_s: scan_mb_per_s.clone(), windows: (8, 5), ..LedgerLine::default() };
+        assert!(after(line(), 120, 40).contains("BETTER  scan MB/s +25% (+21 to +29%)"));
+        let narrow = after(line(), 80, 24);
+        let strip = narrow.lines().find(|line| line.contains("▶ turn 1")).unwrap();
+        assert!(strip.trim_end().ends_with("BETTER  scan MB/s +25%"), "{narrow}");
+    }
 }
