@@ -143,6 +143,8 @@ fn a_profile_that_can_not_be_opened_leaves_the_load_alone() {
     };
     on_files("aaa", "theirs", "16MiB");
     on_files("aab", "large", "16TiB");
+    let program = include_str!("../../profiles/run-fio.toml").replace("run-fio", "aac");
+    fs::write(dir.join("aac.toml"), program).unwrap();
     let mut terminal = running(&home, &[]);
     for (keys, chosen, why) in [("o", "▸ aaa ", "data-0 is "), ("oj", "▸ aab ", "but its disk has ")] {
         terminal.press(keys);
@@ -151,15 +153,11 @@ fn a_profile_that_can_not_be_opened_leaves_the_load_alone() {
         terminal.wait("the reason", |screen| screen.contains("no plan: ") && screen.contains(why));
     }
     // A program is no load of this screen.
-    terminal.press("o");
-    terminal.wait_for("▸ aaa ");
-    while !terminal.screen().contains("▸ run-fio ") {
-        terminal.press("j");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    terminal.press("ojj");
+    terminal.wait_for("▸ aac ");
     terminal.wait_for("can't: its load is a program: `stacktune run` runs it");
     terminal.press("\r\x1b");
-    terminal.wait_until_gone("▸ run-fio ");
+    terminal.wait_until_gone("▸ aac ");
     let screen = terminal.wait("the load", |screen| mb_of(screen, "scan") > 0.0);
     assert!(first_line(&screen).contains("demo  running"), "{screen}");
     assert_eq!(fs::read_to_string(foreign.join("data-0")).unwrap(), "somebody's");
