@@ -166,7 +166,7 @@ fn two_recordings_are_flipped_and_compared() {
     let (first, second) = (recorded(&home, "first", &[]), recorded(&home, "second", &["scan.depth=4"]));
     let mut terminal = opened(&home, &[&first, "--with", &second], ALL);
     terminal.wait("the first", |screen| first_line(screen).contains("RECORDING  A first"));
-    terminal.press("w");
+    terminal.press("x");
     terminal.wait("the second", |screen| first_line(screen).contains("RECORDING  B second"));
     terminal.press("=");
     terminal.wait_for("scan.depth: A 128 | B 4");
