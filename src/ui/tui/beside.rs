@@ -1,7 +1,7 @@
-//! A second recording: one key flips between both at the same position.
+//! A second recording: one key flips between both at the same position, another shows them side by side.
 //!
-//! Both have the whole screen in turn, with the same scales. Side by side, each would have half of the columns: at 80
-//! columns too few for a map or a table, at any width half of the time.
+//! Flipped, both have the whole screen in turn, with the same scales: what differs moves. Side by side, each has half of
+//! the columns.
 
 use super::replay::Replay;
 use crate::error::Result;
@@ -15,6 +15,8 @@ pub struct Beside {
     pub other: Replay,
     /// Whether it is the first one.
     pub is_first: bool,
+    /// Whether both are shown at once, where there is room.
+    pub both: bool,
     /// What `compare` prints.
     pub comparison: String,
     /// The figures that are clearly others in the second one, by how much.
@@ -32,7 +34,7 @@ impl Beside {
         let [first, second] = both;
         let (comparison, changes) = (comparison.to_string(), comparison.clear_changes());
         let other = Replay::of(second)?;
-        Ok((Replay::of(first)?, Self { other, is_first: false, comparison, changes }))
+        Ok((Replay::of(first)?, Self { other, is_first: false, both: false, comparison, changes }))
     }
 
     /// The letter of the recording that is shown.

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crossterm::event::KeyCode;
+use ratatui::buffer::{Buffer, Cell};
 
+use super::both;
 use super::fixture::{replaying, replaying_two};
 use super::message::Msg;
 use super::state::State;
@@ -31,6 +33,42 @@ fn one_key_flips_between_two_recordings_at_the_same_position() {
     // The second one is shorter: its last window stays.
     press(&mut state, &[KeyCode::End, KeyCode::Char('x')]);
     assert!(header(&state).contains("B after  30/30 s"), "{}", header(&state));
+}
+
+/// The lines of a terminal with both recordings.
+fn drawn(state: &mut State) -> String {
+    let mut buffer = Buffer::empty(state.terminal);
+    both::draw(state, &mut buffer);
+    let line = |cells: &[Cell]| cells.iter().map(Cell::symbol).collect::<String>();
+    buffer.content.chunks(usize::from(buffer.area.width)).map(|cells| line(cells) + "\n").collect()
+}
+
+#[test]
+fn both_are_shown_side_by_side_each_at_its_place() {
+    let mut state = replaying_two(200, 30);
+    press(&mut state, &[KeyCode::PageDown, KeyCode::Char('|')]);
+    let screen = drawn(&mut state);
+    insta::assert_snapshot!("beside_both_200x30", screen);
+    let first = screen.lines().next().unwrap();
+    let at = |name: &str| first.find(name).unwrap_or_else(|| panic!("{name}: {first}"));
+    assert!(at("RECORDING  A before  5/40 s") < at("RECORDING  B after  5/30 s"), "{first}");
+    // Looking changes nothing, at the end of the shorter one, too.
+    press(&mut state, &[KeyCode::End]);
+    let first = |state: &mut State| drawn(state).lines().next().unwrap().to_owned();
+    for _ in 0..3 {
+        assert!(first(&mut state).contains("A before  40/40 s"), "{}", first(&mut state));
+    }
+    // The keys act on the one on the right, and the mouse finds it there.
+    press(&mut state, &[KeyCode::Char('x')]);
+    assert!(state.screen.x > 100 && first(&mut state).contains("A before"), "{:?}", state.screen);
+    press(&mut state, &[KeyCode::Char('|')]);
+    assert_eq!(state.screen, state.terminal);
+
+    let mut narrow = replaying_two(160, 50);
+    press(&mut narrow, &[KeyCode::Char('|')]);
+    assert!(drawn(&mut narrow).contains("161 columns"));
+    update(&mut narrow, Msg::Resize(161, 50));
+    assert_eq!(narrow.screen.width, 80);
 }
 
 #[test]

@@ -89,6 +89,14 @@ pub fn tier(area: Rect) -> Option<Tier> {
     }
 }
 
+/// The left and the right half of a terminal, with a line between them; none if they would be too small.
+pub fn halves(terminal: Rect) -> Option<[Rect; 2]> {
+    let width = terminal.width.saturating_sub(1) / 2;
+    let half = Rect { width, ..terminal };
+    tier(half)?;
+    Some([half, Rect { x: terminal.right() - width, ..half }])
+}
+
 /// The panels' places; none if the screen is too small.
 pub fn areas(area: Rect, view: View) -> Option<Areas> {
     let tier = tier(area)?;

@@ -7,6 +7,7 @@
 
 mod background;
 mod beside;
+mod both;
 mod charts;
 pub mod consent;
 mod dialog;

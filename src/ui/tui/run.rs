@@ -20,7 +20,7 @@ use super::terminal::{self, Screen};
 use super::theme::Theme;
 use super::update::{self, update};
 use super::wake::{Wake, forward, read_input, watch_signals};
-use super::{background, job_control, shelf, themes, view};
+use super::{background, both, job_control, shelf, themes, view};
 use crate::error::{Error, Result};
 use crate::runs::session::candidates;
 use crate::runs::session::{Command, Event, raise_thread_priority};
@@ -227,8 +227,8 @@ impl Ui {
             let next_step = self.play_on(pause);
             changed |= next_step.is_some();
             if changed && Instant::now() >= next_draw {
-                let state = &self.state;
-                if screen.draw(|buffer| view::draw(state, buffer)).is_err() {
+                let state = &mut self.state;
+                if screen.draw(|buffer| both::draw(state, buffer)).is_err() {
                     return Left::HungUp;
                 }
                 changed = false;

@@ -11,7 +11,7 @@ use super::dialog::Dialog;
 use super::figures::Figures;
 use super::heat::TailOf;
 use super::keys::Context;
-use super::layout::View;
+use super::layout::{self, View};
 use super::mark::Mark;
 use super::replay::Replay;
 use super::theme::Theme;
@@ -85,7 +85,9 @@ pub struct State {
     pub ascii: bool,
     /// Whether a knob is listed at all: each is, except in tests about something else.
     pub listed: fn(&Knob) -> bool,
-    /// The terminal's size.
+    /// The terminal.
+    pub terminal: Rect,
+    /// Its part in which the run or the recording is: all of it, but for one of two recordings side by side.
     pub screen: Rect,
     /// The run's state, once known.
     pub status: Option<Arc<Status>>,
@@ -180,6 +182,7 @@ impl State {
             theme,
             ascii: false,
             listed: |_| true,
+            terminal: Rect::new(0, 0, columns, lines),
             screen: Rect::new(0, 0, columns, lines),
             status: None,
             of_profile: None,
@@ -313,6 +316,18 @@ impl State {
     pub fn profile(&self) -> Option<&str> {
         let opened = self.status.as_ref().map(|status| status.settings.name.as_str());
         self.saved_as.as_deref().filter(|_| opened.is_some()).or(opened)
+    }
+
+    /// The halves of the terminal with two recordings, if they are side by side.
+    pub fn halves(&self) -> Option<[Rect; 2]> {
+        layout::halves(self.terminal).filter(|_| self.beside.as_ref().is_some_and(|beside| beside.both))
+    }
+
+    /// Takes what it has of the terminal: the first recording is on the left.
+    pub fn take_place(&mut self) {
+        let is_second = self.beside.as_ref().is_some_and(|beside| beside.is_first);
+        self.screen = self.halves().map_or(self.terminal, |halves| halves[usize::from(is_second)]);
+        self.scroll_to_chosen();
     }
 
     /// Whether the settings in force are not those of the profile.

@@ -36,8 +36,8 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
         Msg::Key(_) => Vec::new(),
         Msg::Mouse(event) => mouse::mouse(state, event),
         Msg::Resize(columns, lines) => {
-            state.screen = Rect::new(0, 0, columns, lines);
-            state.scroll_to_chosen();
+            state.terminal = Rect::new(0, 0, columns, lines);
+            state.take_place();
             Vec::new()
         }
         Msg::Session(event) => session::handle(state, event),

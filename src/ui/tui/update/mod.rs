@@ -51,4 +51,5 @@ mod turn_plan_tests;
 
 pub use choice::choose_knob;
 pub use messages::update;
+pub use replay::with_other;
 pub use turn::picked;

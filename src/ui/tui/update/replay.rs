@@ -67,6 +67,7 @@ pub fn act(state: &mut State, action: Action) -> Option<Vec<Effect>> {
         Step::NextTurn | Step::TurnBefore => turn(state, step == Step::NextTurn),
         Step::ChosenTurn => chosen_turn(state),
         Step::Other => flip(state),
+        Step::Both => both(state),
         Step::Differences => differences(state),
         Step::Faster | Step::Slower => change_speed(state, step == Step::Faster),
     }
@@ -121,14 +122,47 @@ fn flip(state: &mut State) {
         state.say(ALONE);
         return;
     };
-    replay.figures = std::mem::replace(&mut state.live, std::mem::take(&mut beside.other.figures));
     beside.other.keep_playing_as(replay);
-    std::mem::swap(&mut **replay, &mut beside.other);
-    beside.is_first = !beside.is_first;
+    exchange(state);
     (state.status, state.ledger_chosen) = (None, 0);
-    state.of_profile = replay.settings().cloned().map(Box::new);
     let at = state.live.at().unwrap_or(0);
     go(state, at);
+}
+
+/// Puts the other recording into the place of the one that is shown.
+fn exchange(state: &mut State) {
+    let (Some(replay), Some(beside)) = (&mut state.replay, &mut state.beside) else { return };
+    replay.figures = std::mem::replace(&mut state.live, std::mem::take(&mut beside.other.figures));
+    std::mem::swap(&mut **replay, &mut beside.other);
+    beside.is_first = !beside.is_first;
+    state.of_profile = replay.settings().cloned().map(Box::new);
+    state.take_place();
+}
+
+/// Looks at the other recording where it is, as if it were the one that is shown.
+pub fn with_other(state: &mut State, look: impl FnOnce(&State)) {
+    let kept = (state.status.take(), state.dialog.take(), state.message.take(), state.ledger_chosen);
+    exchange(state);
+    let shown_end_ns = state.live.shown_end_ns().unwrap_or(0);
+    state.status = state.replay.as_ref().and_then(|replay| replay.state_at(shown_end_ns).cloned());
+    state.ledger_chosen = 0;
+    state.list_knobs();
+    look(state);
+    exchange(state);
+    (state.status, state.dialog, state.message, state.ledger_chosen) = kept;
+    state.list_knobs();
+}
+
+fn both(state: &mut State) {
+    let Some(beside) = &mut state.beside else {
+        state.say(ALONE);
+        return;
+    };
+    beside.both = !beside.both;
+    if beside.both && state.halves().is_none() {
+        state.say("both are side by side once the terminal has 161 columns or more");
+    }
+    state.take_place();
 }
 
 /// Shows what `compare` says of both.

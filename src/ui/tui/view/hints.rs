@@ -158,6 +158,9 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
 fn is_of_use(state: &State, row: &keys::Binding) -> bool {
     match row.action {
         keys::Action::Replay(keys::Step::Other | keys::Step::Differences) => state.beside.is_some(),
+        keys::Action::Replay(keys::Step::Both) => {
+            state.beside.is_some() && layout::halves(state.terminal).is_some()
+        }
         action if state.replay.is_some() && state.dialog.is_none() && action.needs_run() => false,
         action if state.dialog.is_none() && !state.can_turn() && needs_load(state, action) => false,
         keys::Action::Mute => state.knob().class.is_some(),

@@ -17,7 +17,7 @@ type Render = fn(&State, &mut Buffer, Rect);
 
 /// Draws the whole screen.
 pub fn draw(state: &State, buf: &mut Buffer) {
-    let screen = buf.area;
+    let screen = if state.halves().is_some() { state.screen } else { buf.area };
     buf.set_style(screen, state.theme.plain);
     let Some(areas) = layout::areas(screen, state.view) else {
         too_small::render(state, buf, screen);
