@@ -53,6 +53,19 @@ fn wait_for_baseline(terminal: &mut Terminal) {
 }
 
 #[test]
+fn the_readmes_first_turn_is_the_first_key_that_is_pressed() {
+    let readme = include_str!("../../README.md");
+    assert!(readme.contains("turn it with `←` from `direct` to `cached`"));
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    let screen = terminal.wait_for("▸buffering");
+    assert!(chosen_row(&screen).is_some_and(|row| row.contains("◂direct▸")), "{screen}");
+    terminal.press("\x1b[D");
+    terminal.wait_for("io.buffering direct → cached");
+    quit(terminal);
+}
+
+#[test]
 fn what_ran_is_said_at_the_end_and_the_ledger_is_kept() {
     let home = Home::new();
     let mut terminal = running(&home, &["run.window=100ms"]);
