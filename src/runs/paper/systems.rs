@@ -36,7 +36,7 @@ const SERVER_BYTES: u64 = 100_000_000;
 const OF_HOST: u64 = 60;
 const OF_STORAGE: u64 = 30;
 
-const LEANSTORE: &str = "LeanStore is in no package, and stacktune runs no build of it in this table yet: build its TPC-C frontend, and run it as a program by itself (`stacktune help run`)";
+const LEANSTORE: &str = "LeanStore is not packaged, and this table can't run a build of it yet: build its TPC-C frontend, and run it as a program by itself (`stacktune help run`)";
 
 /// What there is for a program and its data.
 #[derive(Debug, Clone, Copy)]
@@ -84,10 +84,10 @@ pub(super) fn table7() -> Experiment {
         ],
         assumptions: &[
             "The paper does not give PostgreSQL's shared_buffers: here they are a quarter of the row's memory.",
-            "Its data lies in one stack for all rows, which is set up once: between runs it grows, in a random order of the rows.",
+            "All rows share one data set, which is set up once and grows from run to run; the rows run in random order.",
         ],
         remarks: &[
-            "PostgreSQL is bound by the CPU in both rows, and does not use what the array could give: the flag `cpu-bound`, and idle drives, say so of a run here.",
+            "In the paper PostgreSQL is CPU-bound in both rows and leaves the array idle; here the flag `cpu-bound` and idle drives show that.",
         ],
         time: ROW_TIME,
         warmup: Duration::from_secs(10),
@@ -163,7 +163,7 @@ pub(super) fn turns(
     let least = SERVER_BYTES + of_program(CLIENTS).unwrap_or(0) * CLIENT_BYTES;
     if memory.0.is_some_and(|bytes| bytes < least) {
         return Err(format!(
-            "{percent}% of its data is less than the {} that the clients take: more command.warehouses, or fewer command.clients",
+            "{percent}% of its data is less than the {} that the clients need: raise command.warehouses or lower command.clients",
             approx_size(least)
         ));
     }
@@ -194,7 +194,7 @@ pub(super) fn deviations(rows: &[(&str, &Settings)]) -> Vec<String> {
                 let percent = limit as f64 * 100.0 / bytes.max(1) as f64;
                 format!("row {label} has {} of memory, {percent:.0}% of its data", approx_size(limit))
             }
-            None => format!("row {label} has all of the host's memory: as much as wanted is not there, or can't be limited"),
+            None => format!("row {label} has all of the host's memory: the host has less than the row wants, or can't limit it"),
         });
     }
     deviations
@@ -240,7 +240,7 @@ mod tests {
         let (mut base, _) = planned(room);
         set(base.program.as_mut().unwrap(), WAREHOUSES, "2");
         let why = super::turns(&table7().rows[1], &base, room).unwrap_err();
-        assert!(why.contains("fewer command.clients"), "{why}");
+        assert!(why.contains("lower command.clients"), "{why}");
 
         let (_, turns) = planned(Room { no_limit: Some("no cgroups"), ..room });
         assert_eq!(turns[1], Err("its memory can't be limited here: no cgroups".to_owned()));

@@ -63,7 +63,7 @@ pub struct ProgramArgs {
     /// Root must be named: it is never run as root otherwise.
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// The most memory that it may use, page cache included
+    /// The most memory that it may use once it is set up, page cache included
     #[arg(long, value_name = "SIZE", value_parser = parse_size_above_0)]
     pub mem: Option<u64>,
     /// End the run within two seconds when tasks on the host stall too long (PSI), as in 'psi.io.some > 5%'
