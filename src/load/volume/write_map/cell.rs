@@ -3,11 +3,11 @@
 //! A write that completes rules out whatever was complete when it was queued. It can't rule out what was under
 //! way then, so as it is queued it takes along a bound below all of that. Where writes follow each other without a
 //! pause, a bound that only falls would never rule out anything; so those under way are of two groups. The older
-//! one takes in nobody; once it is empty, the younger becomes the older, and its own bound counts.
+//! one takes in nobody else; once it is empty, the younger becomes the older, and its own bound counts.
 //!
 //! | bits | what |
 //! |---|---|
-//! | 0..38 | a bound below every sequence number in both groups |
+//! | 0..38 | a number no higher than any in both groups |
 //! | 38 | the parity of the older group's number, by which a write finds its own when it completes |
 //! | 39..48 | 0 until somebody is in the younger group, then 1 and how far above the bound it begins |
 //! | 48..56 | writes of the older group |
@@ -120,7 +120,8 @@ mod tests {
         let (mut cell, mut taken) = (0, Vec::new());
         for sequence in 10..900 {
             let (after, took) = queued(cell, sequence);
-            (cell, taken) = (after, [taken, vec![took]].concat());
+            cell = after;
+            taken.push(took);
         }
         for took in taken {
             assert_eq!(oldest(cell, took), 10);

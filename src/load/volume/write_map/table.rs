@@ -214,7 +214,7 @@ impl Table {
         Expected::said(word, at).floor()
     }
 
-    /// Changes a word as if nobody else did at the same time; `alone` where nobody can.
+    /// Changes a word atomically; `alone` where nobody else can at the same time.
     #[inline]
     pub(super) fn change(&self, at: usize, alone: bool, to: impl Fn(u64) -> u64) {
         let word = &self.words[at];

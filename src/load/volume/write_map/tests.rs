@@ -94,6 +94,21 @@ fn of_writes_that_overlap_any_may_be_last_in_whatever_order_they_complete() {
 }
 
 #[test]
+fn a_write_that_another_overtakes_as_it_is_taken_down_does_not_rule_that_one_out() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let regions = regions();
+    let map = kept(dir.path(), &regions, 4096);
+    let tracked = map.track(&regions[0], 4096, (2, 1)).unwrap();
+    tracked.queued(0, 0, 3 * MIB, sequence(20));
+    let seen = tracked.seen(0);
+    // It took its number first, and arrives last.
+    tracked.queued(1, 0, 3 * MIB, sequence(10));
+    tracked.completed(1, true);
+    tracked.take_down(0, true, seen);
+    assert_eq!(expected(&map, &regions[0], 0, 0), Expected::Floor(sequence(10)));
+}
+
+#[test]
 fn a_write_that_fails_leaves_a_page_of_which_nothing_is_known() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let regions = regions();
@@ -358,7 +373,7 @@ fn threads_on_the_same_pages_never_rule_out_what_may_be_last() {
     }
 }
 
-/// A write of the model: its number, when it was queued, and when it completed.
+/// A write of the model: its number, when it was queued, and whether it has arrived.
 #[derive(Clone, Copy)]
 struct Written {
     sequence: u64,
@@ -442,6 +457,7 @@ fn a_version_that_was_overwritten_does_not_pass_on_a_page_that_is_written_withou
         }
         let mean = passed as f64 / (20.0 * 50.0);
         println!("{workers} × {depth}: {passed} of {overwritten} pass, {mean:.2} at a time");
+        assert!(overwritten > 0, "{workers} × {depth}");
         assert!(passed * 100 <= overwritten, "{workers} × {depth}: {passed} of {overwritten}");
         assert!(mean <= most, "{workers} × {depth}: {mean}");
     }

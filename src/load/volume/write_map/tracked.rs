@@ -9,7 +9,7 @@
 //! as overlapping: the map then says less, and nothing that is wrong.
 //!
 //! What a word says after a write that overlapped: none older than what was under way when it was queued, as what
-//! was complete then lies under it; none older than the word said before; but that write itself may be last, whatever
+//! was complete then lies under it; none older than the word said before, unless the write was the first in its cell; but that write itself may be last, whatever
 //! number it has. What still is under way says so itself as it completes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,12 +78,25 @@ impl Tracked {
     /// That write has completed: as a whole, or with an error.
     #[inline]
     pub fn completed(&self, slot: usize, whole: bool) {
+        self.take_down(slot, whole, self.seen(slot));
+    }
+
+    /// The cell of that write, as it is now.
+    #[inline]
+    pub(super) fn seen(&self, slot: usize) -> u64 {
+        let (first, _) = unpacked(self.slots[2 * slot].load(Ordering::Relaxed));
+        self.cell(first as u64).load(Ordering::Acquire)
+    }
+
+    /// Takes down that write, whose cell was `seen` after it had completed; others may have changed it since.
+    #[inline]
+    pub(super) fn take_down(&self, slot: usize, whole: bool, seen: u64) {
         let sequence = self.slots[2 * slot + 1].load(Ordering::Relaxed);
         if sequence == 0 {
             return;
         }
         let place = self.slots[2 * slot].load(Ordering::Relaxed);
-        if place & FIRST == 0 || !whole || !self.completed_alone(place, sequence) {
+        if place & FIRST == 0 || !whole || !self.completed_alone(place, sequence, seen) {
             self.completed_beside(slot, place, sequence, whole);
         }
         self.slots[2 * slot + 1].store(0, Ordering::Release);
@@ -91,20 +104,19 @@ impl Tracked {
 
     /// Takes down a write beside which nothing was under way; false, and all is still to be done, if something was.
     #[inline]
-    fn completed_alone(&self, place: u64, sequence: u64) -> bool {
-        let (first, count) = unpacked(place);
-        let cell = self.cell(first as u64);
-        let now = cell.load(Ordering::Acquire);
-        if cell::is_overlapped(now) {
+    fn completed_alone(&self, place: u64, sequence: u64, seen: u64) -> bool {
+        if cell::is_overlapped(seen) {
             return false;
         }
+        let (first, count) = unpacked(place);
+        let cell = self.cell(first as u64);
         self.table.store(first..first + count, EXACT | sequence);
         // Whoever is queued before this sees the cell as it was, and counts this one as under way.
         if self.alone {
             cell.store(0, Ordering::Relaxed);
             return true;
         }
-        cell.compare_exchange(now, 0, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        cell.compare_exchange(seen, 0, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     #[inline(never)]
@@ -122,7 +134,10 @@ impl Tracked {
                 }
                 // As it is now: it knows of all that has reached the word.
                 let oldest = (sequence & !LOW) | cell::oldest(cell.load(Ordering::Acquire), taken);
-                FLOOR | sequence.min(oldest.max(Table::floor(was, at)))
+                // The first one rules out all that was complete before it, and may have stored itself over another
+                // that was queued and completed since it saw its cell.
+                let floor = if taken & FIRST == 0 { Table::floor(was, at) } else { 0 };
+                FLOOR | sequence.min(oldest.max(floor))
             });
         }
         // Not before: who comes next counts on what is in the table.
