@@ -169,13 +169,14 @@ pub(super) fn of_drives(drives: &DriveFigures) -> Vec<Flag> {
     flags
 }
 
-/// Flags arrays that have lost members, and those that do their own I/O.
-pub(super) fn of_arrays(losses: &[Lost], doing: &[Upkeep], as_set: ArrayState) -> Vec<Flag> {
-    losses.iter().map(|of| lost(of, doing, as_set)).chain(upkeep(doing, as_set)).collect()
+/// Flags arrays that have lost members, and those that do their own I/O, each of which comes with the state that was
+/// asked for then.
+pub(super) fn of_arrays(losses: &[Lost], doing: &[(Upkeep, ArrayState)], as_set: ArrayState) -> Vec<Flag> {
+    losses.iter().map(|of| lost(of, doing, as_set)).chain(upkeep(doing)).collect()
 }
 
 /// An array that has lost members: by itself, or one as it was set to. Once it is rebuilt, what it loses is a loss.
-fn lost(lost: &Lost, doing: &[Upkeep], as_set: ArrayState) -> Flag {
+fn lost(lost: &Lost, doing: &[(Upkeep, ArrayState)], as_set: ArrayState) -> Flag {
     let array = &lost.array;
     let members = match (lost.members.as_slice(), lost.missing) {
         ([], 0) => "a member, and the kernel does not report which".to_owned(),
@@ -189,7 +190,7 @@ fn lost(lost: &Lost, doing: &[Upkeep], as_set: ArrayState) -> Flag {
     let is_set = match as_set {
         ArrayState::Healthy => false,
         ArrayState::Degraded => true,
-        ArrayState::Rebuilding => doing.iter().any(is_rebuilt),
+        ArrayState::Rebuilding => doing.iter().any(is_rebuilt_as_set),
     };
     if is_set && lost.missing.max(lost.members.len() as u64) <= 1 {
         let why = format!("The {array} works without {members}, as md.array asks for.");
@@ -201,15 +202,15 @@ fn lost(lost: &Lost, doing: &[Upkeep], as_set: ArrayState) -> Flag {
     FlagKind::Degraded.flag(why)
 }
 
-fn is_rebuilt(one: &Upkeep) -> bool {
-    one.action == "recover"
+fn is_rebuilt_as_set((one, as_set): &(Upkeep, ArrayState)) -> bool {
+    *as_set == ArrayState::Rebuilding && one.action == "recover"
 }
 
 /// Flags arrays that do their own I/O, or are rebuilt as one was set to.
-fn upkeep(arrays: &[Upkeep], as_set: ArrayState) -> Option<Flag> {
-    let list: Vec<_> = arrays.iter().map(|one| format!("{} ({})", one.array, one.action)).collect();
+fn upkeep(arrays: &[(Upkeep, ArrayState)]) -> Option<Flag> {
+    let list: Vec<_> = arrays.iter().map(|(one, _)| format!("{} ({})", one.array, one.action)).collect();
     (!list.is_empty()).then(|| {
-        if as_set == ArrayState::Rebuilding && arrays.iter().all(is_rebuilt) {
+        if arrays.iter().all(is_rebuilt_as_set) {
             let why = format!("An array is rebuilt, as md.array asks for: {}.", list.join(", "));
             return FlagKind::RebuildingAsSet.flag(why);
         }

@@ -237,7 +237,7 @@ impl Meters {
         flags.extend(flags::others_io(&others_io, duration_ns as f64 / 1e9));
         flags.extend(flags::of_drives(&drives));
         self.lost = self.probes.arrays.window();
-        flags.extend(flags::of_arrays(&self.lost, &self.probes.arrays.upkeep(), context.array));
+        flags.extend(flags::of_arrays(&self.lost, &self.probes.arrays.upkeep(context.array), context.array));
         flags.extend(flags::of_attributes(&self.probes.changed_by_others(context.tuned)));
         let bytes = classes.iter().map(|class| class.bytes).sum();
         let ios: u64 = classes.iter().map(|class| class.ios).sum();

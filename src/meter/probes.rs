@@ -46,7 +46,7 @@ impl Probes {
         let root = Path::new("/");
         let arrays = ArrayProbe::open(root, members);
         let drives: Vec<_> = levels.drives.iter().map(|drive| drive.name.as_str()).collect();
-        let attributes = AttributeWatch::open(root, &drives, &arrays.names());
+        let attributes = AttributeWatch::open(root, &drives, &arrays.md_names());
         let devices: Vec<_> = members.iter().map(|member| member.device).collect();
         Self {
             cpu: CpuProbe::open(),

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::member::Member;
 use crate::host::{ArrayWatch, Lost, Upkeep};
+use crate::settings::ArrayState;
 
 /// Watches the arrays that the members lie on.
 #[derive(Debug, Default)]
@@ -12,6 +13,8 @@ pub struct ArrayProbe {
     arrays: Vec<ArrayWatch>,
     /// What they did by themselves at the last look, which is the beginning of the window that runs.
     doing: Vec<Upkeep>,
+    /// The state that was asked for then; none before the first window's end.
+    as_set: Option<ArrayState>,
 }
 
 impl ArrayProbe {
@@ -25,24 +28,28 @@ impl ArrayProbe {
         let mut arrays: Vec<ArrayWatch> = members.iter().flat_map(below).collect();
         arrays.sort_by(|one, other| one.name().cmp(other.name()));
         arrays.dedup_by(|one, other| one.name() == other.name());
-        Self { doing: upkeep(&arrays), arrays }
+        Self { doing: upkeep(&arrays), arrays, as_set: None }
     }
 
-    /// The kernel's names of the arrays, and the ids of Btrfs's own.
-    pub fn names(&self) -> Vec<&str> {
-        self.arrays.iter().map(ArrayWatch::name).collect()
+    /// The kernel's names of md's arrays.
+    pub fn md_names(&self) -> Vec<&str> {
+        let is_md = |array: &&ArrayWatch| matches!(array, ArrayWatch::Md(_));
+        self.arrays.iter().filter(is_md).map(ArrayWatch::name).collect()
     }
 
     /// What the arrays do by themselves beside the load, at the end of a window or as it began: what ended meanwhile
-    /// took its time from the load.
-    pub fn upkeep(&mut self) -> Vec<Upkeep> {
+    /// took its time from the load. Each with the state that was asked for when it was seen first, as a turn to the
+    /// next state ends what the one before began; `as_set` is what is asked for now.
+    pub fn upkeep(&mut self, as_set: ArrayState) -> Vec<(Upkeep, ArrayState)> {
         let now = upkeep(&self.arrays);
-        let mut doing = std::mem::replace(&mut self.doing, now.clone());
-        now.into_iter().for_each(|one| {
-            if !doing.contains(&one) {
-                doing.push(one);
+        let before = std::mem::replace(&mut self.doing, now.clone());
+        let as_set_before = self.as_set.replace(as_set).unwrap_or(as_set);
+        let mut doing: Vec<_> = before.into_iter().map(|one| (one, as_set_before)).collect();
+        for one in now {
+            if doing.iter().all(|(other, _)| *other != one) {
+                doing.push((one, as_set));
             }
-        });
+        }
         doing
     }
 
@@ -62,7 +69,6 @@ mod tests {
     use crate::meter::context::WindowContext;
     use crate::meter::flags::tests::context;
     use crate::meter::{Meters, Probes};
-    use crate::settings::ArrayState;
     use crate::units::SECOND_NS;
     use std::fs;
     use std::os::unix::fs::symlink;
@@ -138,5 +144,26 @@ mod tests {
             assert_eq!(flagged, [true, false, false], "{text}");
             assert!(meters.totals().flags.iter().any(|flag| flag.text == text), "{text}");
         }
+    }
+
+    #[test]
+    fn a_rebuild_that_a_turn_to_degraded_ends_was_as_set_in_its_last_window() {
+        let host = Host::new();
+        host.says("sync_action", "recover\n");
+        let mut meters = host.meters();
+        let mut flags = |at_s, array| {
+            let of = WindowContext { now_ns: at_s * SECOND_NS, array, ..context() };
+            let window = meters.window(&of);
+            let of_arrays = ["resync", "rebuilding as set", "degraded", "degraded as set"];
+            let flags = window.flags.iter().map(|flag| flag.text.clone());
+            flags.filter(|text| of_arrays.contains(&text.as_str())).collect::<Vec<_>>()
+        };
+        assert_eq!(flags(1, ArrayState::Rebuilding), ["rebuilding as set"]);
+        host.says("sync_action", "idle\n");
+        host.says("dev-nvme0n1/state", "faulty\n");
+        assert_eq!(flags(2, ArrayState::Degraded), ["degraded as set", "rebuilding as set"]);
+        assert_eq!(flags(3, ArrayState::Degraded), ["degraded as set"]);
+        host.says("sync_action", "recover\n");
+        assert_eq!(flags(4, ArrayState::Degraded), ["degraded as set", "resync"], "nobody asked for that");
     }
 }
