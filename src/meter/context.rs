@@ -27,6 +27,22 @@ pub struct ClassContext {
     pub in_flight_bytes_max: u64,
 }
 
+/// Which attributes the run itself may have set: one knob's turn may change others of its device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tuned {
+    /// Those of the drives' queues.
+    pub queues: bool,
+    /// Those of the stack's md array.
+    pub md: bool,
+}
+
+impl Tuned {
+    /// Whether a change of what that knob turns may be the run's own.
+    pub fn may_have_set(self, knob: &str) -> bool {
+        (self.queues && knob.starts_with("queue.")) || (self.md && knob.starts_with("md."))
+    }
+}
+
 /// What the meters must know about a window besides the counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WindowContext<'a> {
@@ -76,8 +92,8 @@ pub struct WindowContext<'a> {
     pub full: bool,
     /// Whether the drives are traced meanwhile.
     pub traced: bool,
-    /// Whether the run itself set attributes of queues or of the array in the window.
-    pub tuned: bool,
+    /// What the run itself turned in the window.
+    pub tuned: Tuned,
     /// See [`super::window::Window::traced`].
     pub by_trace: BTreeMap<String, f64>,
     /// What drives by model have written to their flash since they were made; none where none is simulated so.

@@ -259,7 +259,7 @@ const SPECS: &[FlagSpec] = &{
             .marks_run(),
         forbids(K::Resync, Window, "resync", "an array below the target copies, checks, rebuilds or balances on its own (the kernel does not report a scrub of Btrfs)")
             .marks_run(),
-        forbids(K::OthersChanged, Window, "others changed", "somebody else changed an attribute that a knob turns, of a drive below the target or of its md array: what was measured before and after that is not of one setting")
+        forbids(K::OthersChanged, Window, "others changed", "somebody else changed an attribute that a knob turns, of a drive below the target or of its md array (in a window in which the run itself turns a knob of `queue` or `md`, all changes of that group count as its own): figures from before and after can't be compared")
             .adds(Adds::Words("queue.scheduler"))
             .marks_run(),
         forbids(K::DiskFull, Window, "disk full", "puts waited because the file system has no room left").marks_run(),
@@ -356,7 +356,7 @@ pub fn marks_run(flag: &Flag) -> bool {
     FlagKind::of(&flag.text).is_some_and(|kind| kind.spec().marks_run)
 }
 
-/// Whether a flag of a turn, perhaps after its class's name, forbids a verdict, as one of another version may.
+/// Whether a turn's flag, with or without its class's name, forbids a verdict. Unknown flags do.
 pub fn forbids_verdict(text: &str) -> bool {
     let of_class = || text.split_once(' ').and_then(|(_, flag)| FlagKind::of(flag));
     FlagKind::of(text).or_else(of_class).is_none_or(|kind| kind.spec().forbids_verdict)

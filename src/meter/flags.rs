@@ -235,7 +235,7 @@ pub(super) fn of_attributes(changes: &[AttributeChange]) -> Vec<Flag> {
         });
         let devices = devices.collect::<Vec<_>>().join(", ");
         let why = format!(
-            "Somebody else changed what {knob} turns: {devices}. What was measured before that and after it is not of one setting."
+            "Somebody else changed {knob}: {devices}. Figures from before and after can't be compared."
         );
         flags.push(FlagKind::OthersChanged.named(knob, why));
     }

@@ -40,7 +40,7 @@ pub fn context() -> WindowContext<'static> {
         block_cache_bytes: 0,
         full: false,
         traced: false,
-        tuned: false,
+        tuned: crate::meter::context::Tuned::default(),
         by_trace: std::collections::BTreeMap::new(),
     }
 }
@@ -261,6 +261,6 @@ fn what_others_change_is_flagged_once_for_each_knob_with_from_what_to_what() {
     ]);
     assert_eq!(texts(&flags), ["others changed queue.scheduler", "others changed queue.nr_requests"]);
     assert!(flags[0].forbids_verdict && flags[0].is(FlagKind::OthersChanged), "{flags:?}");
-    let both = "queue.scheduler turns: nvme0n1 from none to bfq, nvme1n1 from none to bfq.";
+    let both = "Somebody else changed queue.scheduler: nvme0n1 from none to bfq, nvme1n1 from none to bfq. Figures from before and after can't be compared.";
     assert!(flags[0].why.contains(both), "{flags:?}");
 }

@@ -18,7 +18,7 @@
 //! | [`context`] | what the meters must know about a window besides the counts | counts, programs, window |
 //! | [`source`] | where counts come from: cells here, deltas of another process | counts, processors |
 //! | [`flags`] | raises flags: what makes a figure untrustworthy | flag, devices, beside, window, context |
-//! | [`probes`] | what the meters read besides the sources | devices, processors, beside |
+//! | [`probes`] | what the meters read besides the sources | devices, processors, beside, context |
 //! | [`compared`] | the workers' count of bytes against the block layer's | window, context |
 //! | [`meters`] | closes a window: reads sources and probes, computes all figures | compared, counts, devices, rates, written, turns, window, context, processors, source, flags, latencies, probes, whole_run |
 //! | [`counts`] | what workers and engines count while they run | – |

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::beside::others::OthersProbe;
 use super::beside::others_io::OthersIo;
 use super::beside::others_io_probe::OthersIoProbe;
+use super::context::Tuned;
 use super::devices::arrays::ArrayProbe;
 use super::devices::block::BlockProbe;
 use super::devices::by_model::ByModel;
@@ -91,10 +92,10 @@ impl Probes {
         }
     }
 
-    /// What others changed of what knobs turn since the last call; nothing where the run itself did.
-    pub(super) fn changed_by_others(&mut self, tuned: bool) -> Vec<AttributeChange> {
+    /// What others changed of what knobs turn since the last call, but for what the run itself may have set.
+    pub(super) fn changed_by_others(&mut self, tuned: Tuned) -> Vec<AttributeChange> {
         let mut changes = self.attributes.changes();
-        changes.retain(|_| !tuned);
+        changes.retain(|change| !tuned.may_have_set(&change.knob));
         changes
     }
 
@@ -103,5 +104,38 @@ impl Probes {
     pub(super) fn io_of_others(&mut self, now_ns: u64, counted: bool) -> Vec<OthersIo> {
         let written = self.others.written();
         self.others_io.window(now_ns, counted, written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_of_the_runs_own_hides_changes_of_its_group_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join("sys/block").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let set = |value: &str| {
+            write("nvme0n1/queue/nr_requests", value);
+            write("md0/md/stripe_cache_size", value);
+        };
+        set("1");
+        let attributes = AttributeWatch::open(dir.path(), &["nvme0n1"], &["md0"]);
+        let mut probes = Probes { attributes, ..Probes::none() };
+        let (queue, md) = ("queue.nr_requests", "md.stripe_cache_size");
+        for (at, [queues, of_md], left) in [
+            (2, [false, false], vec![queue, md]),
+            (3, [true, false], vec![md]),
+            (4, [false, true], vec![queue]),
+            (5, [true, true], vec![]),
+        ] {
+            set(&at.to_string());
+            let changes = probes.changed_by_others(Tuned { queues, md: of_md });
+            assert_eq!(changes.iter().map(|change| change.knob.as_str()).collect::<Vec<_>>(), left);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use crate::meter::context::Tuned;
 use crate::runs::session::message::Phase;
 
 /// How long windows are, and when the first one counts.
@@ -27,8 +28,8 @@ pub(in crate::runs::session) struct Schedule {
     pub traced: bool,
     /// Whether they were at any time in the window that runs.
     pub traced_in_window: bool,
-    /// Whether the run set attributes of queues or of the array in the window that runs.
-    pub tuned_in_window: bool,
+    /// What the run turned of queues and of the array in the window that runs.
+    pub tuned_in_window: Tuned,
     pub ending: bool,
 }
 
@@ -45,7 +46,7 @@ impl Schedule {
             paused_in_window: false,
             traced: false,
             traced_in_window: false,
-            tuned_in_window: false,
+            tuned_in_window: Tuned::default(),
             ending: false,
         }
     }
@@ -56,7 +57,7 @@ impl Schedule {
         self.turned = turned;
         self.paused_in_window = self.paused;
         self.traced_in_window = self.traced;
-        self.tuned_in_window = false;
+        self.tuned_in_window = Tuned::default();
     }
 
     /// Whether no class is to run.

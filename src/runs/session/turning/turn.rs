@@ -142,7 +142,9 @@ impl Session {
             pairs.turn(&now.settings.kv.rocksdb)?;
         }
         // One that is refused may have set some before that.
-        self.schedule.tuned_in_window |= was.host.queue != now.host.queue || was.host.md != now.host.md;
+        let tuned = &mut self.schedule.tuned_in_window;
+        tuned.queues |= was.host.queue != now.host.queue;
+        tuned.md |= was.host.md != now.host.md;
         self.host.turn(&was.host, &now.host, &mut self.target)?;
         if !undo {
             self.turns.undo.push(Turned { from: vec![(path.to_owned(), from.clone())] });
