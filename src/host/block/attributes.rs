@@ -1,4 +1,7 @@
 //! Attributes of drives' queues and of md arrays that knobs turn, watched for changes.
+//!
+//! Reading one may block: while somebody changes a queue's scheduler, the kernel holds a lock of that queue until its
+//! I/O has drained, which a drive that hangs delays until its commands time out. The window then ends late.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +28,7 @@ struct Known {
     value: String,
 }
 
-/// An attribute that is another than it was.
+/// An attribute that has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttributeChange {
     /// The kernel's name of the drive or the array.

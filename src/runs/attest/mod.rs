@@ -1,6 +1,6 @@
 //! stacktune's figures beside those of other programs, on this host.
 //!
-//! Enters: a folder, or devices, and a runner of sessions. Leaves: an [`CheckOutcome`] for each check, and a [`Bundle`] of
+//! Enters: a folder, or devices, and a runner of sessions. Leaves: a [`CheckOutcome`] for each check, and a [`Bundle`] of
 //! them that can be published.
 //!
 //! A check compares two figures, passes or fails, or is not checkable here, with the reason; it never passes without

@@ -58,7 +58,7 @@ pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
     }
     let writes_bytes = match request {
         Some(request) => match Survey::of(&request) {
-            // What is in the way of files is in the way of the run.
+            // Whatever blocks the files blocks the run.
             Err(error) if settings.target.devices.is_empty() => return Err(error),
             survey => survey.ok().map(|survey| seen.bytes_to_fill(&survey)),
         },
@@ -73,7 +73,7 @@ pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
 /// first.
 ///
 /// # Errors
-/// Where the data set can't be loaded, or files can't be opened: what is in the way of them is in the way of the run.
+/// Where the data set can't be loaded, or files can't be opened: whatever blocks them blocks the run.
 pub(in crate::runs::session) fn bytes_to_write(
     settings: &Settings,
     facts: &Facts,
