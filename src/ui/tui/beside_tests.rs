@@ -72,6 +72,22 @@ fn both_are_shown_side_by_side_each_at_its_place() {
 }
 
 #[test]
+fn looking_at_the_other_one_leaves_a_search_as_it_is() {
+    let mut state = replaying_two(200, 30);
+    press(&mut state, &[KeyCode::Char('|'), KeyCode::Char('/')]);
+    press(&mut state, &"depth".chars().map(KeyCode::Char).collect::<Vec<_>>());
+    let first = state.knob();
+    press(&mut state, &[KeyCode::Down]);
+    let (second, layer, rows) = (state.knob(), state.layer, state.listing.rows.len());
+    assert_ne!(second.path, first.path);
+    for _ in 0..2 {
+        let screen = drawn(&mut state);
+        assert_eq!((&state.knob().path, state.layer, state.listing.rows.len()), (&second.path, layer, rows));
+        assert!(screen.contains("depth"), "{screen}");
+    }
+}
+
+#[test]
 fn flipping_changes_the_figures_and_not_the_scales() {
     let scales = |state: &State| {
         let screen = shown(state);

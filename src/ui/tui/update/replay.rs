@@ -139,9 +139,10 @@ fn exchange(state: &mut State) {
     state.take_place();
 }
 
-/// Looks at the other recording where it is, as if it were the one that is shown.
+/// Looks at the other recording where it is, as if it were the one that is shown. Nothing is changed by that.
 pub fn with_other(state: &mut State, look: impl FnOnce(&State)) {
     let kept = (state.status.take(), state.dialog.take(), state.message.take(), state.ledger_chosen);
+    let list = (state.layer, state.listing.clone(), state.chosen, state.top, state.passing.take());
     exchange(state);
     let shown_end_ns = state.live.shown_end_ns().unwrap_or(0);
     state.status = state.replay.as_ref().and_then(|replay| replay.state_at(shown_end_ns).cloned());
@@ -150,7 +151,7 @@ pub fn with_other(state: &mut State, look: impl FnOnce(&State)) {
     look(state);
     exchange(state);
     (state.status, state.dialog, state.message, state.ledger_chosen) = kept;
-    state.list_knobs();
+    (state.layer, state.listing, state.chosen, state.top, state.passing) = list;
 }
 
 fn both(state: &mut State) {
@@ -160,7 +161,7 @@ fn both(state: &mut State) {
     };
     beside.both = !beside.both;
     if beside.both && state.halves().is_none() {
-        state.say("both are side by side once the terminal has 161 columns or more");
+        state.say("side by side needs at least 161 columns");
     }
     state.take_place();
 }
