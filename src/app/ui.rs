@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdin, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use super::output::print;
 use super::user_memory::UserMemory;
 use crate::error::{Error, Result};
 use crate::load::kv;
-use crate::printable::Shown as _;
+use crate::printable::{self, Shown as _};
 #[cfg(feature = "programs")]
 use crate::runs::session::ProgramOptions;
 use crate::runs::session::{Options, live};
@@ -171,16 +171,18 @@ impl Profiles {
 
 impl ProfileStore for Profiles {
     fn list(&self) -> Vec<ProfileEntry> {
-        let (entries, facts) = (self.store.list().unwrap_or_default(), facts());
+        let entries = self.store.list().unwrap_or_default();
+        // All facts of the host would be asked of the drives, beside the load: whether there is a node is enough.
         let absent = |settings: &Settings| {
             let mut devices = settings.target.devices.iter().filter(|_| settings.touches_storage());
-            devices.find_map(|device| facts.find(device).err())
+            let named = devices.find(|device| !Path::new("/dev").join(device).exists())?;
+            Some(format!("there is no block device {} on this host", printable::line(named)))
         };
         let entry = |entry: crate::settings::profile::Entry| ProfileEntry {
             refused: entry.error.map(|error| format!("it is broken: {error}")),
             about: entry.about,
             name: entry.name,
-            absent: entry.settings.as_deref().and_then(absent).map(|error| error.what),
+            absent: entry.settings.as_deref().and_then(absent),
             settings: entry.settings,
             path: match entry.source {
                 Source::BuiltIn => None,
