@@ -179,10 +179,15 @@ fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> 
     let theme = &state.theme;
     let mut spans = vec![span(turn(line), theme.plain)];
     if let (Some(raw), Some(why)) = (raw_change(line), line.why_not_judged()) {
-        spans.push(span(format!("{raw}, not judged: "), theme.dim));
-        spans.push(span(why, theme.warn));
         // The word for it is said.
-        spans.extend(verdict(state, line).into_iter().skip(1));
+        let more = || verdict(state, line).into_iter().skip(1);
+        let words = format!("{raw}, not judged: ");
+        let others: usize = spans.iter().chain(&more().collect::<Vec<_>>()).map(Span::width).sum();
+        // The reason comes first: the values are in the ledger as well.
+        let fits = others + width(&words) + width(&why) <= cells;
+        spans.push(span(if fits { words } else { "not judged: ".into() }, theme.dim));
+        spans.push(span(why, theme.warn));
+        spans.extend(more());
         return spans;
     }
     spans.extend(verdict(state, line));
@@ -252,6 +257,12 @@ mod tests {
             "{screen}"
         );
         assert_eq!(screen.matches(raw).count(), 2, "in the ledger as well: {screen}");
+
+        let flags = vec!["background simulated".into(), "scan cache 97%".into()];
+        let line =
+            LedgerLine { flags, windows: (8, 5), scan_mb_per_s: scan(4149.0), ..LedgerLine::default() };
+        let screen = after(line, 80, 24);
+        assert!(screen.contains("→ 64KiB  not judged: scan cache 97%  ⚑2"), "the reason is whole: {screen}");
     }
 
     #[test]
