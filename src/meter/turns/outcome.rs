@@ -52,9 +52,10 @@ impl LedgerLine {
     /// What the turn did. One after which less is survived is never better: what it gains is a trade-off.
     pub fn outcome(&self) -> TurnOutcome {
         if self.open {
-            // What was not measured before a turn never comes.
-            let early = self.windows.0 == 0;
-            return if early { TurnOutcome::NotJudged } else { TurnOutcome::Gathering };
+            // What was not measured before a turn never comes, and of flags only a trend may end.
+            let stays = |flag: &String| forbids_verdict(flag) && !flag.ends_with(FlagKind::Drifting.text());
+            let never = self.windows.0 == 0 || self.flags.iter().any(stays);
+            return if never { TurnOutcome::NotJudged } else { TurnOutcome::Gathering };
         }
         let changes = self.changes();
         let all = changes.iter().map(|(_, change)| *change).chain(self.metrics.values());
@@ -134,6 +135,15 @@ mod tests {
         let open = |before| LedgerLine { open: true, windows: (before, 0), ..LedgerLine::default() };
         assert_eq!(open(3).outcome(), TurnOutcome::Gathering);
         assert_eq!(open(0).outcome(), TurnOutcome::NotJudged, "there is nothing to compare it with");
+        for (flag, outcome) in [
+            ("scan drifting", TurnOutcome::Gathering),
+            ("others 1.3 cores", TurnOutcome::Gathering),
+            ("others changed queue.scheduler", TurnOutcome::NotJudged),
+            ("wal failed", TurnOutcome::NotJudged),
+        ] {
+            let line = LedgerLine { flags: vec![flag.into()], ..open(3) };
+            assert_eq!(line.outcome(), outcome, "{flag}");
+        }
     }
 
     #[test]
