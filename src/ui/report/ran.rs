@@ -88,7 +88,7 @@ impl Ran {
     }
 }
 
-/// Its text; `kept` is the file with the ledger. Empty if nothing ran.
+/// Its text; `kept` is the file with the ledger. If nothing ran, only what was saved.
 pub fn ran(ran: &Ran, kept: Option<&Path>) -> String {
     let mut out = String::new();
     for run in ran.runs.iter().filter(|run| run.until_ns > 0) {
@@ -103,13 +103,14 @@ pub fn ran(ran: &Ran, kept: Option<&Path>) -> String {
             let _ = writeln!(out, "{}", paragraph(&of_turn(turn), WIDTH, "     "));
         }
     }
-    if !out.is_empty() {
+    let nothing_ran = out.is_empty();
+    if !nothing_ran {
         let _ = writeln!(out, "{} written", approx_size(ran.written_bytes));
     }
     for file in &ran.saved {
         let _ = writeln!(out, "saved as {}", file.shown());
     }
-    if ran.runs.iter().all(|run| run.until_ns == 0) {
+    if nothing_ran {
         return out;
     }
     for folder in &ran.recordings {
