@@ -37,7 +37,7 @@ fn a_profile_is_found_by_its_words_and_opened() {
 fn letters_that_are_keys_are_typed_and_escape_shows_the_whole_list_first() {
     let mut state = with_profiles(80, 24);
     typed(&mut state, "/qj");
-    assert!(shown(&state).contains("no profile is like that"), "{}", shown(&state));
+    assert!(shown(&state).contains("no profile matches"), "{}", shown(&state));
     assert_eq!(key(&mut state, KeyCode::Enter), [], "nothing is chosen that is not in sight");
     key(&mut state, KeyCode::Backspace);
     assert!(shown(&state).contains("▸ quick") && !shown(&state).contains("Threads"), "{}", shown(&state));

@@ -186,10 +186,7 @@ fn open(
         ]));
     }
     if found.is_empty() {
-        lines.push(text(
-            if entries.is_empty() { "no profiles" } else { "no profile is like that" },
-            theme.dim,
-        ));
+        lines.push(text(if entries.is_empty() { "no profiles" } else { "no profile matches" }, theme.dim));
     }
     // A list that is narrowed down leaves the lines below it where they are.
     lines.resize(entries.len().min(room).max(1), Line::default());

@@ -177,8 +177,8 @@ fn is_of_use(state: &State, row: &keys::Binding) -> bool {
     }
 }
 
-/// Whether it acts on a load that runs or is paused; nothing else can be turned, and only a recording that is made can
-/// be ended.
+/// Whether it acts on a load that runs or is paused. Without a load nothing can be turned, and a recording can only be
+/// ended.
 fn needs_load(state: &State, action: keys::Action) -> bool {
     use keys::Action::{
         Duel, Edit, Enter, MarkSetting, Mute, MuteClass, Pause, Plan, Record, Restart, ToMark, TurnDown,

@@ -69,7 +69,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let focused = has_focus(state, Focus::Knobs) || state.search().is_some();
     let inner = panel(state, buf, area, &title, &remarks.join(" · "), focused);
     if rows.is_empty() {
-        put(buf, inner.x, inner.y, inner.width, &Line::from(span("no knob is like that", state.theme.dim)));
+        put(buf, inner.x, inner.y, inner.width, &Line::from(span("no knob matches", state.theme.dim)));
     }
     let columns = layout::knob_columns(area);
     let places = columns.iter().flat_map(|column| (column.y..column.bottom()).map(|y| (*column, y)));

@@ -52,7 +52,7 @@ pub fn render(state: &State, path: &str, (chosen, filter): (usize, &Filter), buf
         ]));
     }
     if found.is_empty() {
-        lines.push(Line::from(span("no value is like that", theme.dim)));
+        lines.push(Line::from(span("no value matches", theme.dim)));
     }
     lines.resize(end, Line::default());
     lines.push(Line::default());

@@ -42,7 +42,7 @@ pub fn render(state: &State, shelf: &Shelf, buf: &mut Buffer, screen: Rect) {
         Some(Ok(none)) if none.is_empty() => {
             lines.push(text("no recordings yet: r makes one of a run", theme.dim));
         }
-        Some(Ok(_)) if found.is_empty() => lines.push(text("no recording is like that", theme.dim)),
+        Some(Ok(_)) if found.is_empty() => lines.push(text("no recording matches", theme.dim)),
         Some(Ok(_)) => {}
     }
     // A list that is narrowed down leaves the lines below it where they are.
