@@ -3,16 +3,17 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdin, stdout};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 
-use super::inputs::{facts, facts_with_versions, options};
+use super::inputs::{facts_with_versions, options};
 use super::output::print;
 use super::user_memory::UserMemory;
 use crate::error::{Error, Result};
+use crate::host::{Facts, has_node};
 use crate::load::kv;
 use crate::printable::{self, Shown as _};
 #[cfg(feature = "programs")]
@@ -175,7 +176,7 @@ impl ProfileStore for Profiles {
         // All facts of the host would be asked of the drives, beside the load: whether there is a node is enough.
         let absent = |settings: &Settings| {
             let mut devices = settings.target.devices.iter().filter(|_| settings.touches_storage());
-            let named = devices.find(|device| !Path::new("/dev").join(device).exists())?;
+            let named = devices.find(|device| !has_node(device))?;
             Some(format!("there is no block device {} on this host", printable::line(named)))
         };
         let entry = |entry: crate::settings::profile::Entry| ProfileEntry {
@@ -198,9 +199,9 @@ impl ProfileStore for Profiles {
         Ok(profile)
     }
 
-    fn save(&self, settings: &Settings, name: &str, replace: bool) -> Result<PathBuf> {
+    fn save(&self, settings: &Settings, facts: &Facts, name: &str, replace: bool) -> Result<PathBuf> {
         let sweep = self.steps.borrow().get(&settings.name).cloned();
         let profile = Profile { settings: settings.clone(), sweep };
-        self.store.save(&profile.by_identity(&facts()), name, replace)
+        self.store.save(&profile.by_identity(facts), name, replace)
     }
 }

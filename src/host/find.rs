@@ -65,6 +65,13 @@ fn last_name(named: &str) -> String {
     Path::new(named).file_name().map_or_else(|| named.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
+/// Whether a name has a node that is a block device: asked of the file system, and of no drive.
+pub fn has_node(named: &str) -> bool {
+    // In the kernel's own names `!` stands for `/`.
+    let bare = if named.contains('/') { named.to_owned() } else { named.replace('!', "/") };
+    Path::new("/dev").join(bare).to_str().is_some_and(|node| node_number(node).is_some())
+}
+
 fn node_number(named: &str) -> Option<String> {
     let metadata = std::fs::metadata(named).ok().filter(|found| found.file_type().is_block_device())?;
     Some(number_text(metadata.rdev()))
@@ -95,4 +102,23 @@ fn not_found(named: &str) -> Error {
         Err(_) => Error::input(format!("there is no block device {named} on this host")),
     };
     error.hint("`stacktune host` lists the devices and what uses them")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_a_node_if_that_is_a_block_device() {
+        for none in ["null", "/dev/null", "nowhere", "cciss!c0d0", "/dev/disk/by-id/none", "/etc/passwd", ""]
+        {
+            assert!(!has_node(none), "{none}");
+        }
+        let names = std::fs::read_dir("/sys/class/block").into_iter().flatten().flatten();
+        for name in names.filter_map(|entry| entry.file_name().into_string().ok()) {
+            let node = format!("/dev/{}", name.replace('!', "/"));
+            let is_there = Path::new(&node).exists();
+            assert_eq!((has_node(&name), has_node(&node)), (is_there, is_there), "{name}");
+        }
+    }
 }

@@ -38,9 +38,9 @@ pub mod system;
 mod trust;
 
 pub use block::arrays::ArrayWatch;
-pub use block::attributes::{AttributeChange, AttributeWatch};
 #[cfg(test)]
-pub(crate) use block::attributes::{OF_ARRAYS, OF_QUEUES};
+pub(crate) use block::attributes::OF_ARRAYS;
+pub use block::attributes::{AttributeChange, AttributeWatch};
 pub use block::device::{Device, Usage};
 pub use block::levels::{LevelDevice, LevelDrive, Levels};
 pub use block::members::{Lost, Upkeep};
@@ -54,11 +54,14 @@ pub use drive::lba::{LbaFormat, LbaFormats};
 pub(crate) use drive::lba::{format_namespace, read_anew};
 pub use drive::namespace::{NvmeNamespace, nvme_namespace, polled_bytes_max, polling_of};
 pub use drive::pcie::PcieLink;
+#[cfg(test)]
+pub(crate) use drive::queue::OF_QUEUES;
 pub use drive::queue::Queue;
 pub use drive::temperature::Temperature;
 pub use drive::watch::{Look, WatchedDrive};
 pub use facts::{Cpu, Facts, Node, TargetFacts};
 pub use feature::Feature;
+pub use find::has_node;
 pub use mounts::MountPoint;
 pub(crate) use mounts::{mounted_at, paths_of};
 pub(crate) use nodes::number_text;

@@ -356,10 +356,15 @@ pub fn marks_run(flag: &Flag) -> bool {
     FlagKind::of(&flag.text).is_some_and(|kind| kind.spec().marks_run)
 }
 
-/// Whether a turn's flag, with or without its class's name, forbids a verdict. Unknown flags do.
-pub fn forbids_verdict(text: &str) -> bool {
+/// The kind of a turn's flag, with or without its class's name; none if it is unknown.
+pub fn kind_of_turns(text: &str) -> Option<FlagKind> {
     let of_class = || text.split_once(' ').and_then(|(_, flag)| FlagKind::of(flag));
-    FlagKind::of(text).or_else(of_class).is_none_or(|kind| kind.spec().forbids_verdict)
+    FlagKind::of(text).or_else(of_class)
+}
+
+/// Whether a turn's flag forbids a verdict. Unknown flags do.
+pub fn forbids_verdict(text: &str) -> bool {
+    kind_of_turns(text).is_none_or(|kind| kind.spec().forbids_verdict)
 }
 
 /// A share in whole percent.

@@ -9,6 +9,7 @@ use crate::common::this_test;
 use crate::terminal::{ALL, recording_with, running};
 use rustix::process::Signal;
 use stacktune::testing::error::Result;
+use stacktune::testing::host::Facts;
 use stacktune::testing::settings::Settings;
 use stacktune::testing::settings::profile::Profile;
 use stacktune::testing::ui::tui::{Link, Memory, Options, ProfileEntry, ProfileStore};
@@ -90,7 +91,7 @@ impl ProfileStore for Cursed {
         unreachable!()
     }
 
-    fn save(&self, _: &Settings, _: &str, _: bool) -> Result<PathBuf> {
+    fn save(&self, _: &Settings, _: &Facts, _: &str, _: bool) -> Result<PathBuf> {
         unreachable!()
     }
 }

@@ -6,12 +6,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::host::drive::queue::in_force;
+use crate::host::drive::queue::{OF_QUEUES, in_force};
 
-/// Those of a queue, by the names of their files.
-pub const OF_QUEUES: [&str; 6] =
-    ["scheduler", "nr_requests", "wbt_lat_usec", "read_ahead_kb", "nomerges", "rq_affinity"];
-/// Those of an md array.
+/// Those of an md array, by the names of their files.
 pub const OF_ARRAYS: [&str; 4] =
     ["group_thread_cnt", "stripe_cache_size", "sync_speed_max", "sync_speed_min"];
 

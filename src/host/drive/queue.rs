@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use crate::host::root::Root;
 
-/// The settings that knobs turn.
-const SETTINGS: [&str; 5] = ["nr_requests", "read_ahead_kb", "wbt_lat_usec", "nomerges", "rq_affinity"];
+/// What knobs turn of it, by the names of the files below `queue/`: the scheduler, and settings.
+pub const OF_QUEUES: [&str; 6] =
+    ["scheduler", "nr_requests", "wbt_lat_usec", "read_ahead_kb", "nomerges", "rq_affinity"];
 
 /// The block layer's queue of a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -30,7 +31,7 @@ pub struct Queue {
 pub(in crate::host) fn read(root: &Root, dir: &str) -> Queue {
     let text = |path: &str| root.text(&format!("{dir}/queue/{path}"));
     let schedulers = text("scheduler").unwrap_or_default();
-    let settings = SETTINGS.iter().filter_map(|name| Some(((*name).to_owned(), text(name)?)));
+    let settings = OF_QUEUES[1..].iter().filter_map(|name| Some(((*name).to_owned(), text(name)?)));
     let queues = root.names(&format!("{dir}/mq")).len() as u64;
     let schedulers: Vec<String> =
         schedulers.split_whitespace().map(|name| name.trim_matches(['[', ']']).into()).collect();

@@ -1,7 +1,7 @@
 //! What a turn did, in a word.
 
 use super::estimate::WINDOWS_MIN;
-use crate::meter::flag::{FlagKind, forbids_verdict};
+use crate::meter::flag::{FlagKind, forbids_verdict, kind_of_turns};
 use crate::meter::ledger_figure::LedgerFigure;
 use crate::meter::window::{Change, LedgerLine, Verdict};
 
@@ -53,7 +53,8 @@ impl LedgerLine {
     pub fn outcome(&self) -> TurnOutcome {
         if self.open {
             // What was not measured before a turn never comes, and of flags only a trend may end.
-            let stays = |flag: &String| forbids_verdict(flag) && !flag.ends_with(FlagKind::Drifting.text());
+            let stays =
+                |flag: &String| forbids_verdict(flag) && kind_of_turns(flag) != Some(FlagKind::Drifting);
             let never = self.windows.0 == 0 || self.flags.iter().any(stays);
             return if never { TurnOutcome::NotJudged } else { TurnOutcome::Gathering };
         }

@@ -95,6 +95,8 @@ pub enum Effect {
     Save {
         /// The settings.
         settings: Box<Settings>,
+        /// What is known of the host: its drives are not asked beside the load.
+        facts: Arc<Facts>,
         /// The name.
         name: String,
         /// Whether to replace an existing profile.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::error::Error;
+use crate::host::Facts;
 use crate::settings::Settings;
 use crate::settings::profile::Profile;
 
@@ -29,7 +30,7 @@ pub trait ProfileStore {
     fn list(&self) -> Vec<ProfileEntry>;
     /// The profile of that name; an error names file, line and column.
     fn load(&self, name: &str) -> Result<Profile, Error>;
-    /// Saves under a name and returns the file; an error of [`Kind::Refused`](crate::error::Kind) where one of
+    /// Saves under a name, with drives by what the facts know of them, and returns the file; an error of [`Kind::Refused`](crate::error::Kind) where one of
     /// that name exists and `replace` is false.
-    fn save(&self, settings: &Settings, name: &str, replace: bool) -> Result<PathBuf, Error>;
+    fn save(&self, settings: &Settings, facts: &Facts, name: &str, replace: bool) -> Result<PathBuf, Error>;
 }

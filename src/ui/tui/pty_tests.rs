@@ -10,6 +10,7 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 
 use super::{Link, Memory, Options, ProfileEntry, ProfileStore, fixture};
 use crate::error::Error;
+use crate::host::Facts;
 use crate::runs::session::message::Phase;
 use crate::runs::session::{Command, Event};
 use crate::settings::Settings;
@@ -28,7 +29,7 @@ impl ProfileStore for NoProfiles {
     fn load(&self, name: &str) -> Result<Profile, Error> {
         Err(Error::input(format!("there is no profile {name}")))
     }
-    fn save(&self, _: &Settings, name: &str, _: bool) -> Result<PathBuf, Error> {
+    fn save(&self, _: &Settings, _: &Facts, name: &str, _: bool) -> Result<PathBuf, Error> {
         Ok(name.into())
     }
 }

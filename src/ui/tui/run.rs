@@ -365,8 +365,8 @@ impl Ui {
             Effect::Load(name) => {
                 return Some(Msg::Loaded(self.options.profiles.load(&name).map(Box::new)));
             }
-            Effect::Save { settings, name, replace } => {
-                let outcome = self.options.profiles.save(&settings, &name, replace);
+            Effect::Save { settings, facts, name, replace } => {
+                let outcome = self.options.profiles.save(&settings, &facts, &name, replace);
                 return Some(Msg::Saved(name, outcome));
             }
             #[cfg(feature = "trace")]

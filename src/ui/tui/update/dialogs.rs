@@ -117,8 +117,8 @@ fn save(state: &mut State, input: Typed) -> Vec<Effect> {
 }
 
 fn save_effect(state: &State, name: String, replace: bool) -> Vec<Effect> {
-    let Some(settings) = state.settings_asked() else { return Vec::new() };
-    vec![Effect::Save { settings: Box::new(settings), name, replace }]
+    let (Some(settings), Some(status)) = (state.settings_asked(), &state.status) else { return Vec::new() };
+    vec![Effect::Save { settings: Box::new(settings), facts: status.facts.clone(), name, replace }]
 }
 
 fn consent(state: &mut State, action: Option<Action>, typed: Option<char>) -> Vec<Effect> {

@@ -5,45 +5,52 @@ use crate::ui::tui::filter::Filter;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::typed::Typed;
 
-/// Handles a key that is about the filter, or moves in the list, whose rows are found by `rows`. Returns the chosen row
-/// then; none for what the list has to do.
+/// What a key did.
+pub enum Pressed {
+    /// It was about the filter, or moved in the list: the chosen row.
+    Moved(usize),
+    /// What the list has to do.
+    Act(Action),
+}
+
+/// Handles a key in a list whose rows are found by `rows`.
 pub fn pressed(
     filter: &mut Filter,
     chosen: usize,
     (action, typed): (Option<Action>, Option<char>),
     rows: &dyn Fn(&Filter) -> Vec<usize>,
-) -> Option<usize> {
+) -> Pressed {
     let found = rows(filter);
     let place = found.iter().position(|row| *row == chosen);
     match (action, &mut filter.0) {
         (Some(Action::Search), None) => {
             filter.0 = Some(Typed::default());
-            return Some(chosen);
+            return Pressed::Moved(chosen);
         }
         (Some(Action::Close), Some(_)) => {
             filter.0 = None;
-            return Some(chosen);
+            return Pressed::Moved(chosen);
         }
         (Some(Action::Erase), Some(input)) if input.is_empty() => {
             filter.0 = None;
-            return Some(chosen);
+            return Pressed::Moved(chosen);
         }
         // Nothing is chosen that is not in sight.
-        (Some(Action::Accept | Action::Mark), _) if place.is_none() => return Some(chosen),
-        (Some(Action::Accept | Action::Mark | Action::Compare | Action::Edit | Action::Close), _) => {
-            return None;
+        (Some(Action::Accept | Action::Mark), _) if place.is_none() => return Pressed::Moved(chosen),
+        (Some(act @ (Action::Accept | Action::Mark | Action::Compare | Action::Edit | Action::Close)), _) => {
+            return Pressed::Act(act);
         }
         (_, Some(input)) => {
             if type_into(input, action, typed) {
-                return Some(rows(filter).first().copied().unwrap_or(chosen));
+                return Pressed::Moved(rows(filter).first().copied().unwrap_or(chosen));
             }
             // They move the cursor.
             if matches!(action, Some(Action::First | Action::Last)) {
-                return Some(chosen);
+                return Pressed::Moved(chosen);
             }
         }
         _ => {}
     }
     let place = scrolled(place.unwrap_or(0), action, PAGE, found.len().saturating_sub(1));
-    Some(found.get(place).copied().unwrap_or(chosen))
+    Pressed::Moved(found.get(place).copied().unwrap_or(chosen))
 }

@@ -1,7 +1,8 @@
 //! Picking one of a knob's values from a list.
 
+use super::filter::{self, Pressed};
 use super::input::blocked;
-use super::{filter, turn};
+use super::turn;
 use crate::settings::knobs::{Kind, Knob, Value};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::filter::Filter;
@@ -62,19 +63,19 @@ pub fn pressed(
     let values = values(state, knob);
     let found = |filter: &Filter| rows(knob, &values, filter);
     match filter::pressed(&mut filter, chosen, (action, typed), &found) {
-        Some(moved) => chosen = moved,
-        None if action == Some(Action::Close) => return Vec::new(),
-        None if action == Some(Action::Edit) => {
+        Pressed::Moved(row) => chosen = row,
+        Pressed::Act(Action::Close) => return Vec::new(),
+        Pressed::Act(Action::Edit) => {
             turn::edit(state);
             return Vec::new();
         }
-        None if action == Some(Action::Accept) => {
+        Pressed::Act(Action::Accept) => {
             let value = values.get(chosen).filter(|value| state.unavailable(knob, value).is_none());
             if let Some(value) = value {
                 return turn::picked(state, knob, value.clone());
             }
         }
-        None => {}
+        Pressed::Act(_) => {}
     }
     state.dialog = Some(Dialog::Pick { knob: path, chosen, filter });
     Vec::new()

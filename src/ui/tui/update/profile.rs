@@ -1,6 +1,6 @@
 //! The list of profiles, and opening one that was read.
 
-use super::filter;
+use super::filter::{self, Pressed};
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
 use crate::settings::Settings;
@@ -31,15 +31,15 @@ pub fn pressed(
 ) -> Vec<Effect> {
     let found = |filter: &Filter| rows(entries.as_deref().unwrap_or_default(), filter);
     match filter::pressed(&mut filter, chosen, (action, typed), &found) {
-        Some(moved) => chosen = moved,
-        None if action == Some(Action::Close) => return Vec::new(),
-        None if action == Some(Action::Accept) => {
+        Pressed::Moved(row) => chosen = row,
+        Pressed::Act(Action::Close) => return Vec::new(),
+        Pressed::Act(Action::Accept) => {
             let entry = entries.as_ref().and_then(|list| list.get(chosen));
             if let Some(entry) = entry.filter(|entry| entry.refused.is_none()) {
                 return vec![Effect::Load(entry.name.clone())];
             }
         }
-        None => {}
+        Pressed::Act(_) => {}
     }
     state.dialog = Some(Dialog::Open { entries, chosen, filter });
     Vec::new()

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::filter;
+use super::filter::{self, Pressed};
 use super::input::scrolled;
 use crate::error::Result;
 use crate::runs::record::Listed;
@@ -33,28 +33,24 @@ pub fn pressed(
     (action, typed): (Option<Action>, Option<char>),
 ) -> Vec<Effect> {
     let mut filter = std::mem::take(&mut shelf.filter);
-    let moved = filter::pressed(&mut filter, shelf.chosen, (action, typed), &|filter| shelf.rows(filter));
+    let pressed = filter::pressed(&mut filter, shelf.chosen, (action, typed), &|filter| shelf.rows(filter));
     shelf.filter = filter;
-    if let Some(moved) = moved {
-        shelf.chosen = moved;
-        state.dialog = Some(Dialog::Shelf(shelf));
-        return Vec::new();
-    }
-    match action {
-        Some(Action::Close) => return Vec::new(),
-        Some(Action::Accept) => {
+    match pressed {
+        Pressed::Moved(row) => shelf.chosen = row,
+        Pressed::Act(Action::Close) => return Vec::new(),
+        Pressed::Act(Action::Accept) => {
             let dirs = shelf.chosen().map(|listed| vec![listed.dir.clone()]);
             return report(state, shelf, dirs);
         }
-        Some(Action::Compare) => {
+        Pressed::Act(Action::Compare) => {
             let dirs = to_compare(&shelf);
             if dirs.is_none() {
                 state.say("space marks a recording: mark two, or mark one and choose another");
             }
             return report(state, shelf, dirs);
         }
-        Some(Action::Mark) => shelf.mark(),
-        _ => {}
+        Pressed::Act(Action::Mark) => shelf.mark(),
+        Pressed::Act(_) => {}
     }
     state.dialog = Some(Dialog::Shelf(shelf));
     Vec::new()

@@ -175,7 +175,10 @@ fn saving_replaces_only_after_yes() {
     letter(&mut state, 's');
     typed(&mut state, "demo-2");
     let effects = key(&mut state, KeyCode::Enter);
-    let [Effect::Save { settings, name, replace: false }] = effects.as_slice() else { panic!("{effects:?}") };
+    let [Effect::Save { settings, facts, name, replace: false }] = effects.as_slice() else {
+        panic!("{effects:?}")
+    };
+    assert!(Arc::ptr_eq(facts, &state.status.as_ref().unwrap().facts), "no drive is asked beside the load");
     // The store names what it saves, and finds the steps by the former name.
     assert_eq!((name.as_str(), settings.name.as_str()), ("demo-2", "demo"));
     update(&mut state, Msg::Saved("demo-2".into(), Err(Error::refused("it exists"))));
