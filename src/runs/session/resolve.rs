@@ -13,7 +13,7 @@ use crate::load::volume::affordable_size;
 use crate::runs::session::opening::consent::names_of;
 use crate::runs::session::opening::expected_caps::expected_caps;
 use crate::runs::session::opening::host_tuning::HostSpec;
-use crate::runs::session::opening::target_folder::refuse_unsafe_folders;
+use crate::runs::session::opening::target_folder::{others_in_folder, refuse_unsafe_folders};
 use crate::runs::session::options::Options;
 use crate::runs::session::running::window_schedule::Pace;
 use crate::runs::session::targets::{BuiltSpec, ImaginedSpec, KvSpec, PagesSpec, TargetSpec, UserspaceSpec};
@@ -49,6 +49,8 @@ pub(in crate::runs::session) struct Resolved {
     pub options: Options,
     /// What the run does otherwise than was asked for, and why.
     pub fallbacks: Vec<String>,
+    /// What others have in the target's folder, as it was before anything was opened.
+    pub folder_note: Option<String>,
     /// What each class does.
     pub jobs: [Job; 4],
     pub target: TargetSpec,
@@ -81,13 +83,14 @@ impl Resolved {
         if options.fallbacks {
             fit_files(&mut asked, &mut fallbacks)?;
         }
-        let resolved = Self::settled(asked, options, facts, fallbacks, None)?;
+        let mut resolved = Self::settled(asked, options, facts, fallbacks, None)?;
         if !resolved.options.read_only {
             refuse_unsafe_folders(&resolved.settings, &resolved.facts)?;
         }
         if resolved.options.agreed.is_none() {
             refuse_unable(&resolved.settings, &resolved.facts)?;
         }
+        resolved.folder_note = others_in_folder(&resolved.settings);
         Ok(resolved)
     }
 
@@ -150,6 +153,7 @@ impl Resolved {
             facts,
             options,
             fallbacks,
+            folder_note: None,
         }
     }
 
