@@ -13,6 +13,7 @@ mod fio;
 #[cfg(feature = "rocksdb")]
 mod folders;
 mod guard;
+mod hang;
 #[cfg(feature = "rocksdb")]
 mod kv;
 mod layers;

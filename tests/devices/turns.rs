@@ -3,7 +3,6 @@
 //!
 //! `TURNS=60/10/3` says how much: turns of equal settings, duels of equal settings, and of each kind of planted change.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use tempfile::TempDir;
 use crate::adjust::Nobody;
 use crate::common::devices::Loops;
 use crate::common::program::Outcome;
-use crate::common::{LEFT_TO_SOAK, skip, this_test};
+use crate::common::{LEFT_TO_SOAK, remark, skip, this_test};
 
 const AMOUNTS: &str = "TURNS";
 const DEVICE: &str = "STACKTUNE_TEST_DEVICE";
@@ -88,15 +87,6 @@ fn on_device(device: &str, amounts: &str) {
     run.session.dismantle(false, &mut |_| true).unwrap();
     for share in [&lines, &fought] {
         assert!(share.interval().0 <= ALLOWED, "{share}");
-    }
-}
-
-/// Goes into the soak's table at once: what was found stays if time runs out.
-fn remark(text: &str) {
-    println!("{text}");
-    if let Some(remarks) = std::env::var_os("REMARKS") {
-        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(remarks).unwrap();
-        writeln!(file, "{text}").unwrap();
     }
 }
 
