@@ -205,8 +205,10 @@ impl Session {
             marks.push((epoch_ns, "phase warmup".to_owned()));
         }
         marks.push((epoch_ns + warmup_ns, "phase run".to_owned()));
-        let lines = self.turns.ledger.lines().iter();
-        marks.extend(lines.map(|line| (epoch_ns + line.at_ns, format!("turn {} = {}", line.knob, line.to))));
+        for line in self.turns.ledger.lines() {
+            let turned = |(at_ns, to)| (epoch_ns + at_ns, format!("turn {} = {to}", line.knob));
+            marks.extend(line.turns().map(turned));
+        }
         marks.sort();
         marks
     }
