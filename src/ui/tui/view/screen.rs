@@ -68,10 +68,12 @@ pub fn draw(state: &State, buf: &mut Buffer) {
         Some(Dialog::Pick { knob, chosen, filter }) => {
             pick::render(state, knob, (*chosen, filter), buf, screen);
         }
-        Some(Dialog::Drives { found, ticked, chosen }) => {
-            drives::render(state, (found.as_deref(), &ticked[..]), *chosen, buf, screen);
+        Some(Dialog::Drives { found, ticked, chosen, filter }) => {
+            drives::render(state, (found.as_deref(), &ticked[..]), (*chosen, filter), buf, screen);
         }
-        Some(Dialog::Themes { entries, chosen, .. }) => themes::render(state, entries, *chosen, buf, screen),
+        Some(Dialog::Themes { entries, chosen, filter, .. }) => {
+            themes::render(state, entries, (*chosen, filter), buf, screen);
+        }
         Some(Dialog::Shelf(listed)) => shelf::render(state, listed, buf, screen),
         Some(Dialog::Report { title, text, top, .. }) => {
             report::render(state, (title, text.as_deref()), *top, buf, screen);
