@@ -295,6 +295,10 @@ pub struct Window {
     /// How the drives were used in it, by a trace: figures by their names; absent where none is under way.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub traced: BTreeMap<String, f64>,
+    /// The p99 of the drives' reads and writes by that trace, from issue to completion, in ns; absent of too few. What
+    /// waits above the drive is not in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traced_p99_ns: Option<u64>,
     /// Bytes handed over to be written since the run's target was opened, fills included.
     pub written_bytes_total: u64,
     /// Bytes written on each level below the application.
