@@ -29,6 +29,7 @@ pub fn draw(state: &State, buf: &mut Buffer) {
     let is_program = super::program::render(state, buf, &areas);
     #[cfg(not(feature = "programs"))]
     let is_program = false;
+    let areas = if is_program { areas.without_tails() } else { areas };
     if !is_program {
         classes::render(state, buf, areas.classes);
         let panels: [(Rect, Render); 2] = [(areas.heat, heat::render), (areas.charts, charts::render)];
@@ -36,6 +37,7 @@ pub fn draw(state: &State, buf: &mut Buffer) {
             .into_iter()
             .filter(|(area, _)| !area.is_empty())
             .for_each(|(area, render)| render(state, buf, area));
+        heat::of_classes(state, buf, &areas.tails);
     }
     let panels: [(Rect, Render); 5] = [
         (areas.stack, stack::render),
@@ -90,7 +92,8 @@ pub fn draw(state: &State, buf: &mut Buffer) {
 /// Where the columns of charts move to the left with each window.
 pub fn plots(state: &State) -> Vec<Rect> {
     let Some(areas) = layout::areas(state.screen, state.view) else { return Vec::new() };
-    let plots = charts::plots(areas.charts).chain([heat::plot(areas.heat)]);
+    let tails = areas.tails.into_iter().map(heat::plot);
+    let plots = charts::plots(areas.charts).chain([heat::plot(areas.heat)]).chain(tails);
     plots.filter(|area| !area.is_empty()).collect()
 }
 
