@@ -205,7 +205,7 @@ impl Session {
         }
         marks.push((epoch_ns + warmup_ns, "phase run".to_owned()));
         for line in self.turns.ledger.lines() {
-            let turned = |(at_ns, to)| (epoch_ns + at_ns, format!("turn {} = {to}", line.knob));
+            let turned = |(at_ns, to): (u64, &str)| (epoch_ns + at_ns, format!("turn {} = {to}", line.knob));
             marks.extend(line.turns().map(turned));
         }
         marks.sort();
