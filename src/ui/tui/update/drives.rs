@@ -44,7 +44,12 @@ pub fn pressed(
 ) -> Vec<Effect> {
     let candidates = found.as_deref().unwrap_or_default();
     let in_sight = |filter: &Filter| rows(candidates, filter);
-    match filter::pressed(&mut filter, chosen, (action, typed), &in_sight) {
+    // A host without drives has files.
+    let pressed = match &found {
+        Some(none) if none.is_empty() && action == Some(Action::Accept) => Pressed::Act(Action::Accept),
+        _ => filter::pressed(&mut filter, chosen, (action, typed), &in_sight),
+    };
+    match pressed {
         Pressed::Moved(row) => chosen = row,
         Pressed::Act(Action::Close) => return Vec::new(),
         Pressed::Act(Action::Edit) => {

@@ -129,6 +129,18 @@ fn a_drive_is_found_by_what_is_known_of_it() {
 }
 
 #[test]
+fn a_host_without_drives_keeps_files() {
+    let mut state = listed(80, 24);
+    update(&mut state, Msg::DrivesExamined(Vec::new()));
+    assert!(shown(&state).contains("this host has no drives"), "{}", shown(&state));
+    typed(&mut state, "/x");
+    key(&mut state, KeyCode::Enter);
+    assert!(shown(&state).contains("none ticked: the target is files"), "{}", shown(&state));
+    key(&mut state, KeyCode::Enter);
+    assert!(state.dialog.is_none() && state.collected.is_empty(), "{:?}", state.collected);
+}
+
+#[test]
 fn the_list_of_drives_stands_at_every_size() {
     for (columns, lines) in [(80, 24), (160, 50)] {
         let mut state = listed(columns, lines);
