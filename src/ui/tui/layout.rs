@@ -202,11 +202,16 @@ fn medium(frame: Areas, body: Rect, view: View) -> Areas {
     areas
 }
 
+/// Strips of two rows show more, where the ledger still has room for many turns.
+fn charts_rows(body: Rect) -> u16 {
+    if body.height >= 60 { 10 } else { 6 }
+}
+
 fn large(frame: Areas, body: Rect) -> Areas {
     let [left, right] = columns(body, 50);
     let ([stack], knobs) = rows(left, [STACK_ROWS_LARGE]);
     let more = body.height.saturating_sub(45) / 2;
-    let ([heat, charts, classes, system], ledger) = rows(right, [12 + more, 6, 9, 9]);
+    let ([heat, charts, classes, system], ledger) = rows(right, [12 + more, charts_rows(body), 9, 9]);
     let [cpu, rest] = columns(system, 47);
     let [members, notes] = columns(rest, rest.width.saturating_sub(2) / 2 - 3);
     Areas { stack, knobs, heat, charts, classes, cpu, members, ledger, notes, ..frame }
@@ -218,9 +223,7 @@ fn wide(frame: Areas, body: Rect) -> Areas {
     let ([stack], knobs) = rows(left, [STACK_ROWS_LARGE]);
     let [middle, right] = columns(rest, rest.width.saturating_sub(54));
     let more = body.height.saturating_sub(45) / 2;
-    // Strips of two rows show more, and the ledger still has room for many turns.
-    let charts = if body.height >= 60 { 10 } else { 6 };
-    let ([heat, charts, classes], ledger) = rows(middle, [14 + more, charts, 9]);
+    let ([heat, charts, classes], ledger) = rows(middle, [14 + more, charts_rows(body), 9]);
     let ([cpu, members], below) = rows(right, [9, 14 + more / 4]);
     let each = below.height.saturating_sub(NOTES_ROWS) / 4;
     let (tails, notes) = rows(below, [if each < TAIL_ROWS_MIN { 0 } else { each }; 4]);
@@ -264,6 +267,7 @@ mod tests {
         assert_eq!((program.notes.y, program.notes.bottom()), (all.tails[0].y, all.notes.bottom()));
         assert_eq!(of(160, 50).without_tails(), of(160, 50));
         assert!(all.notes.height >= NOTES_ROWS && all.ledger.height >= 20 && all.charts.height == 10);
+        assert!(of(160, 70).ledger.height >= 15 && of(160, 70).charts.height == 10);
     }
 
     #[test]
