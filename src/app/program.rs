@@ -26,6 +26,7 @@ use crate::settings::{Profile, Program};
 use crate::stack::program::find;
 use crate::ui::cli::ProgramArgs;
 use crate::ui::report;
+use crate::ui::tui::theme::Theme;
 
 /// A program runs for this long unless the command line says otherwise.
 const MEASURED: Duration = Duration::from_secs(30);
@@ -38,11 +39,11 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     if args.list {
         return print(&recipes::list());
     }
-    let profile = given(args)?;
+    let (theme, profile) = (args.theme.as_deref().map(super::ui::theme).transpose()?, given(args)?);
     let in_profile = profile.settings.program.as_ref().and_then(|of| of.user.as_deref());
     let user = user(args.user.as_deref(), in_profile)?;
     if args.out.is_none() && !args.dry_run {
-        return on_screen(args, profile, user);
+        return on_screen(args, profile, (user, theme));
     }
     if profile.sweep.is_some() {
         refuse_trace(args)?;
@@ -124,7 +125,11 @@ fn refuse_trace(args: &ProgramArgs) -> Result<()> {
 }
 
 /// Opens the screen on the program, which runs until the operator quits.
-fn on_screen(args: &ProgramArgs, profile: Profile, user: Option<User>) -> Result<()> {
+fn on_screen(
+    args: &ProgramArgs,
+    profile: Profile,
+    (user, theme): (Option<User>, Option<Theme>),
+) -> Result<()> {
     let recorded = [
         (args.warmup.is_some(), "--warmup"),
         (args.stop_if.is_some(), "--stop-if"),
@@ -137,7 +142,7 @@ fn on_screen(args: &ProgramArgs, profile: Profile, user: Option<User>) -> Result
         return Err(Error::input(format!("{option} needs a recording")).hint("say where: --out DIR"));
     }
     let time = args.duration.unwrap_or(ON_SCREEN);
-    super::ui::run_program(profile, &args.run, ProgramOptions { user, time, stop_if: None })
+    super::ui::run_program(profile, &args.run, theme, ProgramOptions { user, time, stop_if: None })
 }
 
 /// The profile with the command line's program.

@@ -42,7 +42,12 @@ pub fn run(profile: Option<&str>, theme: Option<&str>, args: &RunArgs) -> Result
 
 /// Opens the UI with a profile whose load is a program.
 #[cfg(feature = "programs")]
-pub fn run_program(profile: Profile, args: &RunArgs, operated: ProgramOptions) -> Result<()> {
+pub fn run_program(
+    profile: Profile,
+    args: &RunArgs,
+    theme: Option<Theme>,
+    operated: ProgramOptions,
+) -> Result<()> {
     refuse_consent_in_advance(args)?;
     require_terminal("without one, record it: `stacktune run PROFILE --out DIR`")?;
     let options = Options {
@@ -51,7 +56,7 @@ pub fn run_program(profile: Profile, args: &RunArgs, operated: ProgramOptions) -
         operated: Some(operated),
         ..options(args, &profile.settings, false)
     };
-    operate(profile, options, None)
+    operate(profile, options, theme)
 }
 
 fn operate(profile: Profile, options: Options, theme: Option<Theme>) -> Result<()> {

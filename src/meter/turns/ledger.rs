@@ -6,7 +6,10 @@
 //! much the windows vary, up to sixty of them ([`super::estimate`], [`super::turn_figures`]).
 //!
 //! A turn that comes before its predecessor can be judged overtakes it: the windows before the first such
-//! turn are then compared with those after the last, and the last one's line says so.
+//! turn are then compared with those after the last, and the last one's line says so. One that leads back to the value
+//! before the first is not judged, since both sides have the same setting.
+//!
+//! All turns of a duel are one line, without figures: it judges its windows itself.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -36,6 +39,8 @@ pub struct Turn {
     pub to: String,
     /// Whether it undoes the last turn.
     pub undo: bool,
+    /// The values of the duel whose turn it is; none if it is of none.
+    pub duel: Option<[String; 2]>,
     /// What the setting survives before and after it.
     pub survives: (Survival, Survival),
 }
@@ -135,7 +140,11 @@ struct Sample {
 impl Ledger {
     /// Writes a line for a turn; the last one is closed with what it has. Returns the lines that
     /// changed, the new one last.
-    pub fn turn(&mut self, turn: Turn) -> Vec<LedgerLine> {
+    pub fn turn(&mut self, mut turn: Turn) -> Vec<LedgerLine> {
+        if let Some(values) = turn.duel.take() {
+            return self.turn_in_duel(turn, values);
+        }
+        let duel = self.close_duel();
         let number = self.lines.len() as u64 + 1;
         let steady: Vec<_> = self.steady.drain(..).collect();
         let (overtaken, judged): (Option<Open>, _) = match self.open.take() {
@@ -161,7 +170,7 @@ impl Ledger {
         let mut line = LedgerLine {
             number,
             at_ns: turn.at_ns,
-            from: open.began.knob.as_ref().map_or(turn.from, |(_, from)| from.clone()),
+            from: open.began.value_before(&turn.to).unwrap_or(turn.from),
             knob: turn.knob,
             to: turn.to,
             undo: turn.undo,
@@ -173,7 +182,39 @@ impl Ledger {
         compare(&mut line, &open);
         self.open = Some(open);
         self.lines.push(line.clone());
-        closed.into_iter().chain([line]).collect()
+        duel.into_iter().chain(closed).chain([line]).collect()
+    }
+
+    /// Adds a turn to the line of its duel, which begins with the first.
+    fn turn_in_duel(&mut self, turn: Turn, [from, to]: [String; 2]) -> Vec<LedgerLine> {
+        let closed = if self.open.is_some() { self.close() } else { None };
+        self.steady.clear();
+        self.turned_at_ns = turn.at_ns;
+        if !self.lines.last().is_some_and(is_open_duel) {
+            let (number, at_ns, knob) = (self.lines.len() as u64 + 1, turn.at_ns, turn.knob);
+            self.lines.push(LedgerLine {
+                number,
+                at_ns,
+                knob,
+                from,
+                to,
+                open: true,
+                ..LedgerLine::default()
+            });
+        }
+        let changed = self.lines.last_mut().map(|line| {
+            line.duel.push((turn.at_ns, turn.to));
+            let turns = if line.duel.len() == 1 { "turn" } else { "turns" };
+            line.flags = vec![FlagKind::OfDuel.text_with(format_args!("{} {turns}", line.duel.len()))];
+            line.clone()
+        });
+        closed.into_iter().chain(changed).collect()
+    }
+
+    /// Closes the line of a duel that goes on. Returns it, if there was one.
+    pub fn close_duel(&mut self) -> Option<LedgerLine> {
+        self.lines.last().filter(|line| is_open_duel(line))?;
+        self.close_with(None)
     }
 
     /// The lines so far.
@@ -231,7 +272,7 @@ impl Ledger {
 
     /// Closes the open line, as at the end of a run. Returns it, if there was one.
     pub fn close(&mut self) -> Option<LedgerLine> {
-        let open = self.open.take()?;
+        let Some(open) = self.open.take() else { return self.close_duel() };
         self.close_with(open.is_early().then(|| FlagKind::TooShort.text().into()))
     }
 
@@ -268,6 +309,16 @@ impl Beginning {
         let one = self.knob.zip(next.knob).filter(|((knob, _), (next, _))| knob == next);
         Self { knob: one.map(|(first, _)| first), ..self }
     }
+
+    /// The value before, unless the knob has that again.
+    fn value_before(&self, now: &str) -> Option<String> {
+        self.knob.as_ref().map(|(_, from)| from.clone()).filter(|from| from != now)
+    }
+}
+
+/// Whether it is a duel that goes on.
+fn is_open_duel(line: &LedgerLine) -> bool {
+    line.open && !line.duel.is_empty()
 }
 
 impl Sample {
@@ -300,9 +351,13 @@ fn compare(line: &mut LedgerLine, open: &Open) {
     let drifting = ends.flat_map(|sample| &sample.drifting);
     line.windows = (before.len() as u64, after.len() as u64);
     line.flags = once(both().flat_map(|sample| &sample.forbidding).chain(forbidding).chain(drifting));
-    let judged = line.flags.is_empty();
+    let is_several = began.number < line.number;
+    let is_back = is_several && began.knob.as_ref().is_some_and(|(_, from)| *from == line.to);
+    let judged = line.flags.is_empty() && !is_back;
     line.flags.extend(once(both().flat_map(|sample| &sample.noted)));
-    if began.number < line.number {
+    if is_back {
+        line.flags.push(FlagKind::BackBefore.text_with(began.number));
+    } else if is_several {
         line.flags
             .push(FlagKind::Together.text_with(format_args!("{}–{} together", began.number, line.number)));
     }

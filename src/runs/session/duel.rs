@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::runs::duel::{Begins, Course, DuelMove, DuelSpec, Report};
 use crate::runs::session::message::Event;
 use crate::runs::session::run::Session;
+use crate::runs::session::turning::survival::survives_less;
 use crate::settings::knobs::{self, Knob, Scope, Value};
 use crate::settings::{ArrayState, Named, Settings};
 
@@ -85,6 +86,8 @@ pub struct Duel {
     knob: &'static Knob,
     values: [Value; 2],
     course: Course,
+    /// The run's settings with each value, until it is known which survive less.
+    settings: Option<Box<[Settings; 2]>>,
 }
 
 impl Duel {
@@ -93,7 +96,7 @@ impl Duel {
     /// # Errors
     /// Input where the two values can't be compared while a run goes on.
     pub fn new(spec: DuelSpec, settings: &Settings) -> Result<Self> {
-        let Sides { knob, values, begins, .. } = Sides::of(&spec, settings)?;
+        let Sides { knob, values, begins, settings } = Sides::of(&spec, settings)?;
         if begins == Begins::Built {
             let error = Error::input("each turn would build the storage anew");
             return Err(error.hint("`stacktune record --duel` does that, and shows first what it costs"));
@@ -104,7 +107,7 @@ impl Duel {
             let error = Error::input("an array is healthy again only once it is rebuilt");
             return Err(error.hint("record both values on their own, and compare the recordings"));
         }
-        Ok(Self { knob, values, course: Course::new(spec, begins) })
+        Ok(Self { knob, values, course: Course::new(spec, begins), settings: Some(Box::new(settings)) })
     }
 
     /// The knob and its first value, which the run must have when the first window comes.
@@ -112,18 +115,24 @@ impl Duel {
         (self.knob, &self.values[0])
     }
 
+    /// Turns the knob to this value: one of the two, or that from before.
+    pub fn turn(&self, session: &mut Session, value: &Value) {
+        session.turn_in_duel(&self.knob.path, value, self.values.each_ref().map(ToString::to_string));
+    }
+
     /// Takes what the run reports, and turns the knob; returns whether it goes on.
     ///
     /// # Errors
     /// Where the knob can't be turned.
     pub fn watch(&mut self, session: &mut Session, event: &Event) -> Result<bool> {
+        if let Some(settings) = self.settings.take() {
+            let less = survives_less(&settings, &session.resolved.facts);
+            let values = (0..less.len()).filter(|value| less[*value]);
+            values.for_each(|value| self.course.survives_less(value));
+        }
         match event {
             Event::Turned { knob, outcome: Err(why) } if *knob == self.knob.path => {
                 return Err(Error::failed(format!("the duel ends, as {knob} can't be turned: {why}")));
-            }
-            Event::Ledger(line) if line.knob == self.knob.path && line.is_less_safe() => {
-                let to = self.values.iter().position(|value| value.to_string() == line.to);
-                to.into_iter().for_each(|value| self.course.survives_less(value));
             }
             Event::Window(window, _) => {
                 if let Some(why) = session.cache_stayed() {
@@ -132,7 +141,7 @@ impl Duel {
                 match self.course.window(window) {
                     DuelMove::Stay => {}
                     DuelMove::Turn(to) => {
-                        session.turn(&self.knob.path, &self.values[to]);
+                        self.turn(session, &self.values[to]);
                         if self.course.begins() == Begins::Uncached {
                             session.empty_cache();
                         }

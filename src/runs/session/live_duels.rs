@@ -1,7 +1,7 @@
 //! Duels that the operator asks for while the load runs.
 //!
-//! A duel turns its knob many times. These turns are no lines of the ledger on the screen and nothing to undo: once it
-//! is over, the knob has the value that it had before.
+//! A duel turns its knob many times. These turns are one line of a recording's ledger and none on the screen, and nothing
+//! to undo: once it is over, the knob has the value that it had before.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -32,8 +32,7 @@ struct Fight {
     duel: Duel,
     /// The value of its knob before.
     before: Value,
-    /// The turns that could be undone then, and the ledger's lines.
-    undo: usize,
+    /// The ledger's lines then.
     lines: u64,
     /// Pairs when the screen was last shown how it stands.
     shown: usize,
@@ -75,9 +74,9 @@ impl Duels {
             let error = Error::input("it would begin by failing a member, whose serial has to be typed");
             return Err(error.hint("turn the knob to one of the two values first"));
         }
-        let (undo, lines) = (session.turns.undo.len(), session.turns.ledger.len());
-        session.turn(&knob.path, &first);
-        let fight = Fight { duel, before, undo, lines, shown: 0 };
+        let lines = session.turns.ledger.len();
+        duel.turn(session, &first);
+        let fight = Fight { duel, before, lines, shown: 0 };
         session.report(Event::Duel(Arc::new(fight.shown(session, None))));
         self.on = Some(fight);
         Ok(())
@@ -86,9 +85,10 @@ impl Duels {
     /// Ends the duel that goes on, if one does: its knob is turned back, and its verdict reported.
     fn end(&mut self, session: &mut Session) {
         let Some(fight) = self.on.take() else { return };
-        let (knob, _) = fight.duel.first();
-        session.turn(&knob.path, &fight.before);
-        session.turns.undo.truncate(fight.undo);
+        fight.duel.turn(session, &fight.before);
+        if let Some(line) = session.turns.ledger.close_duel() {
+            session.recorder.line(line);
+        }
         self.former.push(fight.lines + 1..=session.turns.ledger.len());
         let written = session.recorder.dir().map(|folder| fight.duel.report().write(folder)).transpose();
         let kept = written.unwrap_or_else(|error| {
@@ -154,8 +154,10 @@ mod tests {
     use std::sync::mpsc::{Receiver, channel};
 
     use super::*;
+    use crate::meter::window::LedgerLine;
     use crate::runs::duel::Figure;
     use crate::runs::duel::report::Verdict;
+    use crate::runs::record::Recording;
     use crate::runs::session::Options;
     use crate::runs::session::headless::tests::Nobody;
     use crate::settings::{Interface, Settings};
@@ -287,6 +289,7 @@ mod tests {
         let mut bench = Bench::new();
         let recording = dir.path().join("recording");
         bench.session.record(&recording).unwrap();
+        bench.run(2);
         for name in ["duel.json", "duel-2.json"] {
             bench.duel("scan.depth", ["2", "64"]);
             let shown = bench.run(600);
@@ -298,5 +301,16 @@ mod tests {
             let text = std::fs::read_to_string(recording.join(name)).unwrap();
             assert!(text.contains("\"verdict\": \"second\""), "{text}");
         }
+        bench.session.end_recording();
+        bench.run(5);
+        // Each duel is a line of the recording, which keeps its turns.
+        let read = Recording::open(&recording).unwrap();
+        let of = |line: &LedgerLine| (line.number, line.from.clone(), line.to.clone(), line.open);
+        let lines: Vec<_> = read.ledger.iter().map(of).collect();
+        assert_eq!(lines, [1, 2].map(|number| (number, "2".to_owned(), "64".to_owned(), false)));
+        let turns: usize = read.ledger.iter().map(|line| line.duel.len()).sum();
+        let settings = read.windows.last().unwrap().setting - read.windows[0].setting;
+        assert_eq!(turns as u64, settings, "as many as the windows have settings");
+        assert!(turns >= 2 * 7, "{turns}");
     }
 }

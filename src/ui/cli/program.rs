@@ -83,6 +83,10 @@ pub struct ProgramArgs {
     /// Print what would be built, destroyed and run, then exit
     #[arg(long)]
     pub dry_run: bool,
+    /// The colours of the screen: dark, light, 16, mono, or one of btop's theme files by its name [default: those that
+    /// suit the terminal]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["out", "dry_run"])]
+    pub theme: Option<String>,
     /// List the built-in profiles of programs, and what each lacks here
     #[arg(long, exclusive = true)]
     pub list: bool,

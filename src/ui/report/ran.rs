@@ -126,11 +126,10 @@ pub fn ran(ran: &Ran, kept: Option<&Path>) -> String {
 fn of_turn(turn: &LedgerLine) -> String {
     let undo = if turn.undo { "undo " } else { "" };
     let mut text = format!(
-        "  {}. {undo}{} {} → {}: {}",
+        "  {}. {undo}{} {}: {}",
         turn.number,
         line(&turn.knob),
-        line(&turn.from),
-        line(&turn.to),
+        line(&turn.values()),
         turn.outcome().word()
     );
     if let Some(why) = turn.why_not_judged() {

@@ -380,7 +380,7 @@ fn slowest(summary: &Summary) -> String {
 fn turn(line: &LedgerLine) -> String {
     let undo = if line.undo { " (undo)" } else { "" };
     let at = approx_span(line.at_ns as f64 / 1e9);
-    let mut out = format!("{:>3}. at {at}: {} {} → {}{undo}\n", line.number, line.knob, line.from, line.to);
+    let mut out = format!("{:>3}. at {at}: {} {}{undo}\n", line.number, line.knob, line.values());
     if line.less_durable {
         out += "     less durable than before\n";
     }

@@ -349,6 +349,7 @@ pub const MAP: &[Binding] = &[
     bind(Drives, &[End, Char('G')], "End G", Action::Last, "", "", "Choose the last."),
     bind(Drives, &[Char(' ')], "space", Action::Mark, "", "tick", "Tick the chosen drive, or clear its tick; pages are interleaved over the drives in the order in which they are ticked."),
     bind(Drives, &[Enter], "⏎", Action::Accept, "", "take", "Take the ticked drives into the plan; without one, the target is files."),
+    bind(Drives, &[Char('/')], "/", Action::Search, "", "filter", "Filter the list by name, model, serial number or what is on the drive."),
     bind(Drives, &[Char('e')], "e", Action::Edit, "", "type", "Type their names instead."),
     bind(Drives, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Close the list."),
     bind(Themes, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the theme above; the screen shows it."),
@@ -356,6 +357,7 @@ pub const MAP: &[Binding] = &[
     bind(Themes, &[Home, Char('g')], "Home g", Action::First, "", "", "Choose the first."),
     bind(Themes, &[End, Char('G')], "End G", Action::Last, "", "", "Choose the last."),
     bind(Themes, &[Enter], "⏎", Action::Accept, "", "take", "Keep the chosen theme."),
+    bind(Themes, &[Char('/')], "/", Action::Search, "", "filter", "Filter the list by name."),
     bind(Themes, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Go back to the colours from before."),
     bind(Search, &[Enter], "⏎", Action::Accept, "", "choose", "Choose the knob; its layer's knobs are listed."),
     bind(Search, &[Esc], "Esc", Action::Close, "", "cancel", "Go back to where you were."),
@@ -364,7 +366,7 @@ pub const MAP: &[Binding] = &[
     bind(Search, &[Right], "→", Action::CursorRight, "", "", "Move it to the right."),
     bind(Search, &[Up], "↑", Action::Up, "", "", "Choose the knob above."),
     bind(Search, &[Down], "↓", Action::Down, "", "choose", "Choose the knob below."),
-    bind(Filter, &[Enter], "⏎", Action::Accept, "", "take", "Choose this row."),
+    bind(Filter, &[Enter], "⏎", Action::Accept, "", "take", "Choose this row; a drive is ticked, and the whole list shown again."),
     bind(Filter, &[Esc], "Esc", Action::Close, "", "whole list", "Show the whole list again."),
     bind(Filter, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character; with none left, show the whole list."),
     bind(Filter, &[Left], "←", Action::CursorLeft, "", "", "Move the cursor to the left."),
@@ -375,7 +377,7 @@ pub const MAP: &[Binding] = &[
     bind(Filter, &[End], "End", Action::Last, "", "", "Move it to the end."),
     bind(Filter, &[PageUp], "PgUp", Action::PageUp, "", "", "Go up ten rows."),
     bind(Filter, &[PageDown], "PgDn", Action::PageDown, "", "", "Go down ten rows."),
-    bind(Filter, &[Tab], "tab", Action::Mark, "", "", "Mark the chosen recording, as space does in the whole list."),
+    bind(Filter, &[Tab], "tab", Action::Mark, "", "", "Mark the chosen recording, or tick the chosen drive, as space does in the whole list."),
     bind(Palette, &[Enter], "⏎", Action::Accept, "", "run", "Run the chosen action."),
     bind(Palette, &[Esc], "Esc", Action::Close, "", "cancel", "Run nothing."),
     bind(Palette, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character."),
@@ -448,52 +450,5 @@ pub fn named(words: &str, on_recording: bool) -> Vec<&'static Binding> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Those that mean, or will mean, a page or a mode mean it everywhere on the main screen.
-    const ALLOTTED: &str = "DTAKMCwIW";
-
-    #[test]
-    fn no_key_means_two_things_in_one_place() {
-        for (i, row) in MAP.iter().enumerate() {
-            for other in &MAP[i + 1..] {
-                let together = row.context == other.context
-                    || (other.context == Main && matches!(row.context, Knobs | Ledger));
-                let shared = row.keys.iter().find(|key| other.keys.contains(key));
-                assert!(!together || shared.is_none(), "{shared:?}: {} and {}", row.help, other.help);
-            }
-        }
-        for row in MAP.iter().filter(|row| matches!(row.context, Knobs | Ledger | Replay)) {
-            let taken = row.keys.iter().find(|key| matches!(key, Char(c) if ALLOTTED.contains(*c)));
-            assert!(taken.is_none(), "{taken:?}: {}", row.help);
-        }
-    }
-
-    #[test]
-    fn every_action_of_the_screen_has_one_name() {
-        let rows = || MAP.iter().filter(|row| !row.name.is_empty());
-        for (i, row) in rows().enumerate() {
-            assert!(rows().skip(i + 1).all(|other| other.name != row.name), "{}", row.name);
-            let on_recording = matches!(row.action, Action::Replay(_));
-            assert_eq!(named(row.name, on_recording)[0].action, row.action, "{}", row.name);
-        }
-        let moves = [Action::Up, Action::Down, Action::PageUp, Action::PageDown, Action::First, Action::Last];
-        let unnamed = [Action::Enter, Action::Palette];
-        for row in MAP.iter().filter(|row| matches!(row.context, Knobs | Ledger | Main)) {
-            let is_move = moves.contains(&row.action) || unnamed.contains(&row.action);
-            assert!(row.name.is_empty() == is_move, "{}", row.help);
-        }
-        assert!(named("no such thing", false).is_empty());
-        assert!(named("undo", true).is_empty() && named("play", false).is_empty());
-    }
-
-    #[test]
-    fn the_letter_c_is_not_ctrl_c() {
-        let plain = KeyEvent::new(Char('c'), KeyModifiers::NONE);
-        let ctrl = KeyEvent::new(Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(action(&[Knobs, Main], &plain), Some(Action::Cumulative));
-        assert_eq!(action(&[Text], &ctrl), Some(Action::Quit));
-        assert_eq!(action(&[Text], &plain), None);
-    }
-}
+#[path = "keys_tests.rs"]
+mod tests;

@@ -373,9 +373,15 @@ impl State {
             (Some(Dialog::Failed { .. }), _) => &[Context::Failed],
             (Some(Dialog::Leave), _) => &[Context::Leaving],
             (Some(Dialog::Replace { .. }), _) => &[Context::Question],
-            (Some(Dialog::Pick { filter, .. } | Dialog::Open { filter, .. }), _) if filter.is_typed() => {
-                &[Context::Filter]
-            }
+            (
+                Some(
+                    Dialog::Pick { filter, .. }
+                    | Dialog::Open { filter, .. }
+                    | Dialog::Drives { filter, .. }
+                    | Dialog::Themes { filter, .. },
+                ),
+                _,
+            ) if filter.is_typed() => &[Context::Filter],
             (Some(Dialog::Shelf(shelf)), _) if shelf.filter.is_typed() => &[Context::Filter],
             (Some(Dialog::Pick { .. }), _) => &[Context::Pick],
             (Some(Dialog::Drives { .. }), _) => &[Context::Drives],

@@ -30,6 +30,17 @@ pub(in crate::runs::session) struct Pending {
     pub opens: bool,
 }
 
+/// Why a knob is turned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::runs::session) enum TurnedBy {
+    /// The operator asked for it.
+    Operator,
+    /// It undoes the last turn.
+    Undo,
+    /// A duel of these values goes on.
+    Duel([String; 2]),
+}
+
 /// The turns of a session.
 #[derive(Debug, Default)]
 pub(in crate::runs::session) struct Turns {

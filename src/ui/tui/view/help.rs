@@ -53,7 +53,7 @@ const FIGURES: &[(&str, &str)] = &[
     ),
     (
         "stack",
-        "Each layer with its setting; MB/s that pass it; the mean time that it adds (application: from the intended start to the hand-over, of classes that hold a rate); WA: bytes written below it per byte above it. – is not measured. What is chosen there lists its knobs.",
+        "Each layer with its setting; MB/s that pass it; the mean time that it adds (application: from the intended start to the hand-over, of classes that hold a rate); WA: bytes written below it per byte above it. – is not measured. While T traces, the drives have the p99 of their reads and writes, from issue to completion (p99T, traced). What is chosen there lists its knobs.",
     ),
     (
         "latency",

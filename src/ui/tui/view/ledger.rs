@@ -131,7 +131,7 @@ fn head(state: &State, line: &LedgerLine, chosen: bool, cells: usize) -> Vec<Lin
         span(format!("{:>7} ", approx_span(line.at_ns as f64 / 1e9)), theme.dim),
         span(format!("{undo}{} ", line.knob), theme.plain),
     ];
-    let values = span(format!("{} → {}", line.from, line.to), theme.strong);
+    let values = span(line.values(), theme.strong);
     let verdict = verdict(state, line);
     let wide = |spans: &[Span]| spans.iter().map(Span::width).sum::<usize>();
     let [turn, all] = [wide(&knob) + values.width(), wide(&knob) + values.width() + 2 + wide(&verdict)];
@@ -168,7 +168,7 @@ pub fn verdict(state: &State, line: &LedgerLine) -> Vec<Span<'static>> {
         TurnOutcome::Better => theme.good.patch(theme.title),
         TurnOutcome::Worse => theme.bad,
         TurnOutcome::TradeOff | TurnOutcome::Different => theme.warn,
-        TurnOutcome::Gathering => theme.accent,
+        TurnOutcome::Gathering | TurnOutcome::Duel => theme.accent,
         TurnOutcome::NotJudged | TurnOutcome::NoClearChange => theme.dim,
     };
     let mut spans = vec![span(outcome.word(), style)];

@@ -11,7 +11,7 @@ mod contract;
 mod contract;
 mod cpu;
 pub mod dialogs;
-mod drives;
+pub mod drives;
 mod duel;
 mod frame;
 mod header;
@@ -33,7 +33,7 @@ mod screen;
 mod shelf;
 pub mod stack;
 mod strip;
-mod themes;
+pub mod themes;
 mod too_small;
 
 pub use screen::{draw, plots};

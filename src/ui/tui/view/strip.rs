@@ -137,7 +137,7 @@ fn bar(done: usize, all: usize) -> String {
 
 fn turn(line: &LedgerLine) -> String {
     let undo = if line.undo { "undo " } else { "" };
-    format!("turn {}: {undo}{} {} → {}  ", line.number, line.knob, line.from, line.to)
+    format!("turn {}: {undo}{} {}  ", line.number, line.knob, line.values())
 }
 
 fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> {

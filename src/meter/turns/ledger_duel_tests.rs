@@ -1,0 +1,48 @@
+//! Duels are one line of the ledger each.
+
+use super::*;
+
+#[test]
+fn a_duel_is_one_line_that_keeps_its_turns() {
+    let mut run = Run::new();
+    run.windows(&[100.0; 5]);
+    run.turn_from("128", "64");
+    let in_duel = |run: &mut Run, from: &str, to: &str| {
+        let (knob, duel) = ("scan.depth".into(), Some(["2", "64"].map(str::to_owned)));
+        let turn = Turn { knob, from: from.into(), to: to.into(), duel, ..Turn::default() };
+        let changed = run.turn_of(turn);
+        run.windows(&[200.0; 3]);
+        changed
+    };
+    let changed = in_duel(&mut run, "64", "2");
+    assert_eq!(
+        changed.iter().map(|line| (line.number, line.open)).collect::<Vec<_>>(),
+        [(1, false), (2, true)]
+    );
+    assert_eq!(changed[0].flags, [FlagKind::TooShort.text()]);
+    for (from, to) in [("2", "64"), ("64", "2"), ("2", "64")] {
+        let changed = in_duel(&mut run, from, to);
+        assert_eq!(changed.iter().map(|line| line.number).collect::<Vec<_>>(), [2]);
+    }
+    let closed = run.ledger.close_duel().unwrap();
+    assert_eq!((closed.from.as_str(), closed.to.as_str(), closed.open), ("2", "64", false));
+    assert_eq!(
+        (&closed.flags[..], closed.values().as_str()),
+        (&["duel of 4 turns".to_owned()][..], "2 against 64")
+    );
+    assert_eq!((closed.outcome(), closed.scan_mb_per_s.verdict), (TurnOutcome::Duel, Verdict::None));
+    let turns: Vec<_> = closed.turns().map(|(at_ns, to)| (at_ns / SECOND_NS, to)).collect();
+    assert_eq!(turns, [(8, "2"), (14, "64"), (20, "2"), (26, "64")]);
+    assert!(run.ledger.close_duel().is_none() && run.ledger.close().is_none());
+    // The next turn is compared with the windows after the duel's last.
+    run.turn_from("64", "128");
+    run.windows(&[50.0; 5]);
+    let line = run.last();
+    assert_eq!((line.number, line.windows, line.scan_mb_per_s.verdict), (3, (3, 5), Verdict::Lower));
+    assert!(run.ledger.lines.iter().all(|line| line.from != line.to), "{:?}", run.ledger.lines);
+    // A duel that goes on is closed by a turn of the operator's, and at the end.
+    in_duel(&mut run, "128", "2");
+    assert_eq!(run.turn_from("2", "128")[0].number, 4);
+    in_duel(&mut run, "128", "2");
+    assert_eq!(run.ledger.close().map(|line| (line.number, line.open)), Some((6, false)));
+}
