@@ -42,15 +42,14 @@ pub fn cleanup(args: &CleanupArgs) -> Result<()> {
         let retained = undo::retained(&state_dir())?.into_iter().filter(|stack| !is_shown(stack));
         print(&report::cleaned(&cleaned, &retained.collect::<Vec<_>>()))?;
     }
-    let failed = cleaned.iter().filter(|one| one.problem.is_some()).count();
-    match failed {
-        0 => Ok(()),
-        _ => Err(Error::failed(format!(
-            "{failed} of {} stacks could not be removed completely",
-            cleaned.len()
-        ))
-        .hint("see the reasons above, and run `stacktune cleanup` again")),
+    let failed: Vec<_> = cleaned.iter().filter(|one| one.problem.is_some()).collect();
+    if failed.is_empty() {
+        return Ok(());
     }
+    let what = format!("{} of {} stacks could not be removed completely", failed.len(), cleaned.len());
+    let refused = failed.iter().all(|one| one.refused);
+    let error = if refused { Error::refused(what) } else { Error::failed(what) };
+    Err(error.hint("see the reasons above, and run `stacktune cleanup` again"))
 }
 
 fn now_unix_s() -> u64 {

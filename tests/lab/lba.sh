@@ -64,7 +64,7 @@ a_killed_runs_drives_are_formatted_back_unless_others_use_them() {
     grep -q 'LBA format of .*RIG0.*blocks of 4096 instead of 512' "$LAB_WORK/status"
     grep -q 'nvme format /dev/nvme.* --lbaf=0' "$LAB_WORK/status"
     mkfs.ext4 -q "$(node 2)"
-    expect 1 'holds ext4, which the stack did not put there' "$STACKTUNE" cleanup
+    expect 3 'holds ext4, which the stack did not put there' "$STACKTUNE" cleanup
     wipefs --quiet --all "$(node 2)"
     "$STACKTUNE" cleanup
     blocks_are 512

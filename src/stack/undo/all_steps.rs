@@ -2,7 +2,7 @@
 
 use super::one_step::UndoOutcome;
 use super::undoer::Undoer;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::stack::journal::{Journal, Undo, boot_id};
 use crate::stack::runner::Runner;
 use crate::stack::supervise::{Advance, Watch, attended};
@@ -71,5 +71,7 @@ fn left_over(journal: &Journal, problems: &[Error]) -> Error {
     let mut hints: Vec<String> = problems.iter().filter_map(|problem| problem.hint.clone()).collect();
     hints.dedup();
     hints.push(again);
-    Error::failed(what).hint(hints.join("\n  "))
+    let refused = problems.iter().all(|problem| problem.kind == Kind::Refused);
+    let error = if refused { Error::refused(what) } else { Error::failed(what) };
+    error.hint(hints.join("\n  "))
 }

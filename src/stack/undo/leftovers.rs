@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::all_steps::undo_with;
 use super::undoer::Undoer;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::printable::{self, Shown as _};
 use crate::stack::devices::Drive;
 use crate::stack::journal::{self, Journal, Opened, Record, Undo, boot_id};
@@ -92,6 +92,9 @@ pub struct Cleaned {
     pub leftover: Leftover,
     /// Why something is still left; none if nothing is.
     pub problem: Option<String>,
+    /// Whether that is only because others' data would have been destroyed.
+    #[serde(skip)]
+    pub refused: bool,
     /// Folders made for the stack's own that stay, as others use them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<PathBuf>,
@@ -135,7 +138,9 @@ pub fn cleanup(
             Err(error) => Some(error),
         };
         folders.retain(|dir| problem.is_none() && dir.symlink_metadata().is_ok());
-        cleaned.push(Cleaned { leftover, problem: problem.map(|error| error.to_string()), folders });
+        let refused = problem.as_ref().is_some_and(|error| error.kind == Kind::Refused);
+        let problem = problem.map(|error| error.to_string());
+        cleaned.push(Cleaned { leftover, problem, refused, folders });
     }
     Ok(cleaned)
 }
