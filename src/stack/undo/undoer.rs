@@ -37,6 +37,14 @@ impl InFolder {
     }
 }
 
+/// An array of the stack.
+pub(super) struct OwnArray {
+    pub(super) uuid: String,
+    pub(super) members: Vec<BlockDevice>,
+    /// Whether the step that made it was completed: what is on it then came later.
+    pub(super) is_complete: bool,
+}
+
 /// Undoes the steps of one stack.
 pub(crate) struct Undoer<'a> {
     /// Runs the tools.
@@ -55,8 +63,10 @@ pub(crate) struct Undoer<'a> {
     pub(super) unmounted: AtomicBool,
     /// The folders that the stack made, or was about to.
     pub(super) folders: Vec<PathBuf>,
-    /// The UUIDs of its arrays, and their members.
-    pub(super) arrays: Vec<(String, Vec<BlockDevice>)>,
+    /// Its arrays.
+    pub(super) arrays: Vec<OwnArray>,
+    /// The devices below its layers by commands, on which these may have left marks.
+    below_layers: Vec<BlockDevice>,
     /// The drives that it works on.
     pub(super) drives: Vec<Drive>,
     /// The files that its loop devices are over.
@@ -79,8 +89,14 @@ impl<'a> Undoer<'a> {
             _ => [None, None],
         });
         let arrays = entries.iter().filter_map(|entry| match &entry.undo {
-            Some(Undo::RemoveArray { uuid, members, .. }) => Some((uuid.clone(), members.clone())),
+            Some(Undo::RemoveArray { uuid, members, .. }) => {
+                Some(OwnArray { uuid: uuid.clone(), members: members.clone(), is_complete: entry.done })
+            }
             _ => None,
+        });
+        let below_layers = entries.iter().flat_map(|entry| match &entry.undo {
+            Some(Undo::LowerLayer { made, .. }) => made.below.clone(),
+            _ => Vec::new(),
         });
         let files = entries.iter().filter_map(|entry| match &entry.undo {
             Some(Undo::DetachLoop { file }) => Some(file.clone()),
@@ -96,6 +112,7 @@ impl<'a> Undoer<'a> {
             unmounted: AtomicBool::new(false),
             folders: folders.flatten().collect(),
             arrays: arrays.collect(),
+            below_layers: below_layers.collect(),
             drives: header.drives.clone(),
             files: files.collect(),
             since_unix_s: header.started_unix_s,
@@ -182,8 +199,8 @@ impl Undoer<'_> {
         Err(Error::refused(format!("{uuid} is not an id of stack {}", self.id.0)))
     }
 
-    /// Refuses a device of the stack that has something foreign on it; the stack's own content has been wiped
-    /// by then.
+    /// Refuses a device of the stack that has something foreign on it, whether the stack was retained or its process
+    /// died; the stack's own content has been wiped by then, and the old content of its drives when it was built.
     pub(super) fn refuse_foreign(&self, node: &Path) -> Result<()> {
         let Some(kind) = self.probe(node, "TYPE")?.or(self.probe(node, "PTTYPE")?) else { return Ok(()) };
         // What a killed mkfs left is the stack's.
@@ -192,6 +209,19 @@ impl Undoer<'_> {
         }
         Err(Error::refused(format!("{} holds {kind}, which the stack did not put there", node.shown()))
             .hint("save or wipe that first (`wipefs --all`), then clean up again"))
+    }
+
+    /// The same of a device that layers by commands may be built on: what they leave there for themselves, such as a
+    /// volume group of LVM, is not foreign. On a retained stack it can't be told from others'.
+    pub(super) fn refuse_foreign_below(
+        &self,
+        node: &Path,
+        is_it: impl Fn(&BlockDevice) -> bool,
+    ) -> Result<()> {
+        if !self.retained && self.below_layers.iter().any(is_it) {
+            return self.refuse_file_system(node);
+        }
+        self.refuse_foreign(node)
     }
 
     /// Whether it is one of the stack's drives, or now a loop device over one of its files. Not so for a loop device
