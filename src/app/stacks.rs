@@ -3,9 +3,12 @@
 use std::io::{IsTerminal, stderr};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::inputs::facts;
 use super::output::{eprint_line, print, print_json};
 use super::signals::Interrupts;
 use crate::error::{Error, Result};
+use crate::runs::session::OursCheck;
+use crate::stack::guard::Consent;
 use crate::stack::paths::state_dir;
 use crate::stack::runner::Runner;
 use crate::stack::supervise::Advance;
@@ -23,8 +26,12 @@ pub fn status(json: bool) -> Result<()> {
 pub fn cleanup(args: &CleanupArgs) -> Result<()> {
     // Removal runs to its end: a signal must not stop it half-way.
     let _interrupts = Interrupts::watch()?;
-    let wanted =
-        CleanupRequest { ids: args.ids.clone(), retained: args.all, forget_missing: args.forget_missing };
+    let consent = match args.destroy.as_slice() {
+        [] => Consent::default(),
+        names => Consent::named(names, &facts())?,
+    };
+    let (ids, forget_missing) = (args.ids.clone(), args.forget_missing);
+    let wanted = CleanupRequest { ids, retained: args.all, forget_missing, consent };
     let mut last = None;
     let mut watch = |advance: &Advance| {
         if stderr().is_terminal() && last != Some(advance.step) {
@@ -33,7 +40,7 @@ pub fn cleanup(args: &CleanupArgs) -> Result<()> {
         }
         true
     };
-    let cleaned = undo::cleanup(&state_dir(), &wanted, &Runner::default(), &mut watch)?;
+    let cleaned = undo::cleanup(&state_dir(), &wanted, (&Runner::default(), &OursCheck), &mut watch)?;
     if args.output.json {
         print_json(&cleaned)?;
     } else {

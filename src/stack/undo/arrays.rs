@@ -37,6 +37,7 @@ impl Undoer<'_> {
         for node in nodes {
             // What was put on a member itself may have left the superblock in its place.
             self.refuse_foreign(&node)?;
+            self.mark(&node);
             self.tool(MDADM, &["--zero-superblock".as_ref(), node.as_os_str()])?;
         }
         self.remove_links()?;

@@ -65,9 +65,13 @@ impl Undoer<'_> {
             refuse_used(&node)?;
             self.refuse_foreign_layer(&node, made)?;
         }
+        let stands = layer_node(&made.path)?.is_some();
         for node in below.iter().flat_map(|(_, nodes)| nodes) {
             self.refuse_others_holders(node)?;
             self.refuse_file_system(node)?;
+            if stands {
+                self.mark(node);
+            }
         }
         persist(|| {
             let down = self.run_down(made, &below);

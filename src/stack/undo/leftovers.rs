@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::all_steps::undo_with;
-use super::undoer::Undoer;
+use super::all_steps::{Terms, undo_with};
+use super::undoer::{Scrutiny, Undoer};
 use crate::error::{Error, Kind, Result};
 use crate::printable::{self, Shown as _};
 use crate::stack::devices::Drive;
+use crate::stack::guard::{Consent, OwnData};
 use crate::stack::journal::{self, Journal, Opened, Record, Undo, boot_id};
 use crate::stack::runner::Runner;
 use crate::stack::supervise::Advance;
@@ -83,6 +84,8 @@ pub struct CleanupRequest {
     pub retained: bool,
     /// Give up what is on missing drives.
     pub forget_missing: bool,
+    /// To lose what is on drives that are formatted back, though the stack has not put it there.
+    pub consent: Consent,
 }
 
 /// A stack that `cleanup` removed, or tried to.
@@ -105,7 +108,8 @@ pub fn retained(state_dir: &Path) -> Result<Vec<Leftover>> {
     Ok(leftovers(state_dir)?.into_iter().filter(|stack| stack.state == StackState::Retained).collect())
 }
 
-/// Undoes what dead processes left, and nothing that stacktune did not make.
+/// Undoes what dead processes left, and nothing that stacktune did not make; `own_data` recognizes what that is on a
+/// drive.
 ///
 /// # Errors
 /// Input (2) if an id is unknown; refused (3) if a named stack's process is alive. What could not be removed
@@ -113,7 +117,7 @@ pub fn retained(state_dir: &Path) -> Result<Vec<Leftover>> {
 pub fn cleanup(
     state_dir: &Path,
     wanted: &CleanupRequest,
-    runner: &Runner,
+    (runner, own_data): (&Runner, &dyn OwnData),
     watch: &mut dyn FnMut(&Advance) -> bool,
 ) -> Result<Vec<Cleaned>> {
     journal::sweep(state_dir);
@@ -133,7 +137,9 @@ pub fn cleanup(
             Ok(Some(journal)) => {
                 leftover = summary_of(journal.record(), leftover.state, runner)?;
                 folders = folders_above(journal.record(), runner);
-                undo_with(journal, runner, wanted.forget_missing, &mut *watch).err()
+                let scrutiny = Some(Scrutiny { own_data, consent: &wanted.consent });
+                let terms = Terms { forget_missing: wanted.forget_missing, scrutiny };
+                undo_with(journal, runner, terms, &mut *watch).err()
             }
             Err(error) => Some(error),
         };

@@ -24,6 +24,7 @@ impl Undoer<'_> {
             }
             // When it was made, the partition's old content was wiped.
             partitions(&node).iter().try_for_each(|partition| self.refuse_foreign(partition))?;
+            self.mark(&node);
             self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
             persist(|| no_partitions(&node))?;
         }

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat, unlinkat};
@@ -13,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::host::{Facts, Usage};
 use crate::printable::Shown as _;
 use crate::stack::devices::{self, BlockDevice, Drive, Found};
+use crate::stack::guard::{Consent, OwnData};
 use crate::stack::id::StackId;
 use crate::stack::journal::{JournalEntry, JournalHeader, Undo};
 use crate::stack::runner::{BLKID, Runner, Tool, failure};
@@ -45,6 +47,15 @@ pub(super) struct OwnArray {
     pub(super) is_complete: bool,
 }
 
+/// By what is decided whether the data on a drive may go that bears no mark of the stack any more.
+#[derive(Clone, Copy)]
+pub(super) struct Scrutiny<'a> {
+    /// Recognizes stacktune's own data.
+    pub(super) own_data: &'a dyn OwnData,
+    /// The operator's consent to lose what is not the stack's.
+    pub(super) consent: &'a Consent,
+}
+
 /// Undoes the steps of one stack.
 pub(crate) struct Undoer<'a> {
     /// Runs the tools.
@@ -59,6 +70,12 @@ pub(crate) struct Undoer<'a> {
     pub(super) retained: bool,
     /// Whether its file system was mounted: others may have put something on it, too.
     was_mounted: bool,
+    /// Given where the stack's drives were out of this process's hands.
+    pub(super) scrutiny: Option<Scrutiny<'a>>,
+    /// The data sets that were filled on it.
+    pub(super) data_sets: Vec<u64>,
+    /// Nodes on which this undoer has found something of the stack.
+    marked: Mutex<Vec<PathBuf>>,
     /// Whether this undoer has looked into its file system, and unmounted it.
     pub(super) unmounted: AtomicBool,
     /// The folders that the stack made, or was about to.
@@ -109,6 +126,9 @@ impl<'a> Undoer<'a> {
             forget_missing,
             retained,
             was_mounted,
+            scrutiny: None,
+            data_sets: Vec::new(),
+            marked: Mutex::default(),
             unmounted: AtomicBool::new(false),
             folders: folders.flatten().collect(),
             arrays: arrays.collect(),
@@ -117,6 +137,11 @@ impl<'a> Undoer<'a> {
             files: files.collect(),
             since_unix_s: header.started_unix_s,
         }
+    }
+
+    /// The same where the stack's drives were out of this process's hands; these data sets were filled on it.
+    pub(super) fn under(self, scrutiny: Option<Scrutiny<'a>>, data_sets: Vec<u64>) -> Self {
+        Self { scrutiny, data_sets, ..self }
     }
 }
 
@@ -267,6 +292,16 @@ impl Undoer<'_> {
         Ok((found, missing))
     }
 
+    /// Notes that a node bears a mark of the stack, which goes now: nobody has made anything else of it since.
+    pub(super) fn mark(&self, node: &Path) {
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner).push(node.to_owned());
+    }
+
+    /// Whether this undoer has found something of the stack on a node.
+    pub(super) fn is_marked(&self, node: &Path) -> bool {
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|marked| marked == node)
+    }
+
     /// Runs a tool until it succeeds, as what was closed a moment ago may make it fail for a while.
     pub(super) fn tool(&self, tool: Tool, arguments: &[&OsStr]) -> Result<()> {
         persist(|| self.runner.run_well(tool, arguments).map(drop))
@@ -290,7 +325,7 @@ impl Undoer<'_> {
 }
 
 /// Retries for a while.
-pub(super) fn persist(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
+pub(super) fn persist<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     let patience_ends = Instant::now() + PATIENCE;
     loop {
         match attempt() {
