@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::undoer::{OwnNodes, Undoer, refuse_used};
+use super::undoer::{OwnArray, OwnNodes, Undoer, refuse_used};
 use crate::error::{Error, Result};
 use crate::printable::Shown as _;
 use crate::stack::devices::{self, BlockDevice, Drive, node, same_id};
@@ -16,7 +16,8 @@ impl Undoer<'_> {
     pub(super) fn remove_array(&self, uuid: &str, members: &[BlockDevice]) -> Result<Option<Drive>> {
         self.own_id(uuid)?;
         // Others may have used, and then stopped, what a dead run has left.
-        if !self.retained && self.arrays.iter().any(|array| array.is_complete && same_id(&array.uuid, uuid)) {
+        let is_it = |array: &OwnArray| array.is_complete && same_id(&array.uuid, uuid);
+        if self.scrutiny.is_some() && !self.retained && self.arrays.iter().any(is_it) {
             self.start_array(uuid)?;
         }
         let mut stopped = false;

@@ -24,7 +24,7 @@ impl Undoer<'_> {
             refuse_used(&node)?;
             return self.refuse_foreign_layer(&node, made);
         }
-        if !self.may_hold_others() || self.forget_missing || !self.is_hidden(made)? {
+        if !self.may_hide_others(&made.path) || self.forget_missing || !self.is_hidden(made)? {
             return Ok(());
         }
         let (name, path, id) = (printable::line(name), made.path.shown(), &self.id.0);

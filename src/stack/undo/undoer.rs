@@ -82,6 +82,8 @@ pub(crate) struct Undoer<'a> {
     pub(super) folders: Vec<PathBuf>,
     /// Its arrays.
     pub(super) arrays: Vec<OwnArray>,
+    /// The paths of its layers by commands that were completed.
+    complete_layers: Vec<PathBuf>,
     /// The devices below its layers by commands, on which these may have left marks.
     below_layers: Vec<BlockDevice>,
     /// The drives that it works on.
@@ -111,6 +113,11 @@ impl<'a> Undoer<'a> {
             }
             _ => None,
         });
+        let complete_layers =
+            entries.iter().filter(|entry| entry.done).filter_map(|entry| match &entry.undo {
+                Some(Undo::LeaveLayer { made, .. }) => Some(made.path.clone()),
+                _ => None,
+            });
         let below_layers = entries.iter().flat_map(|entry| match &entry.undo {
             Some(Undo::LowerLayer { made, .. }) => made.below.clone(),
             _ => Vec::new(),
@@ -132,6 +139,7 @@ impl<'a> Undoer<'a> {
             unmounted: AtomicBool::new(false),
             folders: folders.flatten().collect(),
             arrays: arrays.collect(),
+            complete_layers: complete_layers.collect(),
             below_layers: below_layers.collect(),
             drives: header.drives.clone(),
             files: files.collect(),
@@ -152,6 +160,12 @@ impl Undoer<'_> {
     /// Whether others may have put something on the file system that nobody has looked for yet.
     pub(super) fn may_hold_others(&self) -> bool {
         self.retained || self.was_mounted && !self.unmounted.load(Ordering::Relaxed)
+    }
+
+    /// Whether others may have put something on a layer by commands that is down.
+    pub(super) fn may_hide_others(&self, layer: &Path) -> bool {
+        let was_left = self.scrutiny.is_some() && self.complete_layers.iter().any(|path| path == layer);
+        self.may_hold_others() || was_left
     }
 
     /// A path is the stack's if a folder in it is named after the stack's id, which is random.
