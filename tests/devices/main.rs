@@ -27,6 +27,7 @@ mod real_io;
 mod safety;
 mod stack_build;
 mod stack_drives;
+mod stack_foreign;
 mod stack_reboot;
 mod stack_run;
 mod stack_screen;

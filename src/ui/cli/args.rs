@@ -364,6 +364,9 @@ pub struct CleanupArgs {
     /// Forget what was built on drives that are gone, or lies on layers that are down
     #[arg(long)]
     pub forget_missing: bool,
+    /// Format this drive back to its old LBA format, whatever is on it by now (may be repeated)
+    #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath)]
+    pub destroy: Vec<String>,
     /// The output format.
     #[command(flatten)]
     pub output: JsonArgs,
