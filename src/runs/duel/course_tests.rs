@@ -7,6 +7,7 @@ use hdrhistogram::Histogram;
 
 use super::*;
 use crate::meter::turns::estimate::tests::{KINDS, Kind, Series, series};
+use crate::meter::turns::recorded_tests::quiet;
 use crate::meter::window::Flag;
 use crate::runs::duel::report::DuelRow;
 use crate::units::SECOND_NS;
@@ -103,6 +104,23 @@ fn equal_values_differ_clearly_in_any_figure_in_one_duel_of_twenty_at_most() {
     }
     println!("all: {wrong} of {all}");
     assert!(wrong * 20 <= all, "{wrong} of {all}");
+}
+
+#[test]
+fn recorded_windows_under_one_limit_are_called_different_in_one_duel_of_twenty_at_most() {
+    let (mut wrong, duels) = (0, 100);
+    for (seed, windows) in (0..duels).zip(quiet().iter().cycle()) {
+        // From another second on in each duel; after the last window the first one follows.
+        let mut windows = windows.iter().cycle().skip(seed as usize % windows.len());
+        let made = |_: usize, turned: bool| {
+            let window = Window { turned, flags: Vec::new(), ..windows.next().unwrap().clone() };
+            Window { setting: 0, ..window }
+        };
+        let (report, _) = fight(spec(seed), made);
+        wrong += u64::from(is_called(&report) || report.figures.iter().any(DuelRow::is_clear));
+    }
+    println!("{wrong} of {duels}");
+    assert!(wrong * 20 <= duels, "{wrong} of {duels}");
 }
 
 /// Tells three blocks in ten of the second value.
