@@ -30,7 +30,7 @@ pub const TURN_CHANGE_MIN: f64 = 0.03;
 pub const RECORDING_CHANGE_MIN: f64 = 0.05;
 
 /// What stands for zero, as a share of the largest value.
-const STALLED: f64 = 1e-3;
+pub const STALLED: f64 = 1e-3;
 /// The correlation of a window with the next one, before there are any, and how many windows that counts for.
 const PRIOR_CORRELATION: f64 = 0.6;
 const PRIOR_WINDOWS: f64 = 20.0;

@@ -1,8 +1,15 @@
 //! Whole duels in virtual time, on the made series by which the ledger is measured, too.
 
+use std::cell::Cell;
+use std::sync::Arc;
+
+use hdrhistogram::Histogram;
+
 use super::*;
 use crate::meter::turns::estimate::tests::{KINDS, Kind, Series, series};
+use crate::meter::turns::recorded_tests::quiet;
 use crate::meter::window::Flag;
+use crate::runs::duel::report::DuelRow;
 use crate::units::SECOND_NS;
 
 fn spec(seed: u64) -> DuelSpec {
@@ -10,16 +17,12 @@ fn spec(seed: u64) -> DuelSpec {
     DuelSpec { knob: "scan.depth".into(), values, figure: Figure::Total, margin: 0.05, seed }
 }
 
-/// A duel whose second value is better by `factor`; its report, and the seconds that it took.
-fn fought(kind: Kind, seed: u64, factor: f64, change: impl Fn(&mut Window, usize)) -> (Report, u64) {
-    let mut course = Course::new(spec(seed), Begins::Turned);
-    let mut series = Series::new(kind, seed);
+/// A duel of windows that are made for a value; `true` where a turn is in it. Its report, and the seconds that it took.
+fn fight(spec: DuelSpec, mut made: impl FnMut(usize, bool) -> Window) -> (Report, u64) {
+    let mut course = Course::new(spec, Begins::Turned);
     let (mut value, mut turned) = (0, false);
     for second in 0.. {
-        let level = if value == 1 { factor } else { 1.0 };
-        let mut window = Window { duration_ns: SECOND_NS, turned, ..Window::default() };
-        window.total.bytes = (series.next(1e9) * level) as u64;
-        change(&mut window, value);
+        let window = made(value, turned);
         turned = false;
         match course.window(&window) {
             DuelMove::Stay => {}
@@ -30,20 +33,171 @@ fn fought(kind: Kind, seed: u64, factor: f64, change: impl Fn(&mut Window, usize
     unreachable!("it ends after 40 pairs")
 }
 
+/// A duel whose second value is better by `factor` in the only figure that there is.
+fn fought(kind: Kind, seed: u64, factor: f64, change: impl Fn(&mut Window, usize)) -> (Report, u64) {
+    let mut series = Series::new(kind, seed);
+    fight(spec(seed), |value, turned| {
+        let level = if value == 1 { factor } else { 1.0 };
+        let mut window = Window { duration_ns: SECOND_NS, turned, ..Window::default() };
+        window.total.bytes = (series.next(1e9) * level) as u64;
+        change(&mut window, value);
+        window
+    })
+}
+
+/// A window with these figures, in the order of [`Figure::ALL`]; each percentile is that of so many I/Os.
+fn with_all(levels: [f64; 6], ios: u64, turned: bool) -> Window {
+    let [total, scan, wal, point_p99, wal_p99, cycles] = levels;
+    let mut window = Window { duration_ns: SECOND_NS, turned, ..Window::default() };
+    window.total.bytes = (total * 1e9) as u64;
+    window.total.cycles_per_byte = Some(cycles);
+    for (class, rate) in [(Class::Scan, scan), (Class::Wal, wal)] {
+        window.classes[class.index()].bytes = (rate * 1e9) as u64;
+    }
+    let histograms = Arc::make_mut(&mut window.histograms);
+    for (class, level) in [(Class::Point, point_p99), (Class::Wal, wal_p99)] {
+        let mut histogram = Histogram::new(3).unwrap();
+        histogram.record_n((level * 1500.0) as u64, ios).unwrap();
+        histograms[class.index()].service = Some(histogram);
+    }
+    window
+}
+
+/// A duel of equal values in which all figures exist: each from a series of its own, or alike but for 1%.
+fn fought_by_all(kind: Kind, seed: u64, alike: bool) -> Report {
+    let own = if alike { KINDS[0] } else { kind };
+    let mut all: [Series; 6] = std::array::from_fn(|at| Series::new(own, 7 * seed + at as u64));
+    let mut common = Series::new(kind, 7 * seed + 6);
+    let made = |_: usize, turned: bool| {
+        let rate = if alike { common.next(1.0) } else { 1.0 };
+        let levels = std::array::from_fn(|at| {
+            let level = if Figure::ALL[at].more_is_better() { rate } else { 1.0 / rate };
+            all[at].next(level)
+        });
+        with_all(levels, 400, turned)
+    };
+    fight(spec(seed), made).0
+}
+
+fn is_called(report: &Report) -> bool {
+    !is_open(report) && report.verdict != Verdict::NoDifference
+}
+
+/// Whether it ended without knowing.
+fn is_open(report: &Report) -> bool {
+    matches!(report.verdict, Verdict::Unclear | Verdict::NotJudged)
+}
+
 #[test]
-fn equal_values_are_called_different_in_one_duel_of_twenty_at_most() {
+fn equal_values_differ_clearly_in_any_figure_in_one_duel_of_twenty_at_most() {
     let (mut wrong, mut all, duels) = (0, 0, series(250));
     for kind in KINDS {
-        let decided = |seed: &u64| {
-            let (report, _) = fought(kind, *seed, 1.0, |_, _| {});
-            !matches!(report.verdict, Verdict::NoDifference | Verdict::Unclear | Verdict::NotJudged)
+        let is_wrong = |seed: &u64| {
+            let report = fought_by_all(kind, *seed, seed % 2 == 1);
+            assert!(report.figures.iter().all(|row| row.pairs > 0), "{:?}", report.figures);
+            is_called(&report) || report.figures.iter().any(DuelRow::is_clear)
         };
-        let found = (0..duels).filter(decided).count();
+        let found = (0..duels).filter(is_wrong).count() as u64;
         println!("{:<17} {found} of {duels}", kind.name);
-        assert!(found as u64 * 20 <= duels + 10, "{}: {found}", kind.name);
+        assert!(found * 20 <= duels + 10, "{}: {found}", kind.name);
         (wrong, all) = (wrong + found, all + duels);
     }
     println!("all: {wrong} of {all}");
+    assert!(wrong * 20 <= all, "{wrong} of {all}");
+}
+
+#[test]
+fn recorded_windows_under_one_limit_are_called_different_in_one_duel_of_twenty_at_most() {
+    let (mut wrong, duels) = (0, 100);
+    for (seed, windows) in (0..duels).zip(quiet().iter().cycle()) {
+        // From another second on in each duel; after the last window the first one follows.
+        let mut windows = windows.iter().cycle().skip(seed as usize % windows.len());
+        let made = |_: usize, turned: bool| {
+            let window = Window { turned, flags: Vec::new(), ..windows.next().unwrap().clone() };
+            Window { setting: 0, ..window }
+        };
+        let (report, _) = fight(spec(seed), made);
+        wrong += u64::from(is_called(&report) || report.figures.iter().any(DuelRow::is_clear));
+    }
+    println!("{wrong} of {duels}");
+    assert!(wrong * 20 <= duels, "{wrong} of {duels}");
+}
+
+/// Tells three blocks in ten of the second value.
+#[derive(Default)]
+struct SomeBlocks(usize);
+
+impl SomeBlocks {
+    fn has(&mut self, value: usize, turned: bool) -> bool {
+        if value == 0 || turned {
+            return false;
+        }
+        self.0 += 1;
+        [2, 5, 8].contains(&((self.0 - 1) / MEASURED % 10))
+    }
+}
+
+#[test]
+fn a_value_that_stalls_does_not_win_by_its_other_blocks() {
+    for seed in 0..10 {
+        let (mut series, mut some) = (Series::new(KINDS[0], seed), SomeBlocks::default());
+        let made = |value: usize, turned: bool| {
+            let stalls = some.has(value, turned);
+            let mut window = Window { duration_ns: SECOND_NS, turned, ..Window::default() };
+            let level = [1e9, 1.2e9][value];
+            window.total.bytes = if stalls { 0 } else { series.next(level) as u64 };
+            window
+        };
+        let (report, _) = fight(spec(seed), made);
+        assert!(is_open(&report) && report.dropped.is_empty(), "{seed}: {:?}", report.verdict);
+        assert!(!report.figures[0].is_clear());
+    }
+    let (report, _) = fought(KINDS[0], 1, 1.2, |window, value| window.total.bytes *= 1 - value as u64);
+    assert_eq!(report.verdict, Verdict::First, "it never does anything");
+    let (report, _) = fought(KINDS[0], 1, 1.0, |window, _| window.total.bytes = 0);
+    assert_eq!(report.why.as_deref(), Some("6 of 6 pairs do not count: no total MB/s in either block"));
+}
+
+#[test]
+fn a_value_with_too_few_ios_for_a_percentile_in_some_blocks_does_not_win_by_the_others() {
+    let by_p99 = |seed, level: f64, few: &dyn Fn(bool) -> bool| {
+        let (mut series, mut some) = (Series::new(KINDS[0], seed), SomeBlocks::default());
+        let made = |value: usize, turned: bool| {
+            let few = few(some.has(value, turned)) && value == 1;
+            let p99 = series.next(if value == 1 { level } else { 1.0 });
+            with_all([1.0, 1.0, 1.0, 1.0, p99, 1.0], if few { 100 } else { 400 }, turned)
+        };
+        fight(DuelSpec { figure: Figure::WalP99, ..spec(seed) }, made).0
+    };
+    for seed in 0..10 {
+        assert_eq!(by_p99(seed, 0.7, &|_| false).verdict, Verdict::Second, "{seed}");
+        let better = by_p99(seed, 0.7, &|some| some);
+        assert!(is_open(&better) && better.dropped.is_empty(), "{seed}: {:?}", better.verdict);
+        assert!(better.pairs.iter().any(|pair| pair.lacking(Figure::WalP99) == Some(1)));
+        let equal = by_p99(seed, 1.0, &|some| some);
+        assert!(is_open(&equal), "{seed}: {:?}", equal.verdict);
+        // Nor does the other one win because of them.
+        let worse = by_p99(seed, 1.3, &|some| some);
+        assert_eq!(worse.verdict, Verdict::First, "{seed}");
+    }
+    let never = by_p99(1, 0.7, &|_| true);
+    let why = "6 of 6 pairs do not count: no WAL p99 in the block of 128";
+    assert_eq!((never.verdict, never.why.as_deref()), (Verdict::NotJudged, Some(why)));
+}
+
+#[test]
+fn cycles_of_windows_without_a_byte_count() {
+    let window = |bytes: u64, cycles: f64| {
+        let mut window = Window { duration_ns: SECOND_NS, ..Window::default() };
+        window.total.bytes = bytes;
+        window.total.cycles_per_byte = (bytes > 0).then(|| cycles / bytes as f64);
+        window.cpu.cycles = cycles;
+        window
+    };
+    let of = |windows: &[Window]| Figure::CyclesPerByte.of(windows);
+    assert_eq!(of(&[window(1000, 2000.0), window(0, 1000.0), window(2000, 3000.0)]), Some(2.0));
+    assert_eq!(of(&[window(0, 1000.0)]), None);
+    assert_eq!(of(&[window(1000, 2000.0), window(0, 0.0)]), None, "unknown");
 }
 
 #[test]
@@ -89,7 +243,7 @@ fn hardly_any_difference_is_a_verdict_and_less_durable_never_wins() {
 #[test]
 fn a_value_that_needs_time_to_settle_gets_it() {
     // After each turn the first two windows are slow: longer than a block settles at first.
-    let since = std::cell::Cell::new(0);
+    let since = Cell::new(0);
     let (report, _) = fought(KINDS[0], 5, 1.0, |window, _| {
         since.set(if window.turned { 0 } else { since.get() + 1 });
         if since.get() <= 2 {

@@ -49,17 +49,17 @@ impl Figure {
         matches!(self, Self::Total | Self::Scan | Self::Wal)
     }
 
-    /// Over these windows: MB/s, nanoseconds or cycles; none where too little was done.
+    /// Over these windows: MB/s, nanoseconds or cycles. Where nothing was done a rate is 0, and there is none of the
+    /// others; nor is there a percentile of too few samples.
     pub fn of(self, windows: &[Window]) -> Option<f64> {
-        let value = match self {
+        match self {
             Self::Total => rate(windows, |window| Some(window.total.bytes)),
             Self::Scan => rate(windows, |window| bytes(window, Class::Scan)),
             Self::Wal => rate(windows, |window| bytes(window, Class::Wal)),
             Self::PointP99 => p99(windows, Class::Point),
             Self::WalP99 => p99(windows, Class::Wal),
             Self::CyclesPerByte => cycles_per_byte(windows),
-        };
-        value.filter(|value| *value > 0.0)
+        }
     }
 }
 
@@ -88,8 +88,12 @@ fn cycles_per_byte(windows: &[Window]) -> Option<f64> {
     let bytes: u64 = windows.iter().map(|window| window.total.bytes).sum();
     let cycles = |window: &Window| {
         let known = !window.cpu.coarse && !window.flags.iter().any(|flag| flag.is(FlagKind::Others));
-        let per_byte = window.total.cycles_per_byte.filter(|_| known)?;
-        Some(per_byte * window.total.bytes as f64)
+        let all = match window.total.bytes {
+            // They are spent all the same.
+            0 => Some(window.cpu.cycles).filter(|cycles| *cycles > 0.0),
+            bytes => window.total.cycles_per_byte.map(|per_byte| per_byte * bytes as f64),
+        };
+        all.filter(|_| known)
     };
     let cycles: f64 = windows.iter().map(cycles).sum::<Option<f64>>()?;
     (bytes > 0).then(|| cycles / bytes as f64)

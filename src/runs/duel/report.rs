@@ -9,6 +9,7 @@ use super::figures::Figure;
 use crate::error::Result;
 use crate::held_folder::HeldFolder;
 use crate::json;
+use crate::meter::turns::estimate::STALLED;
 
 /// What it is written into.
 pub const FILE: &str = "duel.json";
@@ -30,11 +31,41 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// The logarithm of the second value's figure over the first's.
-    pub fn difference(&self, figure: Figure) -> Option<f64> {
-        let at = Figure::ALL.iter().position(|other| *other == figure)?;
-        Some((self.figures[1][at]? / self.figures[0][at]?).ln())
+    fn of(&self, figure: Figure) -> [Option<f64>; 2] {
+        let at = Figure::ALL.iter().position(|other| *other == figure);
+        self.figures.each_ref().map(|figures| figures[at?])
     }
+
+    /// The logarithm of the second value's figure over the first's; none where a block lacks it, or both stalled.
+    pub fn difference(&self, figure: Figure) -> Option<f64> {
+        let [first, second] = self.of(figure);
+        ratio(first?, second?)
+    }
+
+    /// The value whose block lacks the figure, which the other one has: 0 or 1.
+    pub fn lacking(&self, figure: Figure) -> Option<usize> {
+        match self.of(figure) {
+            [None, Some(_)] => Some(0),
+            [Some(_), None] => Some(1),
+            _ => None,
+        }
+    }
+
+    /// The difference, where one block alone lacks the figure as if it were as much worse as a stall.
+    fn at_worst(&self, figure: Figure) -> Option<f64> {
+        let of_lacking = || {
+            let worse = if figure.more_is_better() { STALLED } else { 1.0 / STALLED };
+            Some(if self.lacking(figure)? == 1 { worse.ln() } else { -worse.ln() })
+        };
+        self.difference(figure).or_else(of_lacking)
+    }
+}
+
+/// The logarithm of the second over the first; one that is zero has stalled, and is a thousandth of the other. None of
+/// two that are.
+pub fn ratio(first: f64, second: f64) -> Option<f64> {
+    let least = first.max(second) * STALLED;
+    (least > 0.0).then(|| (second.max(least) / first.max(least)).ln())
 }
 
 /// How a block begins.
@@ -74,7 +105,7 @@ pub struct DuelRow {
     pub figure: Figure,
     /// The pairs that have it.
     pub pairs: usize,
-    /// See [`Stakes::evidence`]; of all pairs, those before blocks settled for longer included.
+    /// See [`Bets::evidence`]; of all pairs, those before blocks settled for longer included.
     pub evidence: f64,
     /// The evidence from which on it is clear; more for those that were not named.
     pub threshold: f64,
@@ -145,27 +176,56 @@ pub fn differences(pairs: &[Pair], figure: Figure) -> Vec<f64> {
     pairs.iter().filter_map(|pair| pair.difference(figure)).collect()
 }
 
-/// What was bet on the figure: on the pairs of blocks that had not settled, then on these.
-pub fn stakes(unsettled: &[Vec<Pair>], pairs: &[Pair], figure: Figure) -> Stakes {
-    let mut stakes = Stakes::default();
-    for pairs in unsettled.iter().map(Vec::as_slice).chain([pairs]) {
-        stakes.bet(&differences(pairs, figure));
+/// The same, and those of the pairs of which one block alone lacks the figure, as if it were far worse.
+pub fn differences_at_worst(pairs: &[Pair], figure: Figure) -> Vec<f64> {
+    pairs.iter().filter_map(|pair| pair.at_worst(figure)).collect()
+}
+
+/// What was bet on a figure: on the pairs of blocks that had not settled, then on these.
+///
+/// A value may lack a figure just where it is bad, so that the blocks that have it are the better ones. So it is bet
+/// twice, without such pairs and as if what is lacking were far worse, and only what both find counts: such pairs make no
+/// value better, and keep the one that lacks it from being so.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Bets {
+    known: Stakes,
+    at_worst: Stakes,
+}
+
+impl Bets {
+    /// On these pairs.
+    pub fn of(unsettled: &[Vec<Pair>], pairs: &[Pair], figure: Figure) -> Self {
+        let mut bets = Self::default();
+        for pairs in unsettled.iter().map(Vec::as_slice).chain([pairs]) {
+            bets.known.bet(&differences(pairs, figure));
+            bets.at_worst.bet(&differences_at_worst(pairs, figure));
+        }
+        bets
     }
-    stakes
+
+    /// The evidence for a change in this direction, see [`Stakes::evidence`]; no more than none where what was bet on
+    /// speaks for the other one.
+    pub fn evidence(&self, change: f64) -> f64 {
+        let both = [self.known, self.at_worst];
+        let lesser = both.iter().map(Stakes::evidence).fold(f64::INFINITY, f64::min);
+        let agree = both.iter().all(|stakes| stakes.are_for_more() == (change > 0.0));
+        if agree { lesser } else { lesser.min(1.0) }
+    }
 }
 
 /// The figure over these pairs, after those of blocks that had not settled.
 pub fn row(unsettled: &[Vec<Pair>], pairs: &[Pair], figure: Figure, counts: Figure) -> DuelRow {
     let differences = differences(pairs, figure);
+    let change = median(&differences);
     let others = (Figure::ALL.len() - 1) as f64;
     let threshold = if figure == counts { ENOUGH } else { ENOUGH * others };
     let (low, high) = interval(&differences, threshold);
     DuelRow {
         figure,
         pairs: differences.len(),
-        evidence: stakes(unsettled, pairs, figure).evidence(),
+        evidence: Bets::of(unsettled, pairs, figure).evidence(change),
         threshold,
-        change: (!differences.is_empty()).then(|| median(&differences).exp_m1()),
+        change: (!differences.is_empty()).then(|| change.exp_m1()),
         interval: (!differences.is_empty()).then(|| (low.exp_m1(), high.exp_m1())),
     }
 }

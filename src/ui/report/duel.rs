@@ -34,6 +34,14 @@ pub fn duel(report: &Report) -> String {
             report.dropped[dropped - 1]
         );
     }
+    let lacking = report.pairs.iter().filter(|pair| pair.lacking(report.figure).is_some()).count();
+    if lacking > 0 {
+        let _ = writeln!(
+            out,
+            "{lacking} of them lack {} in one block, which keeps its value from winning",
+            report.figure.name()
+        );
+    }
     let _ = writeln!(out, "\n{}{}{}", left("", 14), left("B against A", 30), right("evidence", 18));
     for row in report.figures.iter().filter(|row| row.pairs > 0) {
         let (change, evidence) = (change(row), format!("{} of {}", evidence(row.evidence), row.threshold));

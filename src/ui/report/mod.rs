@@ -6,6 +6,7 @@
 
 #[cfg(feature = "proofs")]
 mod attest;
+mod by_window;
 mod cells;
 mod chart;
 pub mod compare;
