@@ -126,8 +126,9 @@ pub fn run(args: &TraceArgs) -> Result<()> {
     let (trace, ended) = if args.from.is_empty() { live(args)? } else { (trace::read(&args.from)?, Ok(())) };
     let form = match args.form {
         TraceForm::Blktrace => WrittenForm::Blktrace,
-        TraceForm::Fio if trace.lost > 0 => {
-            let what = format!("{} events of the trace are missing, which fio's log can't say", trace.lost);
+        TraceForm::Fio if trace.lost.others() > 0 => {
+            let lost = grouped(trace.lost.all);
+            let what = format!("{lost} events of the trace are missing, which fio's log can't say");
             return Err(Error::failed(what).hint("write it as blktrace's records"));
         }
         TraceForm::Fio => WrittenForm::Fio,
@@ -135,8 +136,8 @@ pub fn run(args: &TraceArgs) -> Result<()> {
     let mut out = BufWriter::new(new_file::make(&folder, &args.out)?);
     let written = trace::write(&trace, form, &mut out).and_then(|()| out.flush());
     written.map_err(|error| Error::os("cannot write", &args.out, error))?;
-    let (ios, lost) = (grouped(trace.ios.len() as u64), grouped(trace.lost));
-    eprint_line(&format!("stacktune: {ios} I/Os, {lost} events lost: {}", args.out.shown()));
+    let (ios, lost) = (grouped(trace.ios.len() as u64), trace.lost.in_words());
+    eprint_line(&format!("stacktune: {ios} I/Os, {lost}: {}", args.out.shown()));
     ended
 }
 

@@ -14,7 +14,7 @@ use crate::runs::paper::KeptFigure::{
 use crate::runs::paper::{self, Figure, RowResult, Ruling};
 use crate::runs::record::fixture::{self, Like};
 use crate::runs::record::{CONTRACT, Outcome, Recording, Writer};
-use crate::trace::{Op, Trace, Traced, TracedDrive, TracedIo, Watched, read_bytes};
+use crate::trace::{LostEvents, Op, Trace, Traced, TracedDrive, TracedIo, Watched, read_bytes};
 use crate::ui::report::contract_kept;
 
 const KIB: u64 = 1 << 10;
@@ -60,7 +60,7 @@ fn traced() -> Traced {
         ios: (0..).zip(ios).map(io).collect(),
         processes: Vec::new(),
         form: read_bytes(EVENTS.as_bytes(), "x").unwrap().form,
-        lost: 0,
+        lost: LostEvents::default(),
         unpaired: 0,
         requeued: 0,
         notes: Vec::new(),
@@ -131,9 +131,17 @@ fn what_is_not_whole_has_no_figures() {
     };
     assert_eq!(why("untraced", None), "the run was not traced");
     let mut lost = traced();
-    lost.trace.lost = 7;
+    lost.trace.lost = LostEvents { all: 7, completions: 6 };
     let lost = contract_kept(&lost, &[watched()], None);
     assert_eq!(why("lost", Some(&lost)), "events are missing from its trace: 7");
+    // Without completions, what goes by issues is known.
+    let mut ends = traced();
+    ends.trace.lost = LostEvents { all: 7, completions: 7 };
+    let recording = recorded(dir.path(), "ends", Some(&contract_kept(&ends, &[watched()], None)));
+    assert_eq!((Miss1.obstacle(&recording), WriteKib.obstacle(&recording)), (None, None));
+    assert_eq!(WriteKib.of_run(&recording), Some(128.0));
+    assert_eq!((WriteDepth.of_run(&recording), Idle.of_run(&recording)), (None, None));
+    assert_eq!(WriteDepth.obstacle(&recording).unwrap(), "completions are missing from its trace: 7");
     let cut = contract_kept(&Traced { is_cut: true, ..traced() }, &[watched()], None);
     assert_eq!(why("cut", Some(&cut)), "its trace ended before the run did");
     let other = Watched { name: "sdb".into(), drive: TracedDrive(9 << 20), ..watched() };
