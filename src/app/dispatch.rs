@@ -81,7 +81,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Attest(args)) => attest::run(&args),
         Some(Cmd::Show(args)) => show::run(&args),
         Some(Cmd::Contract(args)) => trace::contract(&args),
-        Some(Cmd::Trace(args)) => trace::run(&args),
+        Some(Cmd::Trace(args)) => args.to_run().map_or_else(|| trace::run(&args), |run| program::run(&run)),
         Some(Cmd::Ftl(args)) => ftl::run(&args),
         Some(Cmd::Compare { dirs, output }) => inspect::compare(&dirs, output.json),
         Some(Cmd::Cost { dirs, data, rate, output }) => inspect::cost(&dirs, data, rate, output.json),

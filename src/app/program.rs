@@ -87,7 +87,10 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     });
     watcher.progress.done();
     let (recorded, traced) = match recorded {
-        Ok((summary, tracing)) => (Ok(summary), trace::keep(tracing, &session, &out)),
+        Ok((summary, mut tracing)) => {
+            let written = trace::write_back(&mut tracing, &mut session);
+            (Ok(summary), trace::keep(tracing, &session, &out).and(written))
+        }
         Err(error) => (Err(error), Ok(())),
     };
     let ended = take_down(session, args, &mut watcher, recorded.is_ok());
@@ -147,15 +150,7 @@ fn given(args: &ProgramArgs) -> Result<Profile> {
         return Err(Error::input("a program writes what it likes, and --read-only writes nothing"));
     }
     let settings = &mut profile.settings;
-    if !args.words.is_empty() {
-        let own: Vec<String> =
-            settings.program.iter().flat_map(|of| &of.knobs).map(|knob| knob.name.clone()).collect();
-        let own: Vec<&str> = own.iter().map(String::as_str).collect();
-        if let Some(why) = wrong_command(&args.words, &own) {
-            return Err(Error::input(format!("the command after `--` {why}")));
-        }
-        settings.program.get_or_insert_default().run.clone_from(&args.words);
-    }
+    words_given(args, &mut settings.program)?;
     if let Some(program) = &mut settings.program {
         program.memory_max_bytes = args.mem.or(program.memory_max_bytes);
     }
@@ -166,6 +161,26 @@ fn given(args: &ProgramArgs) -> Result<Profile> {
     let programs = settings.program.iter().flat_map(Program::programs);
     programs.into_iter().try_for_each(|program| find(program).map(drop))?;
     Ok(profile)
+}
+
+/// Puts the command line's words in the place of the profile's.
+fn words_given(args: &ProgramArgs, program: &mut Option<Program>) -> Result<()> {
+    let own: Vec<String> = program.iter().flat_map(|of| &of.knobs).map(|knob| knob.name.clone()).collect();
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let refuse_wrong = |what: &str, words: &[String]| match wrong_command(words, &own) {
+        Some(why) => Err(Error::input(format!("{what} {why}"))),
+        None => Ok(()),
+    };
+    if !args.words.is_empty() {
+        refuse_wrong("the command after `--`", &args.words)?;
+        program.get_or_insert_default().run.clone_from(&args.words);
+    }
+    if let Some(line) = &args.prepare {
+        let words = ["sh", "-c", line].map(str::to_owned);
+        refuse_wrong("the line of --prepare", &words)?;
+        program.get_or_insert_default().setup = words.into();
+    }
+    Ok(())
 }
 
 /// Ends what is left of the program, keeps its last lines in the recording, and takes the stack down.

@@ -87,7 +87,8 @@ fn a_trace_has_what_the_kernel_counts() {
 /// Whether nothing was lost; what lacks is completions, which the kernel keeps back while process 1 has a processor.
 fn is_whole(said: &str) -> bool {
     let whole = said.contains(" 0 events lost");
-    let of_kernel = said.contains("of them kept back by the kernel") && said.contains("lost, completions alone");
+    let of_kernel =
+        said.contains("of them kept back by the kernel") && said.contains("lost, completions alone");
     assert!(whole || of_kernel, "{said}");
     whole
 }
@@ -300,4 +301,79 @@ fn a_reproduction_traces_each_run() {
     assert_eq!((ruled("not_judged"), ruled("unclear"), claims.len()), (2, 2, 4), "{claims:#?}");
     let status = home.run(&["status"]);
     assert_eq!((status.status, status.out.as_str()), (Some(0), "no stacks, and nothing left behind\n"));
+}
+
+/// Files with ext4 over a loop device, for a command.
+fn on_ext4(home: &Home) -> String {
+    let dir = home.path("files").display().to_string();
+    let files = format!("[target]\nfiles = {{ dir = \"{dir}\", count = 1, size = \"96MiB\" }}\n");
+    home.profile("ext4", &format!("{files}[stack]\nfilesystem = \"ext4\"\n"))
+}
+
+/// What it has left in the page cache is in the trace, and what was there before is read from the drive.
+#[test]
+fn a_command_is_traced_on_a_stack_that_is_built_for_it() {
+    let test = "a_command_is_traced_on_a_stack_that_is_built_for_it";
+    let Some(_loops) = Loops::alone(test) else { return };
+    let home = Home::new();
+    let profile = on_ext4(&home);
+    let words = ["trace", "--on", &profile, "--out", "rec", "--user", USER];
+    let prepare = ["--prepare", "head -c 8M /dev/urandom > {dir}/a; id -u > user"];
+    let command = ["--", "sh", "-c", "cat user; cp a b; stat -c %s b"];
+    let words = [&words[..], &prepare, &command].concat();
+    let ran = Ran::of(&with_tracefs(&home, &words).output().unwrap());
+    if !can_be_made(&ran.err) {
+        return skip(test, NEEDS);
+    }
+    ran.ended(0, &["traced "]);
+    let log = fs::read_to_string(home.path("rec/program.log")).unwrap();
+    assert!(log.contains(USER) && log.contains(&(8 << 20).to_string()), "{log}");
+    let moved = |more: &[&str], op: &str| {
+        let scores = scored(&home, &[&["rec"], more].concat());
+        let sum = scores.pointer(&format!("/request_scale/by_operation/{op}/bytes/sum"));
+        sum.and_then(Value::as_f64).unwrap_or(0.0) / f64::from(1 << 20)
+    };
+    // The file that was prepared is not written again.
+    let (read, written) = (moved(&[], "read"), moved(&[], "write"));
+    assert!((8.0..10.0).contains(&read) && (8.0..15.0).contains(&written), "{read} {written}: {}", ran.err);
+    let late = moved(&["--phase", "write-back"], "write");
+    assert!((8.0..=written).contains(&late), "{late} of {written}");
+    let status = home.run(&["status"]);
+    assert_eq!((status.status, status.out.as_str()), (Some(0), "no stacks, and nothing left behind\n"));
+}
+
+#[test]
+fn a_command_on_a_profile_is_refused_as_a_run_is() {
+    let test = "a_command_on_a_profile_is_refused_as_a_run_is";
+    let Some(loops) = Loops::take(test, 1) else { return };
+    let (home, device) = (Home::new(), loops.blank(64));
+    let files = on_ext4(&home);
+    let text = fs::read_to_string(&files).unwrap();
+    let steps =
+        home.profile("steps", &format!("{text}[sweep.product]\nstack.filesystem = [\"ext4\", \"xfs\"]\n"));
+    let bare = home.profile("bare", &format!("[target]\ndevices = [\"{}\"]\n", device.path));
+    let foreign = home.profile(
+        "foreign",
+        &format!("[target]\ndevices = [\"{}\"]\n[stack]\nfilesystem = \"ext4\"\n", device.path),
+    );
+    run("mkfs.ext4", &["-q", &device.path]);
+    let on = |profile: &str, more: &[&str]| {
+        let words = [&["trace", "--on", profile, "--out", "rec"], more, &["--", "true"]].concat();
+        home.run(&words)
+    };
+    // As nobody in particular, with steps, without a file system, with words that can't be, over others' data.
+    on(&files, &[]).ended(2, &["a program does not run as root unless that is asked for", "--user NAME"]);
+    on(&steps, &["--user", USER]).ended(2, &["--trace needs a single run"]);
+    on(&bare, &["--user", USER]).ended(2, &["a program needs a file system"]);
+    on(&files, &["--user", USER, "--prepare", "{x}"]).ended(2, &["the line of --prepare"]);
+    let ran = Ran::of(
+        &with_tracefs(&home, &["trace", "--on", &foreign, "--out", "rec", "--user", USER, "--", "true"])
+            .output()
+            .unwrap(),
+    );
+    if !can_be_made(&ran.err) {
+        return skip(test, NEEDS);
+    }
+    ran.ended(3, &[]);
+    assert!(!home.path("rec").exists());
 }

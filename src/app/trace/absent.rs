@@ -38,6 +38,11 @@ pub fn keep(_: TraceUnderWay, _: &Session, _: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Nothing is traced.
+pub fn write_back(_: &mut TraceUnderWay, _: &mut Session) -> Result<()> {
+    Ok(())
+}
+
 /// No run is traced.
 pub fn each_run(_: bool) -> Option<Box<dyn Around>> {
     None

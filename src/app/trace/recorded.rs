@@ -16,7 +16,14 @@ use crate::trace::{self, TracedDrive, Tracer, Watch, Watched};
 use crate::ui::report::contract_kept;
 
 /// A trace under way, if one is asked for.
-pub struct TraceUnderWay(Option<(Watch, Vec<Watched>)>);
+pub struct TraceUnderWay(Option<UnderWay>);
+
+struct UnderWay {
+    watch: Watch,
+    drives: Vec<Watched>,
+    /// What is said of moments after the run.
+    marks: Vec<(u64, String)>,
+}
 
 /// Looks whether drives can be traced at all, before a target is built and filled.
 ///
@@ -44,7 +51,17 @@ pub fn begin(session: &mut Session, asked: bool) -> Result<TraceUnderWay> {
     }
     let watch = Watch::start(drives.clone(), &facts().cpu.online, None)?;
     session.traced(true);
-    Ok(TraceUnderWay(Some((watch, drives))))
+    Ok(TraceUnderWay(Some(UnderWay { watch, drives, marks: Vec::new() })))
+}
+
+/// Writes back what a program has left in the page cache, if there is a trace: that is traced, too, as a phase of its own.
+///
+/// # Errors
+/// If it can't be written.
+pub fn write_back(tracing: &mut TraceUnderWay, session: &mut Session) -> Result<()> {
+    let Some(under_way) = &mut tracing.0 else { return Ok(()) };
+    under_way.marks.push((session.write_back()?, "phase write-back".to_owned()));
+    Ok(())
 }
 
 /// Ends the trace, if there is one, and keeps it in the recording of that session.
@@ -52,9 +69,9 @@ pub fn begin(session: &mut Session, asked: bool) -> Result<TraceUnderWay> {
 /// # Errors
 /// If nothing was traced, or it can't be written.
 pub fn keep(tracing: TraceUnderWay, session: &Session, out: &Path) -> Result<()> {
-    let Some((watch, drives)) = tracing.0 else { return Ok(()) };
+    let Some(UnderWay { watch, drives, marks }) = tracing.0 else { return Ok(()) };
     let mut traced = watch.stop()?;
-    traced.note(session.marks());
+    traced.note([session.marks(), marks].concat());
     let folder = HeldFolder::open_own(out)?;
     trace::keep(&traced, &drives, &folder, [TRACE, TRACE_FACTS])?;
     let kept = contract_kept(&traced, &drives, session.database_bytes());

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
+use rustix::fs::{Mode, OFlags, open, syncfs};
+
 use super::how::ProgramOptions;
 use super::probes::Asked;
 use super::process::{Process, Site};
@@ -107,6 +109,21 @@ impl Session {
         if let Some(running) = &self.program {
             let _ = running.site.groups.end();
         }
+    }
+
+    /// Writes back what the page cache holds of the target's file system. Returns when that began, by the clock of a trace.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    pub fn write_back(&mut self) -> Result<u64> {
+        let began_ns = self.classes.now_ns();
+        let Some(folder) = self.target.layout().members.iter().find_map(|member| member.path.clone()) else {
+            return Ok(began_ns);
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let written = open(&folder, flags, Mode::empty()).and_then(syncfs);
+        written.map_err(|error| Error::os("cannot write back what is cached of", &folder, error))?;
+        Ok(began_ns)
     }
 
     /// Begins what is measured.
