@@ -37,14 +37,7 @@ pub fn contract(args: &ContractArgs) -> Result<()> {
     if folder.is_none() {
         privileges::drop_to_reading();
     }
-    let of_folder = match args.traces.as_slice() {
-        [one] => recorded::of_folder(one)?,
-        _ => None,
-    };
-    let (mut trace, parts) = match of_folder {
-        Some((path, parts)) => (trace::read(&[path])?, parts),
-        None => (trace::read(&args.traces)?, Vec::new()),
-    };
+    let (mut trace, parts) = read(&args.traces)?;
     if let Some(name) = &args.phase {
         keep_phase(&mut trace, name)?;
     }
@@ -89,8 +82,26 @@ fn spec(args: &ContractArgs, trace: &Trace, parts: &[Watched]) -> ContractSpec {
     }
 }
 
+/// A trace by its files, or of a recording, with the parts of drives that it is of.
+///
+/// # Errors
+/// Of the kind `Input` if it is none.
+pub fn read(paths: &[PathBuf]) -> Result<(Trace, Vec<Watched>)> {
+    let of_folder = match paths {
+        [one] => recorded::of_folder(one)?,
+        _ => None,
+    };
+    match of_folder {
+        Some((path, parts)) => Ok((trace::read(&[path])?, parts)),
+        None => Ok((trace::read(paths)?, Vec::new())),
+    }
+}
+
 /// Leaves only what was issued in a phase.
-fn keep_phase(trace: &mut Trace, name: &str) -> Result<()> {
+///
+/// # Errors
+/// Of the kind `Input` if the trace has no such phase, or nothing was issued in it.
+pub fn keep_phase(trace: &mut Trace, name: &str) -> Result<()> {
     if !trace.keep_phase(name) {
         let known: Vec<&str> = trace.phases().map(|(name, _)| name).take(8).collect();
         let known =

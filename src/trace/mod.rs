@@ -12,6 +12,7 @@
 //! | [`forms`] | files of traces, read in five forms and written in two | io, pairing, events |
 //! | [`live`] | drives traced as they are used, by the kernel's tracepoints | io, pairing, events |
 //! | [`contract`] | the five rules of He et al. 2017, scored from a trace | io, selected |
+//! | [`mimic`] | a load like a trace's, fitted to its first half and held against its second | io |
 //! | [`watched`] | a drive that is traced, and the part of it that is scored | io |
 //! | [`windowed`] | figures of a trace for each stretch of time | io, pairing, watched |
 //! | [`watch`] | drives traced by a thread of their own, and scored meanwhile | io, events, live, contract, watched, windowed |
@@ -23,6 +24,7 @@ mod forms;
 mod io;
 mod kept;
 mod live;
+pub mod mimic;
 mod pairing;
 mod selected;
 mod watch;
