@@ -11,8 +11,8 @@ use crate::units::{approx_size, approx_span, format_rate, format_size, grouped, 
 const WIDTH: usize = 80;
 const INDENT: &str = "  ";
 const CLASS: usize = 12;
-const QUANTITY: usize = 24;
-const FIGURE: usize = 11;
+const QUANTITY: usize = 21;
+const FIGURE: usize = 9;
 
 /// The settings of each class, and each figure beside what it was in the half that nothing was fitted to.
 pub fn mimic(name: &str, load: &MimicLoad) -> String {
