@@ -336,6 +336,10 @@ fn a_command_is_traced_on_a_stack_that_is_built_for_it() {
     // The file that was prepared is not written again.
     let (read, written) = (moved(&[], "read"), moved(&[], "write"));
     assert!((8.0..10.0).contains(&read) && (8.0..15.0).contains(&written), "{read} {written}: {}", ran.err);
+    let kept: Value = serde_json::from_slice(&fs::read(home.path("rec/contract.json")).unwrap()).unwrap();
+    let occupied =
+        kept["drives"][0]["alignment"][0]["file_bytes"].as_f64().unwrap_or(0.0) / f64::from(1 << 20);
+    assert!((16.0..17.0).contains(&occupied), "two files of 8 MiB: {kept:#}");
     let late = moved(&["--phase", "write-back"], "write");
     assert!((8.0..=written).contains(&late), "{late} of {written}");
     let status = home.run(&["status"]);

@@ -74,7 +74,8 @@ pub fn keep(tracing: TraceUnderWay, session: &Session, out: &Path) -> Result<()>
     traced.note([session.marks(), marks].concat());
     let folder = HeldFolder::open_own(out)?;
     trace::keep(&traced, &drives, &folder, [TRACE, TRACE_FACTS])?;
-    let kept = contract_kept(&traced, &drives, session.database_bytes());
+    let file_bytes = session.database_bytes().or_else(|| session.program_bytes());
+    let kept = contract_kept(&traced, &drives, file_bytes);
     folder.replace(CONTRACT, &json::lines(&kept)?)?;
     eprint_line(&format!("stacktune: {}; `stacktune contract {}`", traced.in_words(), out.shown()));
     for drive in Contract::of(&kept).into_iter().flat_map(|kept| kept.drives) {

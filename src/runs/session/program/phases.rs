@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags, open, syncfs};
 
+use super::cold::occupied_below;
 use super::how::ProgramOptions;
 use super::probes::Asked;
 use super::process::{Process, Site};
@@ -13,6 +14,7 @@ use super::stop_if::StopIf;
 use super::words::Values;
 use crate::error::{Error, Result};
 use crate::host::Trusting;
+use crate::marks::PROGRAM_NAME;
 use crate::meter::programs::program::ProgramFigures;
 use crate::meter::programs::program_probe::ProgramProbe;
 use crate::runs::session::run::Session;
@@ -124,6 +126,14 @@ impl Session {
         let written = open(&folder, flags, Mode::empty()).and_then(syncfs);
         written.map_err(|error| Error::os("cannot write back what is cached of", &folder, error))?;
         Ok(began_ns)
+    }
+
+    /// What the program's files occupy, if their file system was made for this run, and all could be looked at.
+    pub fn program_bytes(&self) -> Option<u64> {
+        self.target.built()?;
+        self.program.as_ref()?;
+        let folder = self.target.layout().members.iter().find_map(|member| member.path.clone())?;
+        occupied_below(&folder.join(PROGRAM_NAME))
     }
 
     /// Begins what is measured.
