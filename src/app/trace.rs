@@ -137,18 +137,20 @@ pub fn run(args: &TraceArgs) -> Result<()> {
     let (trace, ended) = if args.from.is_empty() { live(args)? } else { (trace::read(&args.from)?, Ok(())) };
     let form = match args.form {
         TraceForm::Blktrace => WrittenForm::Blktrace,
-        TraceForm::Fio if trace.lost.others() > 0 => {
-            let lost = grouped(trace.lost.all);
-            let what = format!("{lost} events of the trace are missing, which fio's log can't say");
-            return Err(Error::failed(what).hint("write it as blktrace's records"));
-        }
         TraceForm::Fio => WrittenForm::Fio,
+        TraceForm::Mqsim => WrittenForm::Mqsim,
+        TraceForm::Wiscsee => WrittenForm::Wiscsee,
+        TraceForm::Csv => WrittenForm::Csv,
     };
+    form.check(&trace)?;
     let mut out = BufWriter::new(new_file::make(&folder, &args.out)?);
     let written = trace::write(&trace, form, &mut out).and_then(|()| out.flush());
     written.map_err(|error| Error::os("cannot write", &args.out, error))?;
     let (ios, lost) = (grouped(trace.ios.len() as u64), trace.lost.in_words());
     eprint_line(&format!("stacktune: {ios} I/Os, {lost}: {}", args.out.shown()));
+    if let Some(text) = form.left_out(&trace) {
+        eprint_line(&format!("stacktune: {text}"));
+    }
     ended
 }
 

@@ -9,7 +9,7 @@
 //! | [`pairing`] | issues and completions to I/Os | io |
 //! | [`events`] | events as they are read or traced, held against what can be | io, pairing |
 //! | [`selected`] | one drive's I/Os, in a space of it | io |
-//! | [`forms`] | files of traces, read in five forms and written in two | io, pairing, events |
+//! | [`forms`] | files of traces, read in five forms and written in four of them and as a table | io, pairing, events |
 //! | [`live`] | drives traced as they are used, by the kernel's tracepoints | io, pairing, events |
 //! | [`contract`] | the five rules of He et al. 2017, scored from a trace | io, selected |
 //! | [`mimic`] | a load like a trace's, fitted to its first half and held against its second | io |

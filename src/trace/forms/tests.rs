@@ -286,6 +286,41 @@ fn a_log_of_fio_has_the_issues() {
     assert!(wrong(format!("fio version 2 iolog\n{many}").as_bytes()).contains("it is of over 1024 files"));
 }
 
+/// What is written is read again: all that the form has.
+#[test]
+fn the_texts_of_simulators_are_written() {
+    let no_flush = || trace().ios.into_iter().filter(|io| io.op != Op::Flush);
+    let events = written(WrittenForm::Wiscsee);
+    let read = read_bytes(&events, "x").unwrap();
+    let expected: Vec<_> = no_flush().map(|io| TracedIo { drive: TracedDrive(0), ..io }).collect();
+    assert_eq!((read.ios, read.form, read.unpaired), (expected, Form::Wiscsee, 0));
+    assert!(events.starts_with(b"42 D read 4096 4096 0.000001000 0.000000000 True\n"));
+    let read = read_bytes(&written(WrittenForm::Mqsim), "x").unwrap();
+    let of_data = no_flush().filter(|io| io.op != Op::Discard);
+    let expected = of_data.map(|io| TracedIo { completed_ns: None, pid: 0, drive: TracedDrive(0), ..io });
+    assert_eq!((read.ios, read.form), (expected.collect::<Vec<_>>(), Form::Mqsim));
+    let table = String::from_utf8(written(WrittenForm::Csv)).unwrap();
+    let lines: Vec<_> = table.lines().collect();
+    assert_eq!((lines.len(), lines[1]), (6, "1000,5000,8:16,42,read,4096,4096"));
+    assert_eq!(lines[5], "7000000123,,8:16,42,write,4096,4096");
+}
+
+#[test]
+fn what_a_form_cannot_say_is_said_or_refused() {
+    let left_out = |form: WrittenForm| form.left_out(&trace()).unwrap_or_default();
+    assert_eq!(left_out(WrittenForm::Blktrace), "");
+    assert_eq!(left_out(WrittenForm::Mqsim), "MQSim's text can't say, and lacks: discard (1), flush (1)");
+    let lost = |all, completions| Trace { lost: LostEvents { all, completions }, ..trace() };
+    let is_refused = |form: WrittenForm, trace: &Trace| form.check(trace).is_err();
+    let forms =
+        [WrittenForm::Blktrace, WrittenForm::Fio, WrittenForm::Mqsim, WrittenForm::Wiscsee, WrittenForm::Csv];
+    assert_eq!(forms.map(|form| is_refused(form, &lost(2, 0))), [false, true, true, true, true]);
+    assert_eq!(forms.map(|form| is_refused(form, &lost(2, 2))), [false, false, false, true, true]);
+    let mut two = trace();
+    two.ios[1].drive = TracedDrive(3);
+    assert_eq!(forms.map(|form| is_refused(form, &two)), [false, false, false, true, false]);
+}
+
 #[test]
 fn the_texts_of_simulators_are_read() {
     let read = read_bytes(b"10 0 8 16 0\n20 1 0 8 1\n", "x").unwrap();

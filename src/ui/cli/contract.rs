@@ -212,6 +212,12 @@ pub enum TraceForm {
     Blktrace,
     /// fio's log of version 3, which has the times of issue alone
     Fio,
+    /// MQSim's text: reads and writes, and when they come
+    Mqsim,
+    /// WiscSee's events of a single drive: all but flushes
+    Wiscsee,
+    /// A table of comma-separated values, an I/O a line
+    Csv,
 }
 
 fn parse_page(text: &str) -> Result<u64, String> {
