@@ -45,7 +45,6 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
         return on_screen(args, profile, user);
     }
     if profile.sweep.is_some() {
-        refuse_trace(args)?;
         return steps::run(args, &profile, user);
     }
     let settings = profile.settings;
@@ -108,22 +107,15 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     ended_well(&summary, ended.and(traced))
 }
 
-/// What is done around each recording of a sweep whose load is that program.
+/// What is done around each recording of a sweep whose load is that program, which is traced if that is asked for.
 ///
 /// # Errors
 /// Input if one of its commands is not there, or it can't be run as that user.
-pub(super) fn around(named: Option<&str>, program: &Program) -> Result<Box<dyn Around>> {
+pub(super) fn around(named: Option<&str>, program: &Program, is_traced: bool) -> Result<Box<dyn Around>> {
     program.programs().into_iter().try_for_each(|program| find(program).map(drop))?;
     let user = user(named, program.user.as_deref())?;
-    Ok(Box::new(steps::Programs(ProgramOptions { user, time: Duration::ZERO, stop_if: None })))
-}
-
-fn refuse_trace(args: &ProgramArgs) -> Result<()> {
-    if args.trace {
-        let what = "--trace needs a single run, but the profile has steps";
-        return Err(Error::input(what).hint("leave the profile's [[step]] and [sweep] out"));
-    }
-    Ok(())
+    let options = ProgramOptions { user, time: Duration::ZERO, stop_if: None };
+    Ok(Box::new(steps::Programs::new(options, is_traced)))
 }
 
 /// Opens the screen on the program, which runs until the operator quits.

@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::devices::{Loop, Loops, run};
+use crate::common::devices::{Loop, Loops, has, run};
 use crate::common::recorded::{Home, LOAD, PROGRAM, Ran};
-use crate::common::skip;
+use crate::common::{is_soak, skip};
 
 /// Mounts tracefs where there is none, in a namespace of its own.
 const WITH_TRACEFS: &str =
@@ -352,9 +352,6 @@ fn a_command_on_a_profile_is_refused_as_a_run_is() {
     let Some(loops) = Loops::take(test, 1) else { return };
     let (home, device) = (Home::new(), loops.blank(64));
     let files = on_ext4(&home);
-    let text = fs::read_to_string(&files).unwrap();
-    let steps =
-        home.profile("steps", &format!("{text}[sweep.product]\nstack.filesystem = [\"ext4\", \"xfs\"]\n"));
     let bare = home.profile("bare", &format!("[target]\ndevices = [\"{}\"]\n", device.path));
     let foreign = home.profile(
         "foreign",
@@ -365,9 +362,8 @@ fn a_command_on_a_profile_is_refused_as_a_run_is() {
         let words = [&["trace", "--on", profile, "--out", "rec"], more, &["--", "true"]].concat();
         home.run(&words)
     };
-    // As nobody in particular, with steps, without a file system, with words that can't be, over others' data.
+    // As nobody in particular, without a file system, with words that can't be, over others' data.
     on(&files, &[]).ended(2, &["a program does not run as root unless that is asked for", "--user NAME"]);
-    on(&steps, &["--user", USER]).ended(2, &["--trace needs a single run"]);
     on(&bare, &["--user", USER]).ended(2, &["a program needs a file system"]);
     on(&files, &["--user", USER, "--prepare", "{x}"]).ended(2, &["the line of --prepare"]);
     let ran = Ran::of(
@@ -380,4 +376,41 @@ fn a_command_on_a_profile_is_refused_as_a_run_is() {
     }
     ran.ended(3, &[]);
     assert!(!home.path("rec").exists());
+}
+
+/// What SQLite does with two journals, run as a program in steps, each on a file system of its own, and traced.
+#[test]
+fn claims_about_sqlite_are_judged_by_traces() {
+    let test = "claims_about_sqlite_are_judged_by_traces";
+    if !has("sqlite3") {
+        return skip(test, "needs sqlite3");
+    }
+    let Some(_loops) = Loops::alone(test) else { return };
+    let home = Home::new();
+    let repeat = if is_soak() { "3" } else { "1" };
+    let words = format!(
+        "reproduce contract-sqlite --for 3s --warmup 0s --repeat {repeat} --out rep --json --user {USER} \
+         --set target.files.size=400MiB --files {}",
+        home.path("files").display()
+    );
+    let words: Vec<_> = words.split_whitespace().collect();
+    let ran = Ran::of(&with_tracefs(&home, &words).output().unwrap());
+    if !can_be_made(&ran.err) {
+        return skip(test, NEEDS);
+    }
+    let shown = ran.json();
+    let discards = |label: &str| {
+        let row = shown["rows"].as_array().unwrap().iter().find(|row| row["label"] == label).unwrap();
+        row["here"]["discard_percent"]["median"].as_f64()
+    };
+    let [rb, wal] = ["sqlite-rb ext4", "sqlite-wal ext4"].map(discards);
+    assert!(rb.unwrap() > 10.0 * wal.unwrap(), "{rb:?} {wal:?}: {shown:#}");
+    let claims = shown["claims"].as_array().unwrap();
+    let of =
+        |words: &str| claims.iter().find(|claim| claim["words"].as_str().unwrap().contains(words)).unwrap();
+    let (reused, ruling) =
+        (of("uses its write-ahead log again"), if is_soak() { "holds" } else { "unclear" });
+    assert_eq!(reused["ruling"], ruling, "{reused:#}");
+    let status = home.run(&["status"]);
+    assert_eq!((status.status, status.out.as_str()), (Some(0), "no stacks, and nothing left behind\n"));
 }
