@@ -160,22 +160,22 @@ pub struct TraceArgs {
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct BuiltArgs {
     /// A line for `sh` that makes the command's data on the target first; it is not traced
-    #[arg(long, value_name = "LINE", requires = "on")]
+    #[arg(long, value_name = "LINE", conflicts_with_all = ["device", "from"])]
     pub prepare: Option<String>,
     /// The most memory that COMMAND may use, page cache included
-    #[arg(long, value_name = "SIZE", value_parser = parse_size_above_0, requires = "on")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size_above_0, conflicts_with_all = ["device", "from"])]
     pub mem: Option<u64>,
     /// Allow it to destroy what this device of the profile holds (may be repeated)
-    #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath, requires = "on")]
+    #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath, conflicts_with_all = ["device", "from"])]
     pub destroy: Vec<PathBuf>,
     /// Allow the profile's layers to run their commands as root
-    #[arg(long, requires = "on")]
+    #[arg(long, conflicts_with_all = ["device", "from"])]
     pub allow_commands: bool,
     /// Turn a knob of the profile (may be repeated)
-    #[arg(long, value_name = "KNOB=VALUE", requires = "on")]
+    #[arg(long, value_name = "KNOB=VALUE", conflicts_with_all = ["device", "from"])]
     pub set: Vec<String>,
     /// Print what would be built, destroyed and run, then exit
-    #[arg(long, requires = "on")]
+    #[arg(long, conflicts_with_all = ["device", "from"])]
     pub dry_run: bool,
 }
 
