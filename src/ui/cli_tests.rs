@@ -236,6 +236,8 @@ fn a_trace_on_a_profile_is_a_run_that_is_traced() {
         ("trace --on p --device /dev/x --out d -- a", "cannot be used with"),
         ("trace --on p --from t --out d -- a", "cannot be used with"),
         ("trace --on p --as fio --out d -- a", "cannot be used with"),
+        ("trace --from t --out d -- a", "cannot be used with"),
+        ("trace --from t --for 1s --out d", "cannot be used with"),
         ("trace --device /dev/x --mem 1GB --out d -- a", "cannot be used with"),
         ("trace --from t --destroy /dev/x --out d", "cannot be used with"),
     ] {

@@ -106,7 +106,6 @@ pub struct TraceArgs {
         long,
         value_name = "DEVICE",
         value_hint = ValueHint::AnyPath,
-        group = "live",
         required_unless_present_any = ["from", "on"]
     )]
     pub device: Vec<PathBuf>,
@@ -118,7 +117,6 @@ pub struct TraceArgs {
         long,
         value_name = "PROFILE",
         value_hint = ValueHint::AnyPath,
-        group = "live",
         conflicts_with = "device",
         requires = "words"
     )]
@@ -127,7 +125,7 @@ pub struct TraceArgs {
     #[command(flatten)]
     pub built: BuiltArgs,
     /// How long to trace at most [default: until COMMAND ends, or Ctrl-C; with --on an hour]
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_positive, requires = "live")]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_positive, conflicts_with = "from")]
     pub duration: Option<Duration>,
     /// A trace to convert instead: a file, or blktrace's files of all processors
     #[arg(
@@ -152,7 +150,7 @@ pub struct TraceArgs {
     /// A command to trace the drives for, while it runs, and its arguments; no shell reads them
     ///
     /// It runs in this folder, without a terminal. All that it starts is ended with it.
-    #[arg(last = true, value_name = "COMMAND", requires = "live")]
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "from")]
     pub words: Vec<String>,
 }
 
