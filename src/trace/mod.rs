@@ -32,7 +32,9 @@ mod watched;
 mod windowed;
 
 pub use forms::{WrittenForm, read, read_bytes, write};
-pub use io::{LostEvents, Op, PLACED, Trace, TracedDrive, TracedIo};
+#[cfg(test)]
+pub use io::LostEvents;
+pub use io::{Op, PLACED, Trace, TracedDrive, TracedIo};
 pub use kept::{drives_by, keep};
 pub use live::Tracer;
 pub use selected::{Selected, select};
