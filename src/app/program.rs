@@ -86,10 +86,7 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     });
     watcher.progress.done();
     let (recorded, traced) = match recorded {
-        Ok((summary, mut tracing)) => {
-            let written = trace::write_back(&mut tracing, &mut session);
-            (Ok(summary), trace::keep(tracing, &session, &out).and(written))
-        }
+        Ok((summary, tracing)) => (Ok(summary), trace::keep_all(tracing, &mut session, &out)),
         Err(error) => (Err(error), Ok(())),
     };
     let ended = take_down(session, args, &mut watcher, recorded.is_ok());

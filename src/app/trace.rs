@@ -26,7 +26,7 @@ use crate::ui::report;
 use crate::units::{fine_span, grouped};
 use command::RunningCommand;
 
-pub use recorded::{TraceUnderWay, begin, each_run, keep, look, write_back};
+pub use recorded::{TraceUnderWay, begin, each_run, keep, keep_all, look};
 
 /// Between two looks whether it is over.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -43,10 +43,8 @@ impl Around for Programs {
 
     fn recorded(&mut self, session: &mut Session, dir: &Path, screen: &mut Watcher) -> Result<()> {
         screen.progress.done();
-        let kept = self.tracing.take().map_or(Ok(()), |mut tracing| {
-            let written = trace::write_back(&mut tracing, session);
-            trace::keep(tracing, session, dir).and(written)
-        });
+        let tracing = self.tracing.take();
+        let kept = tracing.map_or(Ok(()), |tracing| trace::keep_all(tracing, session, dir));
         let log = session.end_program(&mut || screen.interrupts.count() < 2)?;
         HeldFolder::open_own(dir)?.replace(PROGRAM_LOG, log.as_bytes()).and(kept)
     }

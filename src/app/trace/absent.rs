@@ -38,8 +38,8 @@ pub fn keep(_: TraceUnderWay, _: &Session, _: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Nothing is traced.
-pub fn write_back(_: &mut TraceUnderWay, _: &mut Session) -> Result<()> {
+/// Nothing was traced.
+pub fn keep_all(_: TraceUnderWay, _: &mut Session, _: &Path) -> Result<()> {
     Ok(())
 }
 

@@ -54,16 +54,6 @@ pub fn begin(session: &mut Session, asked: bool) -> Result<TraceUnderWay> {
     Ok(TraceUnderWay(Some(UnderWay { watch, drives, marks: Vec::new() })))
 }
 
-/// Writes back what a program has left in the page cache, if there is a trace: that is traced, too, as a phase of its own.
-///
-/// # Errors
-/// If it can't be written.
-pub fn write_back(tracing: &mut TraceUnderWay, session: &mut Session) -> Result<()> {
-    let Some(under_way) = &mut tracing.0 else { return Ok(()) };
-    under_way.marks.push((session.write_back()?, "phase write-back".to_owned()));
-    Ok(())
-}
-
 /// Ends the trace, if there is one, and keeps it in the recording of that session.
 ///
 /// # Errors
@@ -82,6 +72,19 @@ pub fn keep(tracing: TraceUnderWay, session: &Session, out: &Path) -> Result<()>
         eprint_line(&format!("stacktune: {}: {}", drive.name, lights(&drive)));
     }
     Ok(())
+}
+
+/// The same with what a program has left in the page cache, which is written back first, as a phase of its own.
+///
+/// # Errors
+/// As for [`keep`], or if it can't be written back.
+pub fn keep_all(mut tracing: TraceUnderWay, session: &mut Session, out: &Path) -> Result<()> {
+    let mut written = Ok(());
+    if let Some(under_way) = &mut tracing.0 {
+        let mark = session.write_back().map(|at_ns| (at_ns, "phase write-back".to_owned()));
+        written = mark.map(|mark| under_way.marks.push(mark));
+    }
+    keep(tracing, session, out).and(written)
 }
 
 /// How each rule was kept, in one line; or why that is not known.
