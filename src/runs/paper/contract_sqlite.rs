@@ -7,7 +7,7 @@ use super::experiment::{Claim, Experiment, ExperimentRow, ROW_WARMUP, RowTarget,
 use super::figure::Figure;
 use super::figure::Figure::Kept;
 use super::kept_figure::KeptFigure::{
-    Discards, Length, LengthSegmented, Miss1, Miss10, ReadKib, UnalignedSmall, WriteKib, Zombies,
+    Discards, Length, LengthSegmented, Miss1, UnalignedSmall, WriteKib, Zombies,
 };
 use crate::settings::Filesystem;
 use std::time::Duration;
@@ -91,11 +91,9 @@ pub(super) fn sqlite() -> Experiment {
         setup: Setup::Sata,
         shape: Shape::Program(PROFILE),
         columns: &[
-            Kept(ReadKib),
             Kept(WriteKib),
             Kept(Discards),
             Kept(Miss1),
-            Kept(Miss10),
             Kept(UnalignedSmall),
             Kept(Length),
             Kept(LengthSegmented),
