@@ -89,7 +89,7 @@ const NO_VARMAIL: &str = "this program has no load like Varmail";
 
 const ON_FILES: &str = "Rows are RocksDB's alone, on a partition of one drive, or on a loop device of 1 GiB with --files. The paper also has LevelDB, SQLite and Varmail: conclusions about them are listed, and not judged.";
 const SMALL_FILES: &str = "RocksDB has files of 2 MiB, memtables of 4 MiB and an L1 of 10 MiB, so that a small space has several levels; the paper gives none of its options but 16 threads that compact.";
-pub(super) const FROM_RUN: &str = "Each trace begins when the data is loaded: what mkfs and the loading wrote lies on no drive by model. What is in memory at the end is not at the drive yet.";
+const FROM_RUN: &str = "Each trace begins when the data is loaded: what mkfs and the loading wrote lies on no drive by model. What is in memory at the end is not at the drive yet.";
 pub(super) const BY_MODEL: &str = "Misses, unaligned bytes and zombies are counts by drives of flash by model, with the authors' parameters; `stacktune help contract` says what each is.";
 
 pub(super) const THAN: &str =
