@@ -46,7 +46,6 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
         return on_screen(args, profile, (user, theme));
     }
     if profile.sweep.is_some() {
-        refuse_trace(args)?;
         return steps::run(args, &profile, user);
     }
     let settings = profile.settings;
@@ -88,7 +87,7 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     });
     watcher.progress.done();
     let (recorded, traced) = match recorded {
-        Ok((summary, tracing)) => (Ok(summary), trace::keep(tracing, &session, &out)),
+        Ok((summary, tracing)) => (Ok(summary), trace::keep_all(tracing, &mut session, &out)),
         Err(error) => (Err(error), Ok(())),
     };
     let ended = take_down(session, args, &mut watcher, recorded.is_ok());
@@ -106,22 +105,15 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     ended_well(&summary, ended.and(traced))
 }
 
-/// What is done around each recording of a sweep whose load is that program.
+/// What is done around each recording of a sweep whose load is that program, which is traced if that is asked for.
 ///
 /// # Errors
 /// Input if one of its commands is not there, or it can't be run as that user.
-pub(super) fn around(named: Option<&str>, program: &Program) -> Result<Box<dyn Around>> {
+pub(super) fn around(named: Option<&str>, program: &Program, is_traced: bool) -> Result<Box<dyn Around>> {
     program.programs().into_iter().try_for_each(|program| find(program).map(drop))?;
     let user = user(named, program.user.as_deref())?;
-    Ok(Box::new(steps::Programs(ProgramOptions { user, time: Duration::ZERO, stop_if: None })))
-}
-
-fn refuse_trace(args: &ProgramArgs) -> Result<()> {
-    if args.trace {
-        let what = "--trace needs a single run, but the profile has steps";
-        return Err(Error::input(what).hint("leave the profile's [[step]] and [sweep] out"));
-    }
-    Ok(())
+    let options = ProgramOptions { user, time: Duration::ZERO, stop_if: None };
+    Ok(Box::new(steps::Programs::new(options, is_traced)))
 }
 
 /// Opens the screen on the program, which runs until the operator quits.
@@ -152,15 +144,7 @@ fn given(args: &ProgramArgs) -> Result<Profile> {
         return Err(Error::input("a program writes what it likes, and --read-only writes nothing"));
     }
     let settings = &mut profile.settings;
-    if !args.words.is_empty() {
-        let own: Vec<String> =
-            settings.program.iter().flat_map(|of| &of.knobs).map(|knob| knob.name.clone()).collect();
-        let own: Vec<&str> = own.iter().map(String::as_str).collect();
-        if let Some(why) = wrong_command(&args.words, &own) {
-            return Err(Error::input(format!("the command after `--` {why}")));
-        }
-        settings.program.get_or_insert_default().run.clone_from(&args.words);
-    }
+    words_given(args, &mut settings.program)?;
     if let Some(program) = &mut settings.program {
         program.memory_max_bytes = args.mem.or(program.memory_max_bytes);
     }
@@ -171,6 +155,26 @@ fn given(args: &ProgramArgs) -> Result<Profile> {
     let programs = settings.program.iter().flat_map(Program::programs);
     programs.into_iter().try_for_each(|program| find(program).map(drop))?;
     Ok(profile)
+}
+
+/// Puts the command line's words in the place of the profile's.
+fn words_given(args: &ProgramArgs, program: &mut Option<Program>) -> Result<()> {
+    let own: Vec<String> = program.iter().flat_map(|of| &of.knobs).map(|knob| knob.name.clone()).collect();
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let refuse_wrong = |what: &str, words: &[String]| match wrong_command(words, &own) {
+        Some(why) => Err(Error::input(format!("{what} {why}"))),
+        None => Ok(()),
+    };
+    if !args.words.is_empty() {
+        refuse_wrong("the command after `--`", &args.words)?;
+        program.get_or_insert_default().run.clone_from(&args.words);
+    }
+    if let Some(line) = &args.prepare {
+        let words = ["sh", "-c", line].map(str::to_owned);
+        refuse_wrong("the line of --prepare", &words)?;
+        program.get_or_insert_default().setup = words.into();
+    }
+    Ok(())
 }
 
 /// Ends what is left of the program, keeps its last lines in the recording, and takes the stack down.

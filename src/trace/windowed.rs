@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
 
-use super::io::{Op, TracedIo};
+use super::io::{LostEvents, Op, TracedIo};
 use super::pairing::{Act, TraceEvent, pair};
 use super::watched::Watched;
 
@@ -26,10 +26,11 @@ const PAGE_BYTES: u64 = 2048;
 const TRANSLATED: u64 = 512;
 const COVERED_PERCENT: u64 = 10;
 
-/// What was issued in a stretch; nothing is known of it where events were lost.
+/// What was issued in a stretch; nothing is known of it where issues were lost, and no depth where completions were.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Stretch {
     lost: bool,
+    lost_completions: bool,
     write_bytes: Vec<u32>,
     discards: u64,
     lookups: u64,
@@ -74,19 +75,19 @@ impl Stretches {
     /// The figures since the last call, which was that long ago.
     pub fn take(&self, length_ns: u64) -> StretchFigures {
         let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let lost = shared.lost;
         let stretch = std::mem::take(&mut *shared);
-        shared.lost = lost;
+        (shared.lost, shared.lost_completions) = (stretch.lost, stretch.lost_completions);
         drop(shared);
-        if lost || length_ns == 0 {
+        if stretch.lost || length_ns == 0 {
             return StretchFigures::default();
         }
         let Stretch { mut write_bytes, discards, lookups, misses, taken_ns, latencies, .. } = stretch;
-        let enough = latencies.filter(|latencies| latencies.len() >= P99_IOS_MIN);
+        let lost_completions = stretch.lost_completions;
+        let enough = latencies.filter(|latencies| !lost_completions && latencies.len() >= P99_IOS_MIN);
         let length = length_ns as f64;
         StretchFigures {
             write_median_bytes: median(&mut write_bytes),
-            mean_depth: Some(taken_ns as f64 / length),
+            mean_depth: (!lost_completions).then_some(taken_ns as f64 / length),
             discards_per_s: Some(discards as f64 * 1e9 / length),
             miss_ratio: (lookups > 0).then(|| misses as f64 / lookups as f64),
             p99_ns: enough.map(|latencies| latencies.value_at_quantile(0.99).min(latencies.max())),
@@ -119,9 +120,11 @@ impl Follower {
         (follower, stretches)
     }
 
-    /// Notes that events are missing: from now on nothing is known.
-    pub fn lost(&self) {
-        self.stretches.0.lock().unwrap_or_else(PoisonError::into_inner).lost = true;
+    /// Notes which events are missing so far: from now on, what takes them is not known.
+    pub fn lost(&mut self, lost: LostEvents) {
+        let mut stretch = self.stretches.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stretch.lost |= lost.others() > 0;
+        stretch.lost_completions |= lost.completions > 0;
     }
 
     /// Takes events that have come, by a clock that stands at `now_ns`.
@@ -135,13 +138,18 @@ impl Follower {
             return;
         }
         due.sort_by_key(|event| event.at_ns);
-        let all: Vec<TraceEvent> = self.open.drain(..).chain(due.iter().copied()).collect();
-        let Some(paired) = pair(&all) else { return self.lost() };
         let shared = Arc::clone(&self.stretches.0);
         let mut stretch = shared.lock().unwrap_or_else(PoisonError::into_inner);
         for event in due.iter().filter(|event| event.act == Act::Issue) {
             self.issued(event, &mut stretch);
         }
+        let all: Vec<TraceEvent> = self.open.drain(..).chain(due.iter().copied()).collect();
+        // Of what is never completed, nothing is followed.
+        let paired = if stretch.lost_completions { None } else { pair(&all) };
+        let Some(paired) = paired else {
+            stretch.lost_completions = true;
+            return;
+        };
         for io in &paired.ios {
             match io.completed_ns {
                 Some(end_ns) if io.op != Op::Flush => {
@@ -158,7 +166,7 @@ impl Follower {
         }
         if self.open.len() > OPEN_MAX {
             self.open.clear();
-            stretch.lost = true;
+            stretch.lost_completions = true;
         }
     }
 
@@ -296,8 +304,13 @@ mod tests {
         close(of.miss_ratio, 1.0 / 33.0);
         close(of.discards_per_s, 0.0);
         assert_eq!(stretches.take(100 * MS).miss_ratio, None);
-        follower.lost();
+        // Without completions only depth is unknown; without issues all is.
+        follower.lost(LostEvents { all: 1, completions: 1 });
         follower.take(&[event(200, Act::Issue, Op::Write, MIB, 2048)], 300 * MS);
+        let of = stretches.take(100 * MS);
+        assert_eq!((of.write_median_bytes, of.mean_depth), (Some(2048.0), None));
+        follower.lost(LostEvents { all: 2, completions: 1 });
+        follower.take(&[event(400, Act::Issue, Op::Write, MIB, 2048)], 500 * MS);
         assert_eq!(stretches.take(100 * MS), StretchFigures::default());
     }
 
@@ -360,7 +373,15 @@ mod tests {
         events.sort_by_key(|event| event.at_ns);
         let taken: u64 = ios.iter().map(|io| io.completed_ns.unwrap() - io.issued_ns).sum();
         let (processes, notes) = (Vec::new(), Vec::new());
-        let whole = Trace { ios, processes, notes, form: Form::Blktrace, lost: 0, unpaired: 0, requeued: 0 };
+        let whole = Trace {
+            ios,
+            processes,
+            notes,
+            form: Form::Blktrace,
+            lost: LostEvents::default(),
+            unpaired: 0,
+            requeued: 0,
+        };
         let spec = ContractSpec { start_bytes: MIB, space_bytes: Some(65 * MIB), ..ContractSpec::default() };
         let scores = score(&whole, &spec).unwrap();
         let at_tenth = scores.misses.iter().find(|miss| miss.coverage_percent == 10).unwrap();

@@ -77,6 +77,9 @@ pub struct ProgramArgs {
     /// Trace the drives below the target while it runs, for `stacktune contract DIR`
     #[arg(long)]
     pub trace: bool,
+    /// A line for `sh` that makes the program's data, instead of the profile's `setup`; it is neither measured nor traced
+    #[arg(long, value_name = "LINE")]
+    pub prepare: Option<String>,
     /// Keep what was built at the end, and print the commands that remove it
     #[arg(long)]
     pub keep: bool,

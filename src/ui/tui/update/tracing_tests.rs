@@ -12,7 +12,7 @@ use crate::runs::session::message::{Command, Phase};
 use crate::runs::session::{Event, Tap};
 use crate::settings::Interface;
 use crate::trace::contract::{ContractSpec, score};
-use crate::trace::{Live, read_bytes};
+use crate::trace::{Live, LostEvents, read_bytes};
 use crate::ui::tui::fixture::{self, running, tell};
 use crate::ui::tui::message::{Effect, Msg};
 use crate::ui::tui::state::State;
@@ -32,6 +32,7 @@ fn hear(state: &mut State, said: Said) {
 
 /// 60 times the same 4 MiB, in pieces of 128 KiB, and a second drive that nothing was issued to.
 fn live(lost: u64) -> Live {
+    let lost = LostEvents::unknown(lost);
     let line = |at: u64| {
         let (offset, from, to) = (at % 32 * (128 << 10), 20 * at, 20 * at + 10);
         format!("7 D write {offset} 131072 0.{from:09} 0 True\n0 C write {offset} 131072 0.{to:09} 0 True\n")

@@ -36,9 +36,16 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
         let what = "of the drives' reads and writes in this window, from issue to completion";
         add(&format!("p99 {what}: {p99}."), theme.plain);
     }
-    if live.lost > 0 {
-        let lost = grouped(live.lost);
-        add(&format!("{lost} events are missing: nothing is judged by what is left."), theme.warn);
+    match (live.lost.all, live.lost.others()) {
+        (0, _) => {}
+        (completions, 0) => {
+            let lost = grouped(completions);
+            add(&format!("{lost} completions are missing: nothing is known of depth."), theme.warn);
+        }
+        (all, _) => {
+            let lost = grouped(all);
+            add(&format!("{lost} events are missing: nothing is judged by what is left."), theme.warn);
+        }
     }
     for (name, scores) in tracing.drives.iter().zip(&live.scores) {
         out.push((String::new(), theme.plain));
