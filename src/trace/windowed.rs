@@ -341,7 +341,7 @@ mod tests {
         });
         follower.take(&others.collect::<Vec<_>>(), 11_000 * MS);
         assert_eq!(stretches.take(1000 * MS).p99_ns, None);
-        follower.lost();
+        follower.lost(LostEvents::unknown(1));
         assert_eq!(stretches.take(1000 * MS), StretchFigures::default());
     }
 

@@ -196,6 +196,7 @@ impl TraceArgs {
             keep: false,
             dry_run,
             list: false,
+            theme: None,
             run: RunArgs { read_only: false, destroy, allow_commands, sets },
             output: JsonArgs::default(),
             words: self.words.clone(),
