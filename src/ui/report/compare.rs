@@ -102,6 +102,7 @@ pub struct Cell {
     /// Over the whole run.
     pub value: Option<f64>,
     /// The smallest and the largest value of a clean window; of a percentile, of a stretch of windows with enough I/Os.
+    /// None of fewer than three.
     pub range: Option<(f64, f64)>,
     /// Clean windows that have the figure; of a percentile, such stretches.
     pub windows: usize,
@@ -290,7 +291,7 @@ impl Cell {
         });
         Self {
             value,
-            range: range.filter(|_| figure.unit != Unit::Count),
+            range: range.filter(|_| figure.unit != Unit::Count && values.len() >= WINDOWS_MIN),
             windows: values.len(),
             why: figure.is_not_held(&recording.summary).then(|| "not held".into()),
             values,
@@ -401,7 +402,7 @@ impl fmt::Display for Comparison {
         }
         writeln!(
             f,
-            "\nfigures cover the whole run; [a–b]: smallest and largest of its clean windows\n(of a percentile: of as many windows together as hold enough I/Os);\nchange against A, in (…) its interval; (…) alone: no verdict, and why"
+            "\nfigures cover the whole run; [a–b]: smallest and largest of its clean windows,\nif there are three (of a percentile: of as many windows together as hold enough I/Os);\nchange against A, in (…) its interval; (…) alone: no verdict, and why"
         )
     }
 }
