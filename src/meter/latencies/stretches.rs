@@ -10,7 +10,7 @@ const BEYOND: u64 = 3;
 const HELD: usize = 64;
 
 /// Neighbouring windows.
-pub struct Stretch {
+pub struct SampleStretch {
     /// Their samples.
     pub samples: Samples,
     /// Their number.
@@ -18,18 +18,19 @@ pub struct Stretch {
 }
 
 /// The windows in stretches that hold enough samples each; what is left over at the end belongs to the last one.
-pub fn stretches<'a>(windows: impl Iterator<Item = &'a Arc<Samples>>, one_in: u64) -> Vec<Stretch> {
-    let mut stretches: Vec<Stretch> = Vec::new();
+pub fn stretches<'a>(windows: impl Iterator<Item = &'a Arc<Samples>>, one_in: u64) -> Vec<SampleStretch> {
+    let mut stretches: Vec<SampleStretch> = Vec::new();
     let mut open: Vec<&Samples> = Vec::new();
     for samples in windows {
         open.push(samples);
         if is_enough(open.iter().copied(), one_in) {
-            stretches.push(Stretch { samples: Samples::pooled(open.iter().copied()), windows: open.len() });
+            stretches
+                .push(SampleStretch { samples: Samples::pooled(open.iter().copied()), windows: open.len() });
             open.clear();
         }
     }
     if !open.is_empty() {
-        let rest = Stretch { samples: Samples::pooled(open.iter().copied()), windows: open.len() };
+        let rest = SampleStretch { samples: Samples::pooled(open.iter().copied()), windows: open.len() };
         match stretches.last_mut() {
             Some(last) => {
                 last.samples = Samples::pooled([&last.samples, &rest.samples]);
@@ -46,14 +47,14 @@ fn is_enough<'a>(windows: impl Iterator<Item = &'a Samples>, one_in: u64) -> boo
 }
 
 /// A percentile of each of these stretches, while the windows of a run come: only those of the last two are held.
-pub struct Levels {
+pub struct StretchLevels {
     one_in: u64,
     levels: Vec<f64>,
     last: Vec<Arc<Samples>>,
     open: Vec<Arc<Samples>>,
 }
 
-impl Levels {
+impl StretchLevels {
     /// Of the percentile beyond which one in that many samples lies.
     pub fn new(one_in: u64) -> Self {
         Self { one_in, levels: Vec::new(), last: Vec::new(), open: Vec::new() }
@@ -103,7 +104,7 @@ mod tests {
             let all: Vec<_> = (0..windows).map(|at| window((at, ios + at % 3))).collect();
             let expected = stretches(all.iter(), 100);
             let expected: Vec<_> = expected.iter().filter_map(|of| of.samples.level(100)).collect();
-            let mut levels = Levels::new(100);
+            let mut levels = StretchLevels::new(100);
             all.iter().for_each(|samples| levels.window(samples));
             assert_eq!(levels.all(), expected, "{windows} of {ios}");
         }

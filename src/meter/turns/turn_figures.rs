@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::estimate::{self, Side, TURN_CHANGE_MIN, Together, WINDOWS_MIN};
 use crate::class::Class;
 use crate::meter::latencies::samples::Samples;
-use crate::meter::latencies::stretches::{Stretch, stretches};
+use crate::meter::latencies::stretches::{SampleStretch, stretches};
 use crate::meter::window::{Change, ClassState, LedgerLine, Verdict, Window};
 use crate::settings::Better;
 
@@ -211,7 +211,7 @@ impl Values {
         Self::pooled(&stretches, counted, one_in)
     }
 
-    fn pooled(stretches: &[Stretch], counted: usize, one_in: u64) -> Self {
+    fn pooled(stretches: &[SampleStretch], counted: usize, one_in: u64) -> Self {
         let side = &stretches[stretches.len() - counted..];
         let value = Samples::pooled(side.iter().map(|stretch| &stretch.samples)).percentile(one_in);
         let all = stretches.iter().filter_map(|stretch| stretch.samples.level(one_in)).collect();

@@ -7,7 +7,7 @@ use super::figures::Figure;
 use crate::class::Class;
 use crate::error::Result;
 use crate::meter::flag::FlagKind;
-use crate::meter::latencies::stretches::Levels;
+use crate::meter::latencies::stretches::StretchLevels;
 use crate::meter::window::{Flag, Window};
 use crate::runs::record::Recording;
 
@@ -30,8 +30,8 @@ pub fn by_window(figures: &[Figure], recording: &Recording) -> Vec<Vec<f64>> {
 
 /// The percentiles of stretches, by figure; empty for other figures.
 fn levels(figures: &[Figure], recording: &Recording, least_ns: u64) -> Result<Vec<Vec<f64>>> {
-    let mut levels: Vec<Option<Levels>> =
-        figures.iter().map(|figure| figure.one_in().map(Levels::new)).collect();
+    let mut levels: Vec<Option<StretchLevels>> =
+        figures.iter().map(|figure| figure.one_in().map(StretchLevels::new)).collect();
     recording.replay(|window| {
         // The percentiles of a latency follow each other.
         let mut last = None;
@@ -47,7 +47,7 @@ fn levels(figures: &[Figure], recording: &Recording, least_ns: u64) -> Result<Ve
             }
         }
     })?;
-    Ok(levels.into_iter().map(|levels| levels.map(Levels::all).unwrap_or_default()).collect())
+    Ok(levels.into_iter().map(|levels| levels.map(StretchLevels::all).unwrap_or_default()).collect())
 }
 
 /// Whether this figure of a window can be compared.

@@ -130,7 +130,7 @@ fn a_percentile_of_few_commits_a_second_is_judged_by_windows_together() {
     }
     // Three hundred commits make a stretch; those of 24 windows have no p99.9.
     assert_eq!(cell(&comparison, "classes.wal.service_ns.p99", 0).windows, 8);
-    assert_eq!(cell(&comparison, "classes.wal.service_ns.p999", 1).value, None);
+    assert!(comparison.rows.iter().all(|row| row.figure != "classes.wal.service_ns.p999"));
 
     // Of windows some of which have a p99 of their own, the others count, too.
     let mixed = recording("mixed", &|index| match index % 4 {
