@@ -13,7 +13,7 @@
 //! | [`outlook`] | what a sweep would run, write and destroy | output |
 //! | [`user_memory`] | what outlives a screen: its ledger, and what the user knows | – |
 //! | [`ui`] | the screen, on a session in its own thread | inputs, output, user_memory |
-//! | [`stacks`] | `status` and `cleanup` | output, signals |
+//! | [`stacks`] | `status` and `cleanup` | inputs, output, signals |
 //! | [`verify`] | `verify`: reads back every page | inputs, output, signals |
 //! | [`watcher`] | the attendant at the command line | output, signals |
 //! | [`sweep`] | a profile with steps, for `record` and `run` | inputs, output, outlook, signals, watcher |
