@@ -378,7 +378,7 @@ fn a_command_on_a_profile_is_refused_as_a_run_is() {
     assert!(!home.path("rec").exists());
 }
 
-/// What SQLite does with two journals, run as a program in steps, each on a file system of its own, and traced.
+/// What `SQLite` does with two journals, run as a program in steps, each on a file system of its own, and traced.
 #[test]
 fn claims_about_sqlite_are_judged_by_traces() {
     let test = "claims_about_sqlite_are_judged_by_traces";
