@@ -99,7 +99,7 @@ fn settings(load: &MimicLoad, name: &str) -> Settings {
         about: format!("A load like that of {name}"),
         ..Settings::default()
     };
-    settings.target.dir = DIR.to_owned();
+    DIR.clone_into(&mut settings.target.dir);
     (settings.target.count, settings.target.size_bytes) = (1, load.space_bytes);
     settings.classes.iter_mut().for_each(|class| class.enabled = false);
     settings.wal.sync = Sync::None;

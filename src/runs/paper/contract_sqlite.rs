@@ -15,7 +15,10 @@ use std::time::Duration;
 /// The profile of the rows.
 const PROFILE: &str = "run-sqlite-random";
 
-const JOURNALS: [(&str, &str, &[(&str, &str)]); 2] = [
+/// What rows are called, what they are, and what they turn of the program's knobs.
+type Journal = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const JOURNALS: [Journal; 2] = [
     ("sqlite-rb", "SQLite with a rollback journal", &[("journal", "delete")]),
     ("sqlite-wal", "SQLite with a write-ahead log", &[("journal", "wal")]),
 ];
@@ -26,8 +29,7 @@ const LOAD: &str = "The load is the paper's rand/L: inserts of pairs of 16 B and
 const RUNS: &str = "Each run begins with an empty database on a new file system, on a partition of one drive, or on a loop device of 1 GiB with --files. What mkfs and the making of the database wrote is not traced; what is left in memory at the end is written back and traced.";
 
 fn rows() -> Vec<ExperimentRow> {
-    let of = |(journal, words, command): (&str, &str, &'static [(&'static str, &'static str)]),
-              (filesystem, name, on): (Filesystem, &str, &str)| {
+    let of = |(journal, words, command): Journal, (filesystem, name, on): (Filesystem, &str, &str)| {
         let turns = [("stack.mount_options", "discard")];
         let place = RowTarget::Partition(filesystem);
         let row = row(format!("{journal} {name}"), format!("{words} on {on}"), place, &turns, Vec::new());

@@ -14,8 +14,8 @@ const WRITES_A_FLUSH_MAX: u64 = 1024;
 const EVEN_SPREAD_MAX: f64 = 0.5;
 /// Of which at least this share goes on where another ended is in runs.
 const RUNS_SHARE_MIN: f64 = 0.1;
-/// An exponent below that is uniform: within the chance of so few draws, as many pages are different.
-const THETA_MIN: f64 = 0.2;
+/// As many standard deviations more repeats than of a uniform draw are no chance.
+const CHANCE: f64 = 3.0;
 const THETA_MAX: f64 = 4.0;
 /// Halvings of the range of exponents.
 const HALVINGS: usize = 40;
@@ -68,7 +68,7 @@ impl ClassFit {
         let sequential = traffic.sequential_share();
         let pages = match class {
             Class::Wal => PagesDrawn::InOrder,
-            _ if sequential >= RUNS_SHARE_MIN => PagesDrawn::Runs(1.0 - sequential),
+            _ if sequential >= RUNS_SHARE_MIN => PagesDrawn::Runs(((1.0 - sequential) * 1e4).round() / 1e4),
             _ => drawn(traffic, page_bytes, space_pages),
         };
         let writes_a_flush = traffic.ios() as f64 / traffic.flushes.max(1) as f64;
@@ -101,6 +101,11 @@ impl ClassFit {
 fn drawn(traffic: &ClassTraffic, page_bytes: u64, space_pages: u64) -> PagesDrawn {
     let (ios, ranks) = (traffic.ios(), ranks(space_pages));
     let found = traffic.distinct_share(page_bytes, ios) * ios as f64;
+    let repeats = |distinct: f64| ios as f64 - distinct;
+    let uniform = repeats(distinct(&ranks, 0.0, ios));
+    if repeats(found) <= uniform + CHANCE * (uniform + 1.0).sqrt() {
+        return PagesDrawn::Uniform;
+    }
     let (mut low, mut high) = (0.0, THETA_MAX);
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
@@ -111,7 +116,7 @@ fn drawn(traffic: &ClassTraffic, page_bytes: u64, space_pages: u64) -> PagesDraw
             high = middle;
         }
     }
-    if low < THETA_MIN { PagesDrawn::Uniform } else { PagesDrawn::Zipf((low * 1000.0).round() / 1000.0) }
+    PagesDrawn::Zipf((low * 1000.0).round() / 1000.0)
 }
 
 /// Ranks of pages, the hottest first, in groups of about the same: the middle of each, and how many there are.
@@ -196,6 +201,6 @@ mod tests {
         let fit = ClassFit::of(Class::Scan, &scan, 1 << 30);
         assert_eq!((fit.writes_a_flush, fit.depth), (None, DEPTH_UNKNOWN));
         let PagesDrawn::Runs(jumps) = fit.pages else { panic!("{fit:?}") };
-        close(jumps, 1.0 / 700.0, 1e-9);
+        close(jumps, 1.0 / 700.0, 1e-4);
     }
 }

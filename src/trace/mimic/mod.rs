@@ -102,10 +102,14 @@ impl Quantity {
     /// How far a figure is from another one, by that.
     fn difference(self, of: f64, from: f64) -> f64 {
         let is_share = matches!(self, Self::Sequential | Self::Distinct);
-        if of == from || is_share && of.max(from) < 100.0 * SHARE_MIN {
+        if is_share && of.max(from) < 100.0 * SHARE_MIN {
             return 0.0;
         }
-        if from > 0.0 { of / from - 1.0 } else { f64::INFINITY }
+        match (of > 0.0, from > 0.0) {
+            (_, true) => of / from - 1.0,
+            (true, false) => f64::INFINITY,
+            (false, false) => 0.0,
+        }
     }
 }
 

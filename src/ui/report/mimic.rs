@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::cells::{NONE, left, paragraph, right};
 use crate::trace::mimic::{Likeness, MimicLoad, PagesDrawn, is_alike};
-use crate::units::{approx_size, approx_span, format_rate, format_size, grouped, three_digits};
+use crate::units::{approx_size, approx_span, format_size, grouped, three_digits};
 
 const WIDTH: usize = 80;
 const INDENT: &str = "  ";
@@ -67,10 +67,10 @@ fn heading(name: &str, load: &MimicLoad) -> Vec<String> {
             fit.writes_a_flush.map_or_else(String::new, |writes| format!(", a flush for each {writes}"));
         let starts = if fit.is_random { "at random" } else { "evenly" };
         format!(
-            "{}: pages of {} at {}, {starts}, depth {} at most, {pages}{flushes}",
+            "{}: pages of {} at {} MB/s, {starts}, depth {} at most, {pages}{flushes}",
             fit.class.name(),
             format_size(fit.page_bytes),
-            format_rate(fit.rate_bytes_per_s),
+            three_digits(fit.rate_bytes_per_s as f64 / 1e6),
             fit.depth,
         )
     }));
