@@ -154,6 +154,13 @@ impl Duel {
         Ok(true)
     }
 
+    /// Closes its line of the ledger, with what it came to.
+    pub fn close(&self, session: &mut Session) {
+        if let Some(line) = session.turns.ledger.close_duel(Some(self.report().outcome())) {
+            session.recorder.line(line);
+        }
+    }
+
     /// Where it stands.
     pub fn course(&self) -> &Course {
         &self.course
