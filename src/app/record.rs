@@ -63,12 +63,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let mut session = Session::open(settings, options, facts, &mut watcher)?;
     let mut watch = |session: &mut Session, event: &Event| {
         watcher.watch(event);
-        let Some(duel) = &mut duel else { return Ok(true) };
-        let goes_on = duel.watch(session, event)?;
-        if !goes_on {
-            duel.close(session);
-        }
-        Ok(goes_on)
+        duel.as_mut().map_or(Ok(true), |duel| duel.watch_and_close(session, event))
     };
     let tracing = trace::begin(&mut session, args.trace);
     let recorded = tracing.and_then(|tracing| {

@@ -47,11 +47,7 @@ fn act_on_run(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Plan => return plan::ask(state),
         Action::Drop => return discard(state),
         Action::Former => return plan::former(state),
-        Action::Host => {
-            state.dialog = Some(Dialog::Host { top: 0 });
-            // A recording has its own host.
-            return if state.replay.is_some() { Vec::new() } else { vec![Effect::ReadDevices] };
-        }
+        Action::Host => return host(state),
         Action::Believe => state.dialog = Some(Dialog::Believe { top: 0 }),
         Action::Contract => state.dialog = Some(Dialog::Contract { top: 0 }),
         Action::Pause => return pause(state),
@@ -141,6 +137,12 @@ fn pause(state: &mut State) -> Vec<Effect> {
             Vec::new()
         }
     }
+}
+
+/// Opens the host's page, for which its drives are read anew; a recording has its own host.
+fn host(state: &mut State) -> Vec<Effect> {
+    state.dialog = Some(Dialog::Host { top: 0 });
+    if state.replay.is_some() { Vec::new() } else { vec![Effect::ReadDevices] }
 }
 
 fn undo(state: &mut State) -> Vec<Effect> {
