@@ -39,8 +39,7 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     if args.list {
         return print(&recipes::list());
     }
-    let theme = args.theme.as_deref().map(super::ui::theme).transpose()?;
-    let profile = given(args)?;
+    let (theme, profile) = (args.theme.as_deref().map(super::ui::theme).transpose()?, given(args)?);
     let in_profile = profile.settings.program.as_ref().and_then(|of| of.user.as_deref());
     let user = user(args.user.as_deref(), in_profile)?;
     if args.out.is_none() && !args.dry_run {

@@ -154,5 +154,5 @@ fn the_drives_have_a_p99_where_the_trace_has_one_of_the_window() {
     hear(&mut state, Said::Live(Arc::new(live(0))));
     after(&mut state, 80, Some(412_000));
     letter(&mut state, 'C');
-    assert!(shown(&state).contains("in the window that is shown: 412µs."), "{}", shown(&state));
+    assert!(shown(&state).contains("in this window, from issue to completion: 412µs."), "{}", shown(&state));
 }

@@ -33,7 +33,7 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
     let window = state.figures().window.as_ref();
     if let Some(ns) = window.and_then(|window| window.traced_p99_ns) {
         let p99 = latency(Some(ns));
-        let what = "of the drives' reads and writes, from issue to completion, in the window that is shown";
+        let what = "of the drives' reads and writes in this window, from issue to completion";
         add(&format!("p99 {what}: {p99}."), theme.plain);
     }
     if live.lost > 0 {

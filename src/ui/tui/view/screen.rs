@@ -54,6 +54,15 @@ pub fn draw(state: &State, buf: &mut Buffer) {
     strip::render(state, buf, areas.strip);
     hints::message(state, buf, areas.message);
     hints::keys(state, buf, areas.hints);
+    over(state, buf, screen);
+    drop_obeyed(buf);
+    if state.ascii {
+        ascii::render(buf);
+    }
+}
+
+/// Draws what lies over the panels.
+fn over(state: &State, buf: &mut Buffer, screen: Rect) {
     match &state.dialog {
         // A search is drawn in the list of knobs.
         None | Some(Dialog::Search { .. }) => {}
@@ -82,10 +91,6 @@ pub fn draw(state: &State, buf: &mut Buffer) {
         }
         Some(Dialog::Plan(asked)) => plan::render(state, asked, buf, screen),
         Some(dialog) => dialogs::render(state, dialog, buf, screen),
-    }
-    drop_obeyed(buf);
-    if state.ascii {
-        ascii::render(buf);
     }
 }
 
