@@ -52,11 +52,9 @@ fn that_there_are_flags_stays_on_a_small_screen() {
 fn a_line_that_is_longer_than_its_panel_scrolls() {
     let mut state = turned(80, 24);
     press(&mut state, &[Char('v'), Char('v'), Char('v'), Tab]);
-    (0..20).for_each(|_| {
-        if state.ledger_chosen < 2 {
-            press(&mut state, &[Down])
-        }
-    });
+    while state.ledger_chosen < 2 {
+        press(&mut state, &[Down]);
+    }
     let mut seen = shown(&state);
     assert!(seen.contains("wal.sync fdatasync → none") && !seen.contains("missed starts"), "{seen}");
     let chosen = state.ledger_chosen;

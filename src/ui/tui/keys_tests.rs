@@ -62,7 +62,7 @@ fn the_help_has_every_key() {
         // A bar would end the cell.
         let row = |row: &Binding| format!("| {} | {} |\n", row.label.replace('|', "\\|"), row.help);
         let rows: String = rows.map(row).collect();
-        part += &format!("\n## {title}\n\n| key | what it does |\n|---|---|\n{rows}");
+        part.extend(["\n## ", title, "\n\n| key | what it does |\n|---|---|\n", &rows]);
     }
     let wanted = format!("{head}{begin}{part}\n{end}{tail}");
     if std::env::var_os("UPDATE_HELP").is_some() {

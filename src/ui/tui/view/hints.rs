@@ -134,11 +134,10 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
     let rows: Vec<_> = keys::hints(state.contexts()).filter(|row| is_of_use(state, row)).collect();
     let wide = |row: &&keys::Binding| width(label(state, row)) + 1 + width(hint(state, row)) + 2;
     let kept = |row: &&keys::Binding| match row.action {
-        keys::Action::Help | keys::Action::Quit => true,
+        // With the way back from a window of the past.
+        keys::Action::Help | keys::Action::Quit | keys::Action::Now | keys::Action::Earlier => true,
         // What can be done after the end.
         keys::Action::Open => state.ended.is_some(),
-        // The way back to the present.
-        keys::Action::Now | keys::Action::Earlier => true,
         _ => false,
     };
     let mut room = cells.saturating_sub(1 + rows.iter().filter(|r| kept(r)).map(wide).sum::<usize>());
