@@ -289,6 +289,24 @@ mod tests {
     }
 
     #[test]
+    fn quitting_keeps_what_is_known_so_far() {
+        let mut bench = Bench::new();
+        bench.duel("scan.depth", ["2", "64"]);
+        bench.run(30);
+        assert_eq!(bench.duels.command(&mut bench.session, Command::Quit), Some(Command::Quit));
+        bench.duels.pass_on(&mut bench.session, &bench.events);
+        let lines: Vec<_> = bench.received.try_iter().collect();
+        let closed = lines.iter().find_map(|event| match event {
+            Event::Ledger(line) => line.duel_outcome.clone(),
+            _ => None,
+        });
+        let outcome = closed.unwrap();
+        assert_eq!((outcome.verdict, outcome.pairs > 0), (Verdict::Unclear, true), "{outcome:?}");
+        assert!(outcome.change.is_some() && outcome.why.unwrap().contains("ended before"));
+        assert!(!bench.session.close_turn(), "its line is closed");
+    }
+
+    #[test]
     fn values_that_can_not_be_compared_are_refused_in_a_sentence() {
         let mut bench = Bench::new();
         for (knob, values, said) in [

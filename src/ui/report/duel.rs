@@ -102,12 +102,10 @@ pub fn verdict_of_line(turn: &LedgerLine) -> Option<String> {
         return None;
     }
     let values = [&turn.from, &turn.to].map(|value| line(value));
-    let ended_early = || "ended early, without a verdict".to_owned();
+    // A recording may end before its duel does.
+    let without = || "its line ended without a verdict".to_owned();
     let outcome = turn.duel_outcome.as_ref();
-    Some(
-        outcome
-            .map_or_else(ended_early, |outcome| verdict_on(outcome, values.each_ref().map(|value| &**value))),
-    )
+    Some(outcome.map_or_else(without, |outcome| verdict_on(outcome, values.each_ref().map(|value| &**value))))
 }
 
 /// The sentence about the values of these names. Beside the better one, a sign would read as its own: the change is in
@@ -161,7 +159,7 @@ mod tests {
         let mut turn = LedgerLine { from: "2".into(), to: "64".into(), ..LedgerLine::default() };
         assert_eq!(verdict_of_line(&turn), None);
         turn.duel = vec![(1, "2".into())];
-        assert_eq!(verdict_of_line(&turn).as_deref(), Some("ended early, without a verdict"));
+        assert_eq!(verdict_of_line(&turn).as_deref(), Some("its line ended without a verdict"));
         let (verdict, change, interval) = (DuelVerdict::Second, Some(0.031), None);
         turn.duel_outcome = Some(DuelOutcome { verdict, change, interval, ..outcome });
         assert_eq!(verdict_of_line(&turn).as_deref(), Some("64 is better: scan MB/s 3.1% higher with 64"));
