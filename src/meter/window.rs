@@ -15,6 +15,7 @@ pub use super::counts::counters::{Incidents, Polls};
 pub use super::counts::engine::EngineFigures;
 use super::counts::slow::SlowIo;
 pub use super::devices::block::DriveIos;
+use super::duel_outcome::DuelOutcome;
 pub use super::flag::Flag;
 use super::flag::used_by_others;
 pub use super::ledger_figure::{FigureUnit, LedgerFigure};
@@ -358,6 +359,23 @@ impl LedgerLine {
         format!("{} {between} {}", self.from, self.to)
     }
 
+    /// Each knob and its values in words; a rebuild may turn several at once.
+    pub fn by_knob(&self) -> Vec<(&str, String)> {
+        let [knobs, from, to] =
+            [&self.knob, &self.from, &self.to].map(|of| of.split(", ").collect::<Vec<_>>());
+        if knobs.len() < 2 || from.len() != knobs.len() || to.len() != knobs.len() {
+            return vec![(&self.knob, self.values())];
+        }
+        let values = from.iter().zip(to).map(|(from, to)| format!("{from} → {to}"));
+        knobs.into_iter().zip(values).collect()
+    }
+
+    /// The same in one line: `stack.filesystem none → ext4, target.files.count 4 → 1`.
+    pub fn turned(&self) -> String {
+        let each: Vec<_> = self.by_knob().iter().map(|(knob, values)| format!("{knob} {values}")).collect();
+        each.join(", ")
+    }
+
     /// Whether the new setting survives less than the old one: then nothing is called a gain.
     pub fn is_less_safe(&self) -> bool {
         self.less_durable || !self.survives_less.is_empty()
@@ -433,6 +451,9 @@ pub struct LedgerLine {
     /// the values that it compared. Absent of a turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub duel: Vec<(u64, String)>,
+    /// What the duel came to; absent of a turn, and of a duel whose line ended before it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duel_outcome: Option<DuelOutcome>,
     /// `scan MB/s`.
     pub scan_mb_per_s: Change,
     /// `point p50` in ns.

@@ -13,7 +13,11 @@ fn duel(home: &Home, out: &str, duel: &str, more: &[&str]) -> Outcome {
 fn a_duel_finds_the_better_value_and_repeats_by_its_seed() {
     let home = Home::new();
     let found = duel(&home, "first", "scan.depth=2,64", &["--duel-figure", "scan"]).expect(0);
-    assert!(found.stdout.contains("\nB is better: scan MB/s +"), "{}", found.stdout);
+    assert!(
+        found.stdout.contains("\nB is better: scan MB/s ") && found.stdout.contains("% higher with B (+"),
+        "{}",
+        found.stdout
+    );
     let report = json_file(&home.path("first").join("duel.json"));
     assert_eq!((&report["verdict"], &report["figure"]), (&"second".into(), &"scan".into()));
     let row = &report["figures"][0];
@@ -23,10 +27,16 @@ fn a_duel_finds_the_better_value_and_repeats_by_its_seed() {
     assert!(firsts.contains(&0) && firsts.contains(&1), "{firsts:?}");
     // It is a recording like others, too.
     let shown = Outcome::of(&home.command(["show"]).arg(home.path("first")).output().unwrap()).expect(0);
-    assert!(shown.stdout.contains("scan.depth 2 against 64"), "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("scan.depth 2 against 64\n     64 is better: scan MB/s "),
+        "{}",
+        shown.stdout
+    );
     // Its turns are one line of the ledger, with each of them.
     let lines = json_lines(&home.path("first").join("ledger.jsonl"));
     assert_eq!((lines.len(), &lines[0]["from"], &lines[0]["to"]), (1, &"2".into(), &"64".into()));
+    let outcome = &lines[0]["duel_outcome"];
+    assert_eq!((&outcome["verdict"], &outcome["change"]), (&"second".into(), &row["change"]), "{outcome}");
     let turns = lines[0]["duel"].as_array().unwrap();
     let settings = json_lines(&home.path("first").join("windows.jsonl"));
     let settings = settings.iter().filter_map(|window| window["setting"].as_u64()).max();

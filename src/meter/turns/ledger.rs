@@ -14,8 +14,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 pub use super::estimate::WINDOWS_MIN;
+pub use super::turn_figures::BEFORE_WINDOWS;
 use super::turn_figures::{self, Measured};
 use crate::class::Class;
+use crate::meter::duel_outcome::DuelOutcome;
 use crate::meter::flag::{FlagKind, stem};
 use crate::meter::window::{Flag, LedgerLine, Window};
 
@@ -144,7 +146,7 @@ impl Ledger {
         if let Some(values) = turn.duel.take() {
             return self.turn_in_duel(turn, values);
         }
-        let duel = self.close_duel();
+        let duel = self.close_duel(None);
         let number = self.lines.len() as u64 + 1;
         let steady: Vec<_> = self.steady.drain(..).collect();
         let (overtaken, judged): (Option<Open>, _) = match self.open.take() {
@@ -211,9 +213,10 @@ impl Ledger {
         closed.into_iter().chain(changed).collect()
     }
 
-    /// Closes the line of a duel that goes on. Returns it, if there was one.
-    pub fn close_duel(&mut self) -> Option<LedgerLine> {
-        self.lines.last().filter(|line| is_open_duel(line))?;
+    /// Closes the line of a duel that goes on, with what the duel came to. Returns it, if there was one.
+    pub fn close_duel(&mut self, outcome: Option<DuelOutcome>) -> Option<LedgerLine> {
+        let line = self.lines.last_mut().filter(|line| is_open_duel(line))?;
+        line.duel_outcome = outcome;
         self.close_with(None)
     }
 
@@ -272,7 +275,7 @@ impl Ledger {
 
     /// Closes the open line, as at the end of a run. Returns it, if there was one.
     pub fn close(&mut self) -> Option<LedgerLine> {
-        let Some(open) = self.open.take() else { return self.close_duel() };
+        let Some(open) = self.open.take() else { return self.close_duel(None) };
         self.close_with(open.is_early().then(|| FlagKind::TooShort.text().into()))
     }
 

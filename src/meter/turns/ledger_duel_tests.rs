@@ -1,6 +1,7 @@
 //! Duels are one line of the ledger each.
 
 use super::*;
+use crate::meter::duel_outcome::DuelVerdict;
 
 #[test]
 fn a_duel_is_one_line_that_keeps_its_turns() {
@@ -24,7 +25,21 @@ fn a_duel_is_one_line_that_keeps_its_turns() {
         let changed = in_duel(&mut run, from, to);
         assert_eq!(changed.iter().map(|line| line.number).collect::<Vec<_>>(), [2]);
     }
-    let closed = run.ledger.close_duel().unwrap();
+    let outcome = DuelOutcome {
+        verdict: DuelVerdict::Second,
+        figure: "scan MB/s".into(),
+        pairs: 7,
+        change: Some(0.25),
+        interval: Some((0.21, 0.29)),
+        is_clear: true,
+        margin: 0.05,
+        less_durable: None,
+        why: None,
+    };
+    let closed = run.ledger.close_duel(Some(outcome.clone())).unwrap();
+    assert_eq!(closed.duel_outcome, Some(outcome));
+    let text = serde_json::to_string(&closed).unwrap();
+    assert_eq!(serde_json::from_str::<LedgerLine>(&text).unwrap(), closed, "{text}");
     assert_eq!((closed.from.as_str(), closed.to.as_str(), closed.open), ("2", "64", false));
     assert_eq!(
         (&closed.flags[..], closed.values().as_str()),
@@ -33,7 +48,7 @@ fn a_duel_is_one_line_that_keeps_its_turns() {
     assert_eq!((closed.outcome(), closed.scan_mb_per_s.verdict), (TurnOutcome::Duel, Verdict::None));
     let turns: Vec<_> = closed.turns().map(|(at_ns, to)| (at_ns / SECOND_NS, to)).collect();
     assert_eq!(turns, [(8, "2"), (14, "64"), (20, "2"), (26, "64")]);
-    assert!(run.ledger.close_duel().is_none() && run.ledger.close().is_none());
+    assert!(run.ledger.close_duel(None).is_none() && run.ledger.close().is_none());
     // The next turn is compared with the windows after the duel's last.
     run.turn_from("64", "128");
     run.windows(&[50.0; 5]);
@@ -44,5 +59,6 @@ fn a_duel_is_one_line_that_keeps_its_turns() {
     in_duel(&mut run, "128", "2");
     assert_eq!(run.turn_from("2", "128")[0].number, 4);
     in_duel(&mut run, "128", "2");
-    assert_eq!(run.ledger.close().map(|line| (line.number, line.open)), Some((6, false)));
+    let last = run.ledger.close().unwrap();
+    assert_eq!((last.number, last.open, last.duel_outcome), (6, false, None));
 }

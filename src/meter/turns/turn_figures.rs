@@ -15,7 +15,7 @@ use crate::meter::window::{Change, ClassState, LedgerLine, Verdict, Window};
 use crate::settings::Better;
 
 /// The most windows before a turn that count, but for percentiles that need more samples.
-const BEFORE_WINDOWS: usize = 10;
+pub const BEFORE_WINDOWS: usize = 10;
 /// The windows between both sides: that of the turn, and those in which the load settles.
 const GAP_WINDOWS: usize = 3;
 /// The percentile that a line waits for, as one in how many samples lies beyond it.

@@ -9,6 +9,8 @@ use super::figures::Figure;
 use crate::error::Result;
 use crate::held_folder::HeldFolder;
 use crate::json;
+use crate::meter::duel_outcome::DuelOutcome;
+pub use crate::meter::duel_outcome::DuelVerdict as Verdict;
 use crate::meter::turns::estimate::STALLED;
 
 /// What it is written into.
@@ -80,24 +82,6 @@ pub enum Begins {
     Built,
 }
 
-/// How a duel ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// The first value is better by the figure that counts.
-    First,
-    /// The second value is.
-    Second,
-    /// It is better by the figure, but less survives with it.
-    LessDurable,
-    /// They differ by less than the margin.
-    NoDifference,
-    /// The pairs did not suffice.
-    Unclear,
-    /// Something forbids a verdict.
-    NotJudged,
-}
-
 /// A figure over all pairs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DuelRow {
@@ -156,6 +140,22 @@ pub struct Report {
 }
 
 impl Report {
+    /// What its line of the ledger keeps.
+    pub fn outcome(&self) -> DuelOutcome {
+        let row = self.figures.first();
+        DuelOutcome {
+            verdict: self.verdict,
+            figure: self.figure.name().to_owned(),
+            pairs: row.map_or(0, |row| row.pairs as u64),
+            change: row.and_then(|row| row.change),
+            interval: row.and_then(|row| row.interval),
+            is_clear: row.is_some_and(DuelRow::is_clear),
+            margin: self.margin,
+            less_durable: self.less_durable,
+            why: self.why.clone(),
+        }
+    }
+
     /// Writes it into the folder of a recording, beside those that are there: `duel.json`, `duel-2.json`, …
     ///
     /// # Errors

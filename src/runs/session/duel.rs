@@ -154,6 +154,25 @@ impl Duel {
         Ok(true)
     }
 
+    /// The same where no more turns follow: its line of the ledger is closed when it is over.
+    ///
+    /// # Errors
+    /// Where the knob can't be turned.
+    pub fn watch_and_close(&mut self, session: &mut Session, event: &Event) -> Result<bool> {
+        let goes_on = self.watch(session, event)?;
+        if !goes_on {
+            self.close(session);
+        }
+        Ok(goes_on)
+    }
+
+    /// Closes its line of the ledger, with what it came to.
+    pub fn close(&self, session: &mut Session) {
+        if let Some(line) = session.turns.ledger.close_duel(Some(self.report().outcome())) {
+            session.recorder.line(line);
+        }
+    }
+
     /// Where it stands.
     pub fn course(&self) -> &Course {
         &self.course

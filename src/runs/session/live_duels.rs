@@ -1,7 +1,7 @@
 //! Duels that the operator asks for while the load runs.
 //!
-//! A duel turns its knob many times. These turns are one line of a recording's ledger and none on the screen, and nothing
-//! to undo: once it is over, the knob has the value that it had before.
+//! A duel turns its knob many times. These turns are one line of the ledger, which the screen gets with the verdict, and
+//! nothing to undo: once it is over, the knob has the value that it had before.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -54,8 +54,13 @@ impl Duels {
                 None
             }
             Command::Duel(Some(_)) => None,
-            // These leave the load as it is, or end it.
-            Command::Record(_) | Command::Consent(_) | Command::Quit | Command::QuitKeeping => Some(command),
+            // These leave the load as it is.
+            Command::Record(_) | Command::Consent(_) => Some(command),
+            // No turn is of use where the load ends.
+            Command::Quit | Command::QuitKeeping => {
+                self.conclude(session, false);
+                Some(command)
+            }
             command => {
                 self.end(session);
                 Some(command)
@@ -84,11 +89,15 @@ impl Duels {
 
     /// Ends the duel that goes on, if one does: its knob is turned back, and its verdict reported.
     fn end(&mut self, session: &mut Session) {
+        self.conclude(session, true);
+    }
+
+    fn conclude(&mut self, session: &mut Session, turns_back: bool) {
         let Some(fight) = self.on.take() else { return };
-        fight.duel.turn(session, &fight.before);
-        if let Some(line) = session.turns.ledger.close_duel() {
-            session.recorder.line(line);
+        if turns_back {
+            fight.duel.turn(session, &fight.before);
         }
+        fight.duel.close(session);
         self.former.push(fight.lines + 1..=session.turns.ledger.len());
         let written = session.recorder.dir().map(|folder| fight.duel.report().write(folder)).transpose();
         let kept = written.unwrap_or_else(|error| {
@@ -132,9 +141,12 @@ impl Duels {
         }
     }
 
-    /// Whether it is the ledger's line of a turn that a duel made.
+    /// Whether it is the ledger's line of a duel that goes on, which the screen shows in its own way.
     fn is_own(&self, event: &Event) -> bool {
         let Event::Ledger(line) = event else { return false };
+        if !line.open {
+            return false;
+        }
         let of_this = self.on.as_ref().is_some_and(|fight| line.number > fight.lines);
         of_this || self.former.iter().any(|lines| lines.contains(&line.number))
     }
@@ -237,7 +249,17 @@ mod tests {
         let verdicts = verdicts(&shown);
         assert_eq!(verdicts.last(), Some(&(true, Verdict::Second)), "{verdicts:?}");
         assert!(verdicts.len() >= 7, "after each pair: {verdicts:?}");
-        assert!(lines(&shown).iter().all(|line| *line == 1), "its turns are no lines of the ledger");
+        let own = lines(&shown).into_iter().filter(|line| *line != 1);
+        assert_eq!(own.collect::<Vec<_>>(), [2], "its turns are one line of the ledger, once it is over");
+        let line = shown.iter().rev().find_map(|event| match event {
+            Event::Ledger(line) => Some(Arc::clone(line)),
+            _ => None,
+        });
+        let outcome = line.and_then(|line| line.duel_outcome.clone()).unwrap();
+        let (low, high) = outcome.interval.unwrap();
+        let change = outcome.change.unwrap();
+        assert_eq!((outcome.verdict, outcome.figure.as_str()), (Verdict::Second, "scan MB/s"));
+        assert!(low <= change && change <= high && change > 0.05, "{outcome:?}");
         assert_eq!(bench.session.resolved.settings.classes[0].depth, 32);
         assert_eq!(lines(&bench.run(30)), Vec::<u64>::new(), "nor is that back");
         bench.session.undo();
@@ -264,6 +286,24 @@ mod tests {
         assert!(!bench.run(10).iter().any(is_over));
         assert_eq!(bench.duels.command(&mut bench.session, Command::Duel(None)), None);
         assert!(bench.run(5).iter().any(is_over));
+    }
+
+    #[test]
+    fn quitting_keeps_what_is_known_so_far() {
+        let mut bench = Bench::new();
+        bench.duel("scan.depth", ["2", "64"]);
+        bench.run(30);
+        assert_eq!(bench.duels.command(&mut bench.session, Command::Quit), Some(Command::Quit));
+        bench.duels.pass_on(&mut bench.session, &bench.events);
+        let lines: Vec<_> = bench.received.try_iter().collect();
+        let closed = lines.iter().find_map(|event| match event {
+            Event::Ledger(line) => line.duel_outcome.clone(),
+            _ => None,
+        });
+        let outcome = closed.unwrap();
+        assert_eq!((outcome.verdict, outcome.pairs > 0), (Verdict::Unclear, true), "{outcome:?}");
+        assert!(outcome.change.is_some() && outcome.why.unwrap().contains("ended before"));
+        assert!(!bench.session.close_turn(), "its line is closed");
     }
 
     #[test]

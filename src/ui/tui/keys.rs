@@ -236,7 +236,7 @@ pub const MAP: &[Binding] = &[
     bind(Knobs, &[Char('i')], "i", Action::ShowInactive, "inactive knobs", "", "Show or hide the knobs that have no effect under these settings."),
     bind(Ledger, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the newer line."),
     bind(Ledger, &[Down, Char('j')], "↓ j", Action::Down, "", "scroll", "Choose the older line; its figures are shown with their spread."),
-    bind(Main, &[Esc], "Esc", Action::Drop, "discard changes", "discard", "Discard the changes collected for a rebuild."),
+    bind(Main, &[Esc], "Esc", Action::Drop, "discard changes", "discard", "Leave the ledger, which closes the figures of its chosen line; else discard the changes collected for a rebuild."),
     bind(Main, &[Char('b')], "b", Action::Former, "rebuild previous", "rebuild previous", "After a failed build: rebuild the previous stack."),
     bind(Main, &[Char('u')], "u", Action::Undo, "undo", "undo", "Undo the last turn."),
     bind(Main, &[Char('v')], "v", Action::View, "next view", "view", "Show the next panel where not all fit: charts, system, ledger, notes."),
@@ -250,10 +250,10 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Tab, BackTab], "tab", Action::Focus, "knobs or ledger", "focus", "Move between the knobs and the ledger."),
     bind(Main, &[Char('z')], "z", Action::TailOf, "latency of the next class", "latency of", "Choose which class's latency the heat map shows: one, or all."),
     bind(Main, &[Char('Z')], "Z", Action::WholeRun, "whole run", "", "Show the whole run in the heat map, or its end."),
-    bind(Main, &[Char(',')], ", ⇧←", Action::Earlier, "previous window", "", "Show an earlier window: the cursor moves left, and the classes' figures are that window's."),
+    bind(Main, &[Char(',')], ", ⇧←", Action::Earlier, "previous window", "window", "Show an earlier window: the cursor moves left, and the classes' figures are that window's."),
     bind(Main, &[Char('.')], ". ⇧→", Action::Later, "next window", "", "Show a later window; after the last one, the figures are live again."),
     bind(Main, &[Char('L')], "L", Action::Slowest, "slowest window", "", "Show the window with the longest I/O of the class on the heat map: the moment of the tail."),
-    bind(Main, &[Char('0')], "0", Action::Now, "live figures", "", "Return to the live figures."),
+    bind(Main, &[Char('0')], "0", Action::Now, "live figures", "live", "Return to the live figures."),
     bind(Main, &[], "Ctrl-Z", Action::Suspend, "suspend", "", "Pause the load and return to the shell; `fg` continues both."),
     bind(Main, &[], "", Action::Themes, "theme", "", "Choose a theme: a built-in one, or one of btop's theme files in `~/.config/stacktune/themes`."),
     bind(Main, &[], "", Action::Theme(ThemeName::Dark), "theme dark", "", "Colours for a dark background."),
@@ -396,6 +396,26 @@ pub const MAP: &[Binding] = &[
     bind(Help, &[Home, Char('g')], "Home g", Action::First, "", "", "Go to the beginning."),
     bind(Help, &[End, Char('G')], "End G", Action::Last, "", "", "Go to the end."),
     bind(Help, &[Esc, Char('q'), Char('?')], "Esc", Action::Close, "", "close", "Close it."),
+];
+
+/// The heading of the ledger's keys.
+pub const LEDGER_SECTION: &str = "Keys for the ledger";
+
+/// The parts of the help about keys, with their headings.
+pub const SECTIONS: [(&str, Context); 13] = [
+    ("Keys for the knobs", Knobs),
+    (LEDGER_SECTION, Ledger),
+    ("Keys everywhere", Main),
+    ("Keys in a recording", Replay),
+    ("Keys while searching", Search),
+    ("Keys in the palette", Palette),
+    ("Keys in the list of recordings", Shelf),
+    ("Keys while filtering a list", Filter),
+    ("Keys while typing", Text),
+    ("Keys in a plan", Plan),
+    ("Keys before a duel", Duel),
+    ("Keys after a failure", Failed),
+    ("Keys when quitting with a stack in place", Leaving),
 ];
 
 /// Keys with Ctrl, everywhere.

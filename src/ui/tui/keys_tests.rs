@@ -47,3 +47,30 @@ fn the_letter_c_is_not_ctrl_c() {
     assert_eq!(action(&[Text], &ctrl), Some(Action::Quit));
     assert_eq!(action(&[Text], &plain), None);
 }
+
+/// After a change of a key: `UPDATE_HELP=1 make quick NAME=help`.
+#[test]
+fn the_help_has_every_key() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/help/keys.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (begin, end) = ("<!-- keys: generated -->\n", "<!-- keys: end -->");
+    let (head, rest) = text.split_once(begin).unwrap();
+    let (_, tail) = rest.split_once(end).unwrap();
+    let mut part = String::new();
+    for (title, context) in SECTIONS {
+        let rows = MAP.iter().filter(|row| row.context == context && !row.label.is_empty());
+        // A bar would end the cell.
+        let row = |row: &Binding| format!("| {} | {} |\n", row.label.replace('|', "\\|"), row.help);
+        let rows: String = rows.map(row).collect();
+        part.extend(["\n## ", title, "\n\n| key | what it does |\n|---|---|\n", &rows]);
+    }
+    let wanted = format!("{head}{begin}{part}\n{end}{tail}");
+    if std::env::var_os("UPDATE_HELP").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+    } else {
+        assert!(
+            text == wanted,
+            "assets/help/keys.md differs from the keys: UPDATE_HELP=1 make quick NAME=help"
+        );
+    }
+}

@@ -19,7 +19,7 @@ mod heat;
 pub mod help;
 mod hints;
 pub mod knobs;
-mod ledger;
+pub mod ledger;
 mod members;
 mod notes;
 pub mod pages;
