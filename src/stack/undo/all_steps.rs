@@ -13,7 +13,7 @@ pub fn undo_all(journal: Journal, runner: &Runner, watch: Watch) -> Result<()> {
 }
 
 /// What is asked before something goes.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Terms<'a> {
     /// Give up what is on missing drives.
     pub(super) forget_missing: bool,

@@ -155,10 +155,8 @@ impl WriteMap {
             return Err(HELD.to_owned());
         }
         let map = Self::found(Store { file, read_only: true }, regions, epoch, boot)?;
-        match regions.into_iter().any(|region| map.is_half_replaced(region)) {
-            false => Ok(map),
-            true => Err(HALF_REPLACED.to_owned()),
-        }
+        let half = regions.into_iter().any(|region| map.is_half_replaced(region));
+        if half { Err(HALF_REPLACED.to_owned()) } else { Ok(map) }
     }
 
     /// Maps one that another process keeps.
