@@ -56,7 +56,7 @@ fn a_profile_is_fitted_to_a_trace_and_runs() {
     let number = |class: &str, key: &str| summary["classes"][class][key].as_f64().unwrap_or(0.0);
     assert!((number("point", "target_mb_per_s") / 4.096 - 1.0).abs() < 0.01, "{summary:#}");
     assert!(number("point", "ios") > 0.0 && number("wal", "ios") > 0.0, "{summary:#}");
-    assert!(number("scan", "ios") + number("background", "ios") == 0.0, "{summary:#}");
+    assert!(number("scan", "ios") + number("background", "ios") < 0.5, "{summary:#}");
 
     home.run(&["mimic", "steady", "--out", "mine.toml"]).ended(2, &["mine.toml exists already"]);
 }
