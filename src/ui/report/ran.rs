@@ -225,8 +225,8 @@ mod tests {
              → 4149 MB/s)\n  \
              3. stack.filesystem none → ext4, target.files.count 4 → 1: BETTER, scan MB/s\n     \
              +25% (+21 to +29%)\n  \
-             4. scan.depth 64 against 128: duel, 64 is better: point p99 40% higher with 128\n     \
-             (+35 to +45%)\n\
+             4. scan.depth 64 against 128: duel, 64 is better: point p99 40% higher with\n     \
+             128 (+35 to +45%)\n\
              1.00 GiB written\n962 MiB of files stay in /cache/demo\nsaved as /config/b.toml\nsaved as /config/a.toml\nrecorded in /data/demo-1\nthe ledger is kept in /state/ledger/x.jsonl\n"
         );
         assert_eq!(ran(&Ran::default(), None), "", "nothing ran");

@@ -39,9 +39,9 @@ fn that_there_are_flags_stays_on_a_small_screen() {
         let mut marked = running(80, 24);
         window(&mut marked, 100, &[FlagKind::ProcessorsFull, FlagKind::Mounted]);
         press(&mut marked, &[Char('f')]);
-        marked.recording = Some("/r".into());
         let fallbacks = vec!["a".to_owned(), "b".to_owned()];
         tell(&mut marked, Event::Status(Arc::new(Status { fallbacks, ..fixture::status(Phase::Running) })));
+        marked.recording = Some("/r".into());
         shown(&marked).lines().next().unwrap().to_owned()
     };
     assert!(header.contains("⚑2") && header.contains("2 fallbacks"), "{header}");

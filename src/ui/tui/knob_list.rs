@@ -246,7 +246,7 @@ pub(super) mod tests {
             ("scan rate", "scan.rate"),
             ("scan.rate", "scan.rate"),
             ("rate scan", "scan.rate"),
-            ("page size", "io.page_size"),
+            ("io page", "io.page_size"),
             ("scheduler", "queue.scheduler"),
         ] {
             let found = first(words);

@@ -324,7 +324,7 @@ pub fn clear_changes(state: &State, line: &LedgerLine) -> Vec<(String, String, S
     of_program.chain(figures).collect()
 }
 
-/// A clear change in per cent, with its interval: `-25% (-29 to -21%)`.
+/// A clear change in per cent, with its interval: `−25% (−29 to −21%)`.
 fn by(state: &State, line: &LedgerLine, figure: LedgerFigure, change: &Change) -> Option<(String, Style)> {
     Some((clear_change(figure, change)?, style(state, line, figure, change)))
 }
