@@ -44,7 +44,7 @@ const PRIOR_WINDOWS: f64 = 20.0;
 const CORRELATION_MAX: f64 = 0.98;
 /// What the formulas, which hold for many windows, leave out: a factor, and what of it shrinks as windows come.
 const CAUTION: f64 = 1.2;
-const CAUTION_WINDOWS: f64 = 7.0;
+const CAUTION_WINDOWS: f64 = 5.0;
 /// A window that is more standard deviations than this from the median counts as that far.
 const HICCUP: f64 = 4.0;
 /// A normal distribution's standard deviation over its median distance from the median.

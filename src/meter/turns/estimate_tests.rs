@@ -79,18 +79,20 @@ fn what_is_clear_agrees_with_the_sides_as_wholes_and_its_interval_holds_their_ch
 /// The figures are independent of each other here, which is the worst case.
 #[test]
 fn turns_that_do_nothing_are_clear_in_one_line_of_twenty_at_most() {
-    let (mut all, lines) = ((0, 0), series(500));
+    let (mut all, mut worst, lines) = ((0, 0), 0, series(500));
     for kind in KINDS {
         let clear = TURNS.map(|turn| clear_lines(lines, turn, kind, 1.0));
         println!("{:<17} {clear:?} of {lines} lines each", kind.name);
         all = (all.0 + clear.iter().sum::<u64>(), all.1 + lines * TURNS.len() as u64);
         assert!(clear.iter().sum::<u64>() * 4 <= lines, "{}: {clear:?}", kind.name);
-        // Few windows before a turn are no excuse.
+        worst = clear.into_iter().fold(worst, u64::max);
+        // With few windows before a turn that are much alike, more than one in twenty: the help says so.
         assert!(clear.iter().all(|clear| clear * 12 <= lines), "{}: {clear:?}", kind.name);
     }
     println!("all: {} of {}", all.0, all.1);
     assert!(all.0 * 40 <= all.1, "{all:?}: more than one in forty");
-    assert_in_help_if_whole(&format!("spikes and autocorrelation it was one in {}.", all.1 / all.0));
+    assert_in_help_if_whole(&format!("spikes and autocorrelation it was one in {},", all.1 / all.0));
+    assert_in_help_if_whole(&format!("it was {worst} of {lines}."));
 }
 
 /// Two recordings of equal settings: the windows of each, those between them, and how many such pairs.
@@ -124,7 +126,7 @@ fn recordings_of_equal_settings_differ_clearly_in_one_of_twenty_at_most() {
         // A level that jumps between two recordings looks like a setting, the more so the less else they vary.
         if kind.jumps > 0.0 {
             of_each = clear[2];
-            assert!(clear[2] * 4 <= pairs[2], "{clear:?}");
+            assert!(clear[2] * 5 <= pairs[2], "{clear:?}");
         } else {
             assert!(
                 clear.iter().zip(pairs).all(|(clear, pairs)| clear * 10 <= pairs),

@@ -64,7 +64,7 @@ fn large_changes_of_few_ios_are_clear() {
     };
     let found = [1.2, 1.5, 2.0, 4.0].map(found);
     println!("p50 and p99 changed by 20, 50, 100, 300%: {found:?} of {lines} lines");
-    assert!(found[2].0 as u64 * 100 >= lines * 95 && found[3].1 as u64 * 100 >= lines * 45, "{found:?}");
+    assert!(found[2].0 as u64 * 100 >= lines * 95 && found[3].1 as u64 * 100 >= lines * 60, "{found:?}");
 }
 
 #[test]
