@@ -6,9 +6,7 @@ use super::experiment::Says::{Less, More};
 use super::experiment::{Claim, Experiment, ExperimentRow, ROW_WARMUP, RowTarget, Setup, Shape, row};
 use super::figure::Figure;
 use super::figure::Figure::Kept;
-use super::kept_figure::KeptFigure::{
-    Discards, Length, LengthSegmented, Miss1, UnalignedSmall, WriteKib, Zombies,
-};
+use super::kept_figure::KeptFigure::{Discards, Length, LengthSegmented, Miss1, UnalignedSmall, WriteKib};
 use crate::settings::Filesystem;
 use std::time::Duration;
 
@@ -99,7 +97,6 @@ pub(super) fn sqlite() -> Experiment {
             Kept(UnalignedSmall),
             Kept(Length),
             Kept(LengthSegmented),
-            Kept(Zombies),
         ],
         rows: rows(),
         claims: claims(),
