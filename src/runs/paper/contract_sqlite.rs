@@ -1,4 +1,4 @@
-//! `SQLite` of He et al. 2017, which runs as a program: what figures 3 and 5 to 9 say of its two journals on three file
+//! `SQLite` of He et al. 2017, which runs as a program: what figures 3 and 5 to 8 say of its two journals on three file
 //! systems.
 
 use super::contract::{BY_MODEL, THAN, says};
