@@ -1,4 +1,4 @@
-//! `SQLite` of He et al. 2017, which runs as a program: what figures 3 and 5 to 9 say of its two journals on three file
+//! `SQLite` of He et al. 2017, which runs as a program: what figures 3 and 5 to 8 say of its two journals on three file
 //! systems.
 
 use super::contract::{BY_MODEL, THAN, says};
@@ -6,9 +6,7 @@ use super::experiment::Says::{Less, More};
 use super::experiment::{Claim, Experiment, ExperimentRow, ROW_WARMUP, RowTarget, Setup, Shape, row};
 use super::figure::Figure;
 use super::figure::Figure::Kept;
-use super::kept_figure::KeptFigure::{
-    Discards, Length, LengthSegmented, Miss1, UnalignedSmall, WriteKib, Zombies,
-};
+use super::kept_figure::KeptFigure::{Discards, Length, LengthSegmented, Miss1, UnalignedSmall, WriteKib};
 use crate::settings::Filesystem;
 use std::time::Duration;
 
@@ -99,7 +97,6 @@ pub(super) fn sqlite() -> Experiment {
             Kept(UnalignedSmall),
             Kept(Length),
             Kept(LengthSegmented),
-            Kept(Zombies),
         ],
         rows: rows(),
         claims: claims(),
