@@ -2,10 +2,9 @@
 //! `tests/lab/stack.sh` does the same.
 
 use std::fs;
-use std::process::Command;
 
 use crate::common::devices::{Loops, run};
-use crate::common::program::{Home, MODEST, Running, json_lines, wait_for};
+use crate::common::program::{Home, Running, wait_for};
 use crate::stack_run::{TOOLS, assert_nothing_left, on_files, program, slow_mkfs};
 use rustix::process::Signal;
 
@@ -37,32 +36,6 @@ fn refused_until_wiped(home: &Home, node: &str) {
     run("wipefs", &["--all", "--quiet", node]);
     program(home, &["cleanup"]).expect(0);
     assert_nothing_left(home);
-}
-
-/// Its partition was unmounted, and made into something else.
-#[test]
-fn a_file_system_on_the_partition_of_a_killed_run_stays() {
-    let Some(loops) = Loops::take("a_file_system_on_the_partition_of_a_killed_run_stays", 1) else { return };
-    let (home, device) = (Home::new(), loops.in_memory(256, &["--partscan"]));
-    let profile = home.path("mine.toml");
-    fs::write(&profile, format!("name = \"mine\"\n[target]\ndevices = [{:?}]\n", device.path)).unwrap();
-    let mut command = home.command(["record", profile.to_str().unwrap(), "--for", "5m", "--json", "--out"]);
-    command.arg(home.path("out")).env("XDG_STATE_HOME", home.path("state"));
-    command.args(["--destroy", &device.path, "--set=stack.use=50%", "--set=stack.filesystem=ext4"]);
-    command.args(MODEST.map(|set| format!("--set={set}")));
-    let mut running = Running::start(&mut command);
-    let windows = home.path("out/windows.jsonl");
-    wait_for("the load", || (running.is_alive() && json_lines(&windows).len() > 1).then_some(()));
-    running.signal(Signal::KILL);
-    assert!(running.outcome().status.is_none());
-    let partition = format!("{}p1", device.path);
-    wait_for("the unmount", || {
-        let done = Command::new("umount").arg(&partition).output().unwrap();
-        done.status.success().then_some(())
-    });
-    used_by_others(&partition);
-    refused_until_wiped(&home, &partition);
-    assert_eq!(run("wipefs", &["--noheadings", &device.path]), "", "the table is gone");
 }
 
 /// Killed while its file system is made: the tool makes it to its end, then somebody makes another one there.

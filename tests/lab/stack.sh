@@ -179,6 +179,26 @@ a_file_system_on_the_array_of_a_dead_stack_stays() {
     nothing_left
 }
 
+# The same of a part of a drive.
+a_file_system_on_the_partition_of_a_dead_stack_stays() {
+    local consent pid part
+    mapfile -t consent < <(consent 0)
+    "$STACKTUNE" record "$(profile parted "$(drive 0)")" --for 5m --out /share/parted "${small[@]}" \
+        --set stack.use=60% --set stack.filesystem=xfs "${consent[@]}" >/dev/null &
+    pid=$!
+    wait_for 120 has_windows /share/parted/windows.jsonl 1
+    part=$(awk '$1 ~ "^/dev/nvme.*p1$" { print $1 }' /proc/mounts)
+    kill -9 "$pid"
+    wait "$pid" || true
+    wait_for 10 umount "$part"
+    mkfs.ext4 -qF "$part"
+    expect 3 'holds ext4, which the stack did not put there' "$STACKTUNE" cleanup
+    e2fsck -fn "$part"
+    wipefs --quiet --all "$part"
+    "$STACKTUNE" cleanup
+    nothing_left
+}
+
 # Killed, unmounted, used by somebody else, and stopped: what they put there is found before it is taken away.
 others_files_on_a_stopped_array_of_a_dead_stack_stay() {
     local consent pid md
@@ -272,6 +292,7 @@ tests=(
     a_retained_stack_is_reported_and_cleaned_up
     others_files_on_a_stopped_array_of_a_dead_stack_stay
     a_file_system_on_the_array_of_a_dead_stack_stays
+    a_file_system_on_the_partition_of_a_dead_stack_stays
     a_tool_that_fails_leaves_nothing
     what_runs_is_what_the_dry_run_has_shown
 )
