@@ -15,6 +15,7 @@ use super::turn_figures::{self, Measured};
 use crate::class::Class;
 use crate::meter::flag::{FlagKind, stem};
 use crate::meter::window::{Flag, LedgerLine, Window};
+use crate::settings::values::program::KNOBS_MAX;
 
 /// The most that show how much windows vary.
 const HISTORY_WINDOWS: usize = 60;
@@ -45,6 +46,8 @@ pub struct Turn {
 pub struct Survival {
     /// How durable commits are by the WAL's own setting.
     pub commits: u8,
+    /// What survives by each knob of a program's own, by its place; against other values of the same knob.
+    pub own: [u8; KNOBS_MAX],
     /// Whether commits survive a power cut.
     pub power_cut: PowerCut,
     /// Drives that may be lost without losing data, whichever they are.
@@ -66,7 +69,12 @@ pub enum PowerCut {
 impl Survival {
     /// Whether less is survived in any respect.
     pub fn is_less_than(self, before: Self) -> bool {
-        self.commits < before.commits || !self.less_than(before).is_empty()
+        self.is_less_durable_than(before) || !self.less_than(before).is_empty()
+    }
+
+    /// Whether commits are less durable, by the WAL's setting or by a knob of the program's.
+    fn is_less_durable_than(self, before: Self) -> bool {
+        self.commits < before.commits || self.own.iter().zip(before.own).any(|(now, before)| *now < before)
     }
 
     /// What is no longer survived, in words; except commits, which have their own mark.
@@ -165,7 +173,7 @@ impl Ledger {
             knob: turn.knob,
             to: turn.to,
             undo: turn.undo,
-            less_durable: turn.survives.1.commits < open.began.survives.commits,
+            less_durable: turn.survives.1.is_less_durable_than(open.began.survives),
             survives_less: turn.survives.1.less_than(open.began.survives),
             open: true,
             ..LedgerLine::default()

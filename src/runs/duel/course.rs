@@ -19,6 +19,8 @@ const DOUBLED_MAX: u32 = 2;
 /// built settles for longer.
 const BUILT_MEASURED: usize = 10;
 const BUILT_SETTLING: usize = 5;
+/// The windows that settle of a program's: what it reports is of the time before that.
+const REPORTED_SETTLING: usize = 1;
 /// The most pairs.
 pub const PAIRS_MAX: usize = 40;
 /// With fewer pairs no evidence is enough, whatever they are.
@@ -60,6 +62,9 @@ pub enum DuelMove {
 pub struct Course {
     spec: DuelSpec,
     begins: Begins,
+    /// All figures of a pair, and the place of the one that counts.
+    measured: Vec<Figure>,
+    counts: usize,
     coin: SmallRng,
     /// The value that the knob has, where the block that has it goes on.
     value: Option<usize>,
@@ -94,6 +99,8 @@ impl Course {
         let (settling, measured) =
             if begins == Begins::Built { (BUILT_SETTLING, BUILT_MEASURED) } else { (SETTLING, MEASURED) };
         Self {
+            measured: Figure::ALL.to_vec(),
+            counts: Figure::ALL.iter().position(|figure| *figure == spec.figure).unwrap_or(0),
             spec,
             begins,
             coin,
@@ -114,6 +121,13 @@ impl Course {
             less_durable: [false; 2],
             verdict: None,
         }
+    }
+
+    /// The same of a run whose program reports these figures, with the one that counts among them.
+    pub fn of_program(spec: DuelSpec, begins: Begins, measured: Vec<Figure>) -> Self {
+        let counts = measured.iter().position(|figure| *figure == spec.figure).unwrap_or(0);
+        let (settling, settling_windows) = (REPORTED_SETTLING, REPORTED_SETTLING);
+        Self { measured, counts, settling, settling_windows, ..Self::new(spec, begins) }
     }
 
     /// Notes that this value survives less than the other.
@@ -155,7 +169,7 @@ impl Course {
             return DuelMove::Stay;
         }
         if self.forbidden.is_none() {
-            self.forbidden = forbidding(window, self.spec.figure);
+            self.forbidden = forbidding(window, &self.spec.figure);
         }
         self.windows.push(window.clone());
         if self.windows.len() < self.measured_windows {
@@ -203,7 +217,8 @@ impl Course {
 
     /// Both blocks were measured, or one of them in vain.
     fn pair(&mut self) {
-        let figures = || [0, 1].map(|value| Figure::ALL.map(|figure| figure.of(&self.blocks[value])));
+        let of = |value: usize| self.measured.iter().map(|figure| figure.of(&self.blocks[value])).collect();
+        let figures = || [of(0), of(1)];
         let first = self.first;
         match self.forbidden.take() {
             Some(why) => self.dropped.push(why),
@@ -216,7 +231,7 @@ impl Course {
     }
 
     fn count(&mut self, pair: Pair) {
-        if pair.difference(self.spec.figure).is_none() {
+        if pair.difference(self.counts).is_none() {
             self.dropped.push(format!("no {} in a block", self.spec.figure.name()));
             return;
         }
@@ -261,8 +276,8 @@ impl Course {
             self.settle_for_longer();
             return None;
         }
-        let (differences, figure) = (differences(&self.pairs, self.spec.figure), self.spec.figure);
-        let stakes = stakes(&self.unsettled, &self.pairs, figure);
+        let differences = differences(&self.pairs, self.counts);
+        let stakes = stakes(&self.unsettled, &self.pairs, self.counts);
         let change = median(&differences);
         // What was bet on blocks that had not settled may have been for the other value.
         if stakes.evidence() >= ENOUGH && stakes.are_for_more() == (change > 0.0) {
@@ -287,7 +302,7 @@ impl Course {
     }
 
     fn winner(&mut self, change: f64) -> (Verdict, Option<String>) {
-        if order_matters(&self.pairs, self.spec.figure, &mut self.coin) {
+        if order_matters(&self.pairs, self.counts, &mut self.coin) {
             let why = "the order within a pair matters: a block still feels the one before";
             return (Verdict::NotJudged, Some(why.into()));
         }
@@ -304,22 +319,23 @@ impl Course {
     pub fn report(&self) -> Report {
         let early = || (Verdict::Unclear, Some("it was ended before it was decided".to_owned()));
         let (verdict, why) = self.verdict.clone().unwrap_or_else(early);
-        let others = Figure::ALL.into_iter().filter(|figure| *figure != self.spec.figure);
-        let figures = std::iter::once(self.spec.figure).chain(others);
+        let others = (0..self.measured.len()).filter(|at| *at != self.counts);
+        let figures = std::iter::once(self.counts).chain(others);
         Report {
             knob: self.spec.knob.clone(),
             values: self.spec.values.clone(),
-            figure: self.spec.figure,
+            figure: self.spec.figure.clone(),
             margin: self.spec.margin,
             seed: self.spec.seed,
             block_windows: (self.settling_windows, self.measured_windows),
             begins: self.begins,
             less_durable: self.less_durable(verdict),
+            measured: self.measured.clone(),
             pairs: self.pairs.clone(),
             unsettled: self.unsettled.clone(),
             dropped: self.dropped.clone(),
             figures: figures
-                .map(|figure| row(&self.unsettled, &self.pairs, figure, self.spec.figure))
+                .map(|at| row(&self.unsettled, &self.pairs, &self.measured, (at, self.counts)))
                 .collect(),
             verdict,
             why,
@@ -328,7 +344,7 @@ impl Course {
 
     /// Which value survives less; if each does in some respect, the better one by the figure.
     fn less_durable(&self, verdict: Verdict) -> Option<usize> {
-        let change = median(&differences(&self.pairs, self.spec.figure));
+        let change = median(&differences(&self.pairs, self.counts));
         let better = usize::from((change > 0.0) == self.spec.figure.more_is_better());
         let of_better = (verdict == Verdict::LessDurable).then_some(better);
         of_better.or_else(|| self.less_durable.iter().position(|less| *less))
@@ -336,7 +352,7 @@ impl Course {
 }
 
 /// What in this window forbids a verdict on the figure, in words.
-fn forbidding(window: &Window, figure: Figure) -> Option<String> {
+fn forbidding(window: &Window, figure: &Figure) -> Option<String> {
     let of_classes = Class::ALL.iter().flat_map(|class| &window.class(*class).flags);
     // Blocks settle by the duel's own rule; a trend takes neither side, nor does a load of others, by the coin.
     let counts = |kind: Option<FlagKind>| {
@@ -346,7 +362,7 @@ fn forbidding(window: &Window, figure: Figure) -> Option<String> {
     let mut flags = window.flags.iter().chain(of_classes).filter(|flag| flag.forbids_verdict);
     let forbidding = flags.find(|flag| counts(FlagKind::of(&flag.text))).map(|flag| flag.text.clone());
     let texts = window.flags.iter().map(|flag| flag.text.as_str());
-    forbidding.or_else(|| used_by_others(texts).filter(|_| figure == Figure::CyclesPerByte))
+    forbidding.or_else(|| used_by_others(texts).filter(|_| *figure == Figure::CyclesPerByte))
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! Whole duels in virtual time, on the made series by which the ledger is measured, too.
 
 use super::*;
+use crate::meter::programs::program::{MetricFigures, ProgramFigures};
 use crate::meter::turns::estimate::tests::{KINDS, Kind, Series, series};
 use crate::meter::window::Flag;
+use crate::runs::duel::figures::ReportedFigure;
+use crate::settings::Better;
 use crate::units::SECOND_NS;
 
 fn spec(seed: u64) -> DuelSpec {
@@ -251,4 +254,63 @@ fn where_each_value_survives_less_in_some_respect_neither_wins() {
     for change in [0.2, -0.2] {
         assert_eq!(course.winner(change).0, Verdict::LessDurable);
     }
+}
+
+/// A program's figure, of which less is better.
+fn reported() -> Figure {
+    Figure::Reported(ReportedFigure { name: "lat".into(), better: Some(Better::Lower) })
+}
+
+/// Windows in which a program reports that latency; none where it reports nothing.
+fn reports(latency: Option<f64>) -> Window {
+    let metrics = latency.map(|latency| ("lat".to_owned(), MetricFigures::of(latency, "ms")));
+    let program = ProgramFigures { metrics: metrics.into_iter().collect(), ..ProgramFigures::default() };
+    Window { program: Some(program), ..window(100) }
+}
+
+/// Fights over what a program reports, `latency` being that of a value in the window so far after its turn.
+fn fought_by_program(seed: u64, latency: impl Fn(usize, usize) -> Option<f64>) -> Report {
+    let spec = DuelSpec { figure: reported(), ..spec(seed) };
+    let other = Figure::Reported(ReportedFigure { name: "load".into(), better: None });
+    let mut course = Course::of_program(spec, Begins::Turned, vec![other, reported()]);
+    let (mut value, mut since) = (0, 0);
+    loop {
+        let window = Window { turned: since == 0, ..reports(latency(value, since)) };
+        since += 1;
+        match course.window(&window) {
+            DuelMove::Stay => {}
+            DuelMove::Turn(to) => (value, since) = (to, 0),
+            DuelMove::Over => return course.report(),
+        }
+    }
+}
+
+#[test]
+fn what_a_program_reports_decides_by_its_better_side() {
+    let mut random = SmallRng::seed_from_u64(7);
+    let noise: Vec<f64> = (0..1000).map(|_| random.random_range(0.97..1.03)).collect();
+    let at = std::cell::Cell::new(0);
+    let next = || noise[at.replace((at.get() + 1) % noise.len())];
+    // What is reported first is of the time before the turn.
+    let report = fought_by_program(1, |value, since| {
+        let slow = if since < 2 { 1 - value } else { value };
+        Some(next() * if slow == 1 { 5.0 } else { 4.0 })
+    });
+    assert_eq!((report.verdict, report.block_windows.0), (Verdict::First, REPORTED_SETTLING), "{report:?}");
+    assert_eq!((report.figures[0].figure.clone(), report.figures[1].pairs), (reported(), 0));
+    let change = report.figures[0].change.unwrap();
+    assert!((change - 0.25).abs() < 0.03, "{change}");
+    assert_eq!(report.differences().len(), report.pairs.len());
+    let text = serde_json::to_value(&report).unwrap();
+    assert_eq!((&text["figure"], &text["measured"]), (&"lat".into(), &serde_json::json!(["load", "lat"])));
+
+    let equal = fought_by_program(2, |_, _| Some(next() * 4.0));
+    assert!(matches!(equal.verdict, Verdict::NoDifference | Verdict::Unclear), "{equal:?}");
+}
+
+#[test]
+fn blocks_in_which_a_program_reports_nothing_do_not_count() {
+    let report = fought_by_program(1, |value, _| (value == 0).then_some(4.0));
+    assert_eq!((report.verdict, report.pairs.len()), (Verdict::NotJudged, 0));
+    assert!(report.why.unwrap().ends_with("no lat in a block"));
 }

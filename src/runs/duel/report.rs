@@ -25,15 +25,15 @@ const ORDER_ERROR: f64 = 0.01;
 pub struct Pair {
     /// Which value's block was first: 0 or 1.
     pub first: usize,
-    /// The figures of the block of each value, in the order of [`Figure::ALL`].
-    pub figures: [[Option<f64>; Figure::ALL.len()]; 2],
+    /// The figures of the block of each value, in the order of [`Report::measured`].
+    pub figures: [Vec<Option<f64>>; 2],
 }
 
 impl Pair {
-    /// The logarithm of the second value's figure over the first's.
-    pub fn difference(&self, figure: Figure) -> Option<f64> {
-        let at = Figure::ALL.iter().position(|other| *other == figure)?;
-        Some((self.figures[1][at]? / self.figures[0][at]?).ln())
+    /// The logarithm of the second value's figure over the first's; the figure by its place.
+    pub fn difference(&self, at: usize) -> Option<f64> {
+        let of = |value: usize| self.figures[value].get(at).copied().flatten();
+        Some((of(1)? / of(0)?).ln())
     }
 }
 
@@ -110,6 +110,8 @@ pub struct Report {
     pub begins: Begins,
     /// Which value survives less, if one does: 0 or 1.
     pub less_durable: Option<usize>,
+    /// The figures of each pair's blocks, in order.
+    pub measured: Vec<Figure>,
     /// The pairs that count, in order.
     pub pairs: Vec<Pair>,
     /// Pairs that were measured before blocks settled for longer, once for each time: evidence, but not of the change.
@@ -125,6 +127,12 @@ pub struct Report {
 }
 
 impl Report {
+    /// The differences of the pairs in the figure that counts, as logarithms.
+    pub fn differences(&self) -> Vec<f64> {
+        let at = self.measured.iter().position(|figure| *figure == self.figure);
+        at.map_or_else(Vec::new, |at| differences(&self.pairs, at))
+    }
+
     /// Writes it into the folder of a recording, beside those that are there: `duel.json`, `duel-2.json`, …
     ///
     /// # Errors
@@ -140,30 +148,36 @@ impl Report {
     }
 }
 
-/// The differences of the pairs that have the figure.
-pub fn differences(pairs: &[Pair], figure: Figure) -> Vec<f64> {
-    pairs.iter().filter_map(|pair| pair.difference(figure)).collect()
+/// The differences of the pairs that have the figure at that place.
+pub fn differences(pairs: &[Pair], at: usize) -> Vec<f64> {
+    pairs.iter().filter_map(|pair| pair.difference(at)).collect()
 }
 
 /// What was bet on the figure: on the pairs of blocks that had not settled, then on these.
-pub fn stakes(unsettled: &[Vec<Pair>], pairs: &[Pair], figure: Figure) -> Stakes {
+pub fn stakes(unsettled: &[Vec<Pair>], pairs: &[Pair], at: usize) -> Stakes {
     let mut stakes = Stakes::default();
     for pairs in unsettled.iter().map(Vec::as_slice).chain([pairs]) {
-        stakes.bet(&differences(pairs, figure));
+        stakes.bet(&differences(pairs, at));
     }
     stakes
 }
 
-/// The figure over these pairs, after those of blocks that had not settled.
-pub fn row(unsettled: &[Vec<Pair>], pairs: &[Pair], figure: Figure, counts: Figure) -> DuelRow {
-    let differences = differences(pairs, figure);
-    let others = (Figure::ALL.len() - 1) as f64;
-    let threshold = if figure == counts { ENOUGH } else { ENOUGH * others };
+/// The figure at that place over these pairs, after those of blocks that had not settled; `counts` is the place of the
+/// one that counts.
+pub fn row(
+    unsettled: &[Vec<Pair>],
+    pairs: &[Pair],
+    measured: &[Figure],
+    (at, counts): (usize, usize),
+) -> DuelRow {
+    let differences = differences(pairs, at);
+    let others = measured.len().saturating_sub(1).max(1) as f64;
+    let threshold = if at == counts { ENOUGH } else { ENOUGH * others };
     let (low, high) = interval(&differences, threshold);
     DuelRow {
-        figure,
+        figure: measured[at].clone(),
         pairs: differences.len(),
-        evidence: stakes(unsettled, pairs, figure).evidence(),
+        evidence: stakes(unsettled, pairs, at).evidence(),
         threshold,
         change: (!differences.is_empty()).then(|| median(&differences).exp_m1()),
         interval: (!differences.is_empty()).then(|| (low.exp_m1(), high.exp_m1())),
@@ -171,9 +185,9 @@ pub fn row(unsettled: &[Vec<Pair>], pairs: &[Pair], figure: Figure, counts: Figu
 }
 
 /// Whether what was first made a difference: then a block is not over when the next begins.
-pub fn order_matters(pairs: &[Pair], figure: Figure, random: &mut impl rand::Rng) -> bool {
+pub fn order_matters(pairs: &[Pair], at: usize, random: &mut impl rand::Rng) -> bool {
     use rand::seq::SliceRandom as _;
-    let known = pairs.iter().filter_map(|pair| Some((pair.first, pair.difference(figure)?)));
+    let known = pairs.iter().filter_map(|pair| Some((pair.first, pair.difference(at)?)));
     let (mut firsts, differences): (Vec<usize>, Vec<f64>) = known.unzip();
     let of_first = |firsts: &[usize], which: usize| -> (f64, usize) {
         let chosen = firsts.iter().zip(&differences).filter(|(first, _)| **first == which);

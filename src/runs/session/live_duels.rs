@@ -3,7 +3,6 @@
 //! A duel turns its knob many times. These turns are no lines of the ledger on the screen and nothing to undo: once it
 //! is over, the knob has the value that it had before.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -13,6 +12,7 @@ use super::duel::Duel;
 use super::message::{Command, DuelAsked, DuelShown, Event};
 use super::run::Session;
 use crate::error::{Error, Result};
+use crate::meter::window::LedgerLine;
 use crate::runs::duel::{DuelSpec, PAIRS_MAX};
 use crate::settings::knobs::Value;
 
@@ -23,8 +23,6 @@ const MARGIN: f64 = 0.05;
 #[derive(Default)]
 pub(super) struct Duels {
     on: Option<Fight>,
-    /// The numbers of the ledger's lines that former duels wrote.
-    former: Vec<RangeInclusive<u64>>,
 }
 
 /// The one that goes on.
@@ -32,9 +30,6 @@ struct Fight {
     duel: Duel,
     /// The value of its knob before.
     before: Value,
-    /// The turns that could be undone then, and the ledger's lines.
-    undo: usize,
-    lines: u64,
     /// Pairs when the screen was last shown how it stands.
     shown: usize,
 }
@@ -75,9 +70,8 @@ impl Duels {
             let error = Error::input("it would begin by failing a member, whose serial has to be typed");
             return Err(error.hint("turn the knob to one of the two values first"));
         }
-        let (undo, lines) = (session.turns.undo.len(), session.turns.ledger.len());
-        session.turn(&knob.path, &first);
-        let fight = Fight { duel, before, undo, lines, shown: 0 };
+        session.turn_in_duel(&knob.path, &first);
+        let fight = Fight { duel, before, shown: 0 };
         session.report(Event::Duel(Arc::new(fight.shown(session, None))));
         self.on = Some(fight);
         Ok(())
@@ -87,9 +81,7 @@ impl Duels {
     fn end(&mut self, session: &mut Session) {
         let Some(fight) = self.on.take() else { return };
         let (knob, _) = fight.duel.first();
-        session.turn(&knob.path, &fight.before);
-        session.turns.undo.truncate(fight.undo);
-        self.former.push(fight.lines + 1..=session.turns.ledger.len());
+        session.turn_in_duel(&knob.path, &fight.before);
         let written = session.recorder.dir().map(|folder| fight.duel.report().write(folder)).transpose();
         let kept = written.unwrap_or_else(|error| {
             session.notice(format!("the duel could not be written down: {}", error.one_line()));
@@ -107,7 +99,9 @@ impl Duels {
             }
             for event in reported {
                 self.watch(session, &event);
-                if !self.is_own(&event) {
+                // Whoever asked for the duel did not turn the knob.
+                let is_own = |line: &LedgerLine| session.turns.of_duels.contains(&line.number);
+                if !matches!(&event, Event::Ledger(line) if is_own(line)) {
                     let _ = events.send(event);
                 }
             }
@@ -130,13 +124,6 @@ impl Duels {
             let shown = fight.shown(session, None);
             session.report(Event::Duel(Arc::new(shown)));
         }
-    }
-
-    /// Whether it is the ledger's line of a turn that a duel made.
-    fn is_own(&self, event: &Event) -> bool {
-        let Event::Ledger(line) = event else { return false };
-        let of_this = self.on.as_ref().is_some_and(|fight| line.number > fight.lines);
-        of_this || self.former.iter().any(|lines| lines.contains(&line.number))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::survival::survival;
-use super::turns::Turned;
+use super::turns::{Turned, TurnedBy};
 use crate::class::Class;
 use crate::meter::turns::ledger::Turn;
 use crate::runs::session::message::Event;
@@ -22,7 +22,16 @@ fn keeps_program(settings: &Settings) -> bool {
 impl Session {
     /// Turns a knob: acknowledged at once, in force when the old I/O has drained.
     pub fn turn(&mut self, path: &str, value: &Value) {
-        let outcome = self.begin_turn(path, value, false);
+        self.turn_for(path, value, TurnedBy::Operator);
+    }
+
+    /// The same for a duel, which leaves the knob as it was: there is nothing to undo, and no line for the operator.
+    pub fn turn_in_duel(&mut self, path: &str, value: &Value) {
+        self.turn_for(path, value, TurnedBy::Duel);
+    }
+
+    fn turn_for(&mut self, path: &str, value: &Value, by: TurnedBy) {
+        let outcome = self.begin_turn(path, value, by);
         self.report(Event::Turned { knob: path.to_owned(), outcome });
         self.status();
     }
@@ -56,7 +65,7 @@ impl Session {
             ));
             return;
         }
-        self.turn_each(last.from, true);
+        self.turn_each(last.from, TurnedBy::Undo);
         self.status();
     }
 
@@ -80,7 +89,7 @@ impl Session {
             return self.report(Event::Notice(format!("nothing was turned back: {why}")));
         }
         let before = self.turns.undo.len();
-        self.turn_each(turns, false);
+        self.turn_each(turns, TurnedBy::Operator);
         let made = self.turns.undo.split_off(before);
         // The last one first: each was possible with those before it.
         let from: Vec<_> = made.into_iter().rev().flat_map(|turned| turned.from).collect();
@@ -91,11 +100,11 @@ impl Session {
     }
 
     /// Turns knobs, each as soon as it can be: a value may need another knob's first.
-    fn turn_each(&mut self, mut turns: Vec<(String, Value)>, undo: bool) {
+    fn turn_each(&mut self, mut turns: Vec<(String, Value)>, by: TurnedBy) {
         loop {
             let (many, mut refusals) = (turns.len(), Vec::new());
             turns.retain(|(path, value)| {
-                let outcome = self.begin_turn(path, value, undo);
+                let outcome = self.begin_turn(path, value, by);
                 let event = Event::Turned { knob: path.clone(), outcome };
                 let is_refused = matches!(event, Event::Turned { outcome: Err(_), .. });
                 if is_refused {
@@ -112,12 +121,12 @@ impl Session {
     }
 
     /// Turns a knob; whether it is in force at once.
-    fn begin_turn(&mut self, path: &str, value: &Value, undo: bool) -> Result<bool, String> {
+    fn begin_turn(&mut self, path: &str, value: &Value, by: TurnedBy) -> Result<bool, String> {
         let knob = knobs::find_of(&self.resolved.settings, path);
         if let Some(name) = knob.and_then(Knob::of_program) {
-            return self.turn_own(name, &value.to_string(), undo);
+            return self.turn_own(name, &value.to_string(), by);
         }
-        self.try_turn(path, value, undo)?;
+        self.try_turn(path, value, by)?;
         let in_force = !self.classes.any_pending();
         if !in_force {
             self.turns.draining.push(path.to_owned());
@@ -125,7 +134,7 @@ impl Session {
         Ok(in_force)
     }
 
-    fn try_turn(&mut self, path: &str, value: &Value, undo: bool) -> Result<(), String> {
+    fn try_turn(&mut self, path: &str, value: &Value, by: TurnedBy) -> Result<(), String> {
         let knob = knobs::find(path).ok_or_else(|| format!("there is no `{path}`"))?;
         let from = knob.get(&self.resolved.settings);
         if from == *value {
@@ -146,7 +155,7 @@ impl Session {
         tuned.queues |= was.host.queue != now.host.queue;
         tuned.md |= was.host.md != now.host.md;
         self.host.turn(&was.host, &now.host, &mut self.target)?;
-        if !undo {
+        if by == TurnedBy::Operator {
             self.turns.undo.push(Turned { from: vec![(path.to_owned(), from.clone())] });
         }
         let idle = knob.inactive(&was.settings).is_some() && knob.inactive(&now.settings).is_some();
@@ -160,17 +169,26 @@ impl Session {
             knob: path.to_owned(),
             from: from.to_string(),
             to: value.to_string(),
-            undo,
+            undo: by == TurnedBy::Undo,
             survives: {
                 let (facts, lost) = (&self.resolved.facts, self.losses.count);
-                (survival(&self.resolved.stack, facts, lost), survival(&turned.stack, facts, lost))
+                let of = |resolved: &Resolved| survival((&resolved.settings, &resolved.stack), facts, lost);
+                (of(&self.resolved), of(&turned))
             },
         };
         self.apply(turned);
+        self.enter(turn, by);
+        Ok(())
+    }
+
+    /// Enters a turn into the ledger.
+    pub(in crate::runs::session) fn enter(&mut self, turn: Turn, by: TurnedBy) {
         for line in self.turns.ledger.turn(turn) {
             self.recorder.line(line);
         }
-        Ok(())
+        if by == TurnedBy::Duel {
+            self.turns.of_duels.insert(self.turns.ledger.len());
+        }
     }
 
     /// Applies settings that differ only in live knobs.

@@ -1,5 +1,6 @@
 //! What was turned so far, and the plan that waits for the operator.
 
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 use crate::meter::turns::ledger::{Ledger, Turn};
@@ -12,6 +13,17 @@ use crate::stack::id::StackId;
 pub(in crate::runs::session) struct Turned {
     /// Each knob's path and its value before.
     pub from: Vec<(String, Value)>,
+}
+
+/// On whose behalf a knob is turned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::runs::session) enum TurnedBy {
+    /// The operator, who can undo it.
+    Operator,
+    /// The operator, who undoes a turn.
+    Undo,
+    /// A duel, which leaves the knob as it was.
+    Duel,
 }
 
 /// A plan that waits for the operator.
@@ -37,6 +49,8 @@ pub(in crate::runs::session) struct Turns {
     /// Numbers the settings that were in force.
     pub setting: u64,
     pub undo: Vec<Turned>,
+    /// Numbers of the ledger's lines that duels wrote.
+    pub of_duels: BTreeSet<u64>,
     /// Knobs that were turned and are not yet in force, by path.
     pub draining: Vec<String>,
     /// Plans shown so far, and the one that waits.
