@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::common::devices::Loops;
 use crate::common::program::{Home, Outcome, json_file, json_lines, wait_for};
-use crate::program::{USER, nothing_runs, outcome};
+use crate::program::{USER, nothing_runs, of_profile, outcome};
 use crate::program_screen::on_screen;
 use crate::stack_run::{ON_EXT4, assert_nothing_left};
 
@@ -115,6 +115,21 @@ fn values_that_make_no_difference_or_cost_durability_do_not_win() {
     let lines = json_lines(&home.path("out/ledger.jsonl"));
     let worse = lines.iter().find(|line| line["to"] == "3").unwrap();
     assert!(worse["less_durable"] == true, "{worse}");
+    nothing_runs(&home);
+}
+
+#[test]
+fn a_step_that_is_less_durable_is_never_the_best() {
+    let Some(_loops) = Loops::take("a_step_that_is_less_durable_is_never_the_best", 1) else { return };
+    let home = Home::new();
+    let text = format!("{BENCH}[sweep.product]\ncommand.sync = [2, 3]\n");
+    outcome(of_profile(&home, "2s", &text, &["--user", USER])).expect(0);
+    let shown = home.run(["show".as_ref(), home.path("out").as_os_str()]).expect(0).stdout;
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("Best by rate, 1/s (higher is better): sync=2 with 10"), "{shown}");
+    let less = "; all others are less durable. sync=3 has 15";
+    assert!(words.contains(less), "{shown}");
+    assert!(words.contains("but is less durable (command.sync 3), which is no gain."), "{shown}");
     nothing_runs(&home);
 }
 
