@@ -37,6 +37,9 @@ said=$("$program" rocksdb 2>&1) || true
 grep -q 'this build has no RocksDB.*make build' <<<"${said//$'\n'/ }" ||
     stop "it doesn't say how to get RocksDB: $said"
 
+said=$("$program" check demo --set load.engine=rocksdb 2>&1) || true
+grep -q 'no RocksDB.*make build' <<<"${said//$'\n'/ }" || stop "load.engine doesn't say how to get RocksDB: $said"
+
 said=$("$program" contract trace --json 2>&1) || true
 grep -q 'no block traces.*make build' <<<"${said//$'\n'/ }" || stop "it doesn't say how to get traces: $said"
 

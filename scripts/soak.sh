@@ -50,8 +50,19 @@ note() {
     printf '%s\n' "$row" >>"$RESULTS"
 }
 
+# Whether tests ran, where there should be some, and none was skipped that could have run.
+sound() {
+    local log=$1
+    shift
+    if [[ "$*" == *'cargo test'* || "$*" == *scripts/test.sh* ]] && ! grep -q '^test result: ok\. [1-9]' "$log"; then
+        echo "no test has run"
+        return 1
+    fi
+    SOAK=1 .ci/check-skips "$STACKTUNE_SKIPS"
+}
+
 run() {
-    local name=$1 hash=$2 started=$SECONDS result=passed words command
+    local name=$1 hash=$2 started=$SECONDS result=passed words command log
     read -ra words <<<"$3"
     if [[ ${words[0]} == '$' ]]; then
         command=("${words[@]:1}")
@@ -59,11 +70,17 @@ run() {
         command=(cargo test --locked --no-fail-fast --test "${words[0]}" -- "${words[@]:1}")
     fi
     printf '\n=== %s\n' "$name"
+    log=$(mktemp -t stacktune-soak.XXXXXX)
     REMARKS=$(mktemp -t stacktune-soak.XXXXXX)
+    STACKTUNE_SKIPS=$(mktemp -t stacktune-skips.XXXXXX)
+    export STACKTUNE_SKIPS
     SOAK=1 REMARKS=$REMARKS LAB_SEED=${LAB_SEED:-$RANDOM} RUST_TEST_THREADS=$([[ ${words[0]} == lab ]] && echo 100 || nproc) \
-        timeout --kill-after=30 "$PART_S" "${command[@]}" || result=FAILED
+        timeout --kill-after=30 "$PART_S" "${command[@]}" 2>&1 | tee "$log" || result=FAILED
+    sound "$log" "${command[@]}" || result=FAILED
+    # What could not run here stands in the row: a part that passed without it has not shown it.
+    sort -u "$STACKTUNE_SKIPS" | sed 's/^SKIPPED /not run: /' | tee -a "$REMARKS"
     note "$name" "$result$(sed 's/^/; /; s/|/,/g' "$REMARKS" | tr -d '\n')" $(((SECONDS - started + 59) / 60))
-    rm -f "$REMARKS"
+    rm -f "$log" "$REMARKS" "$STACKTUNE_SKIPS"
     [[ $result == passed ]] || return 1
     mkdir -p "$(tree_cache)"
     printf '%s %s\n' "$name" "$hash" >>"$(tree_cache)/soak-passed"

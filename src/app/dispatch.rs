@@ -6,8 +6,8 @@ use clap::Parser;
 
 use super::output::{eprint_line, print_with};
 use super::{
-    attest, ftl, inspect, manual, picture, privileges, program, record, reproduce, show, signals, stacks,
-    trace, ui, verify,
+    attest, ftl, inspect, manual, mimic, picture, privileges, program, record, reproduce, show, signals,
+    stacks, trace, ui, verify,
 };
 use crate::error::{Error, Result};
 use crate::host::raise_file_limit;
@@ -81,8 +81,9 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Attest(args)) => attest::run(&args),
         Some(Cmd::Show(args)) => show::run(&args),
         Some(Cmd::Contract(args)) => trace::contract(&args),
-        Some(Cmd::Trace(args)) => trace::run(&args),
+        Some(Cmd::Trace(args)) => args.to_run().map_or_else(|| trace::run(&args), |run| program::run(&run)),
         Some(Cmd::Ftl(args)) => ftl::run(&args),
+        Some(Cmd::Mimic(args)) => mimic::run(&args),
         Some(Cmd::Compare { dirs, output }) => inspect::compare(&dirs, output.json),
         Some(Cmd::Cost { dirs, data, rate, output }) => inspect::cost(&dirs, data, rate, output.json),
         Some(Cmd::Verify { profile, sets, output }) => {

@@ -45,7 +45,7 @@ pub fn run(args: &FtlArgs) -> Result<()> {
         form: trace.form.name(),
         ios: ios.len(),
         others,
-        lost: trace.lost,
+        lost: trace.lost.others(),
         capacity_is_assumed: args.capacity.is_none(),
         was_full: args.full,
         times: args.repeat,

@@ -13,7 +13,7 @@
 //! | [`outlook`] | what a sweep would run, write and destroy | output |
 //! | [`user_memory`] | what outlives a screen: its ledger, and what the user knows | – |
 //! | [`ui`] | the screen, on a session in its own thread | inputs, output, user_memory |
-//! | [`stacks`] | `status` and `cleanup` | output, signals |
+//! | [`stacks`] | `status` and `cleanup` | inputs, output, signals |
 //! | [`verify`] | `verify`: reads back every page | inputs, output, signals |
 //! | [`watcher`] | the attendant at the command line | output, signals |
 //! | [`sweep`] | a profile with steps, for `record` and `run` | inputs, output, outlook, signals, watcher |
@@ -24,11 +24,12 @@
 //! | [`program`] | `run`: a program as the load | duel, inputs, output, record, run_as, signals, trace, watcher, sweep, ui |
 //! | [`attest`] | `attest`: figures beside those of other programs | inputs, new_file, output, signals, watcher |
 //! | [`ftl`] | `ftl`: a trace on a drive by model | output, privileges, trace |
+//! | [`mimic`] | `mimic`: a profile whose load is like that of a trace | new_file, output, privileges, trace |
 //! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, program, signals, trace, watcher |
 //! | [`manual`] | `man` and `completions`: the man page and the shells' completions | output |
 //! | [`inspect`] | commands that inspect and run nothing | inputs, output, reproduce |
 //! | [`show`] | `show`: a recording as text, or on the screen | inspect, output, ui |
-//! | [`dispatch`] | from the command line to the command, and to an exit status | output, privileges, signals, picture, program, ui, stacks, verify, record, reproduce, manual, inspect, show, attest, trace, ftl |
+//! | [`dispatch`] | from the command line to the command, and to an exit status | output, privileges, signals, picture, program, ui, stacks, verify, record, reproduce, manual, inspect, show, attest, trace, ftl, mimic |
 
 #[cfg(feature = "proofs")]
 mod attest;
@@ -49,6 +50,11 @@ mod manual;
 #[cfg(not(feature = "documents"))]
 #[path = "manual/absent.rs"]
 mod manual;
+#[cfg(feature = "trace")]
+mod mimic;
+#[cfg(not(feature = "trace"))]
+#[path = "mimic/absent.rs"]
+mod mimic;
 #[cfg(any(feature = "proofs", feature = "trace"))]
 mod new_file;
 mod outlook;

@@ -30,6 +30,7 @@ use crate::settings::{Profile, Program, Settings};
 use crate::stack::program::find;
 use crate::ui::cli::ProgramArgs;
 use crate::ui::report;
+use crate::ui::tui::theme::Theme;
 
 /// A program runs for this long unless the command line says otherwise.
 const MEASURED: Duration = Duration::from_secs(30);
@@ -45,14 +46,13 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     if args.list {
         return print(&recipes::list());
     }
-    let profile = given(args)?;
+    let (theme, profile) = (args.theme.as_deref().map(super::ui::theme).transpose()?, given(args)?);
     let in_profile = profile.settings.program.as_ref().and_then(|of| of.user.as_deref());
     let user = user(args.user.as_deref(), in_profile)?;
     if args.out.is_none() && !args.dry_run {
-        return on_screen(args, profile, user);
+        return on_screen(args, profile, (user, theme));
     }
     if profile.sweep.is_some() {
-        refuse_trace(args)?;
         return steps::run(args, &profile, user);
     }
     let facts = facts_with_versions();
@@ -96,7 +96,7 @@ fn recorded(
             if let Event::Window(..) = event {
                 turns.look(session).iter().for_each(|text| watcher.notice(text));
             }
-            duel.as_mut().map_or(Ok(true), |duel| duel.watch(session, event))
+            duel.as_mut().map_or(Ok(true), |duel| duel.watch_and_close(session, event))
         };
         let until = Until { time, steady: false };
         let count = || interrupts.count();
@@ -104,7 +104,7 @@ fn recorded(
     });
     watcher.progress.done();
     let (recorded, traced) = match recorded {
-        Ok((summary, tracing)) => (Ok(summary), trace::keep(tracing, &session, &out)),
+        Ok((summary, tracing)) => (Ok(summary), trace::keep_all(tracing, &mut session, &out)),
         Err(error) => (Err(error), Ok(())),
     };
     let ended = take_down(session, args, &mut watcher, recorded.is_ok());
@@ -125,26 +125,23 @@ fn recorded(
     ended_well(&summary, ended.and(traced))
 }
 
-/// What is done around each recording of a sweep whose load is that program.
+/// What is done around each recording of a sweep whose load is that program, which is traced if that is asked for.
 ///
 /// # Errors
 /// Input if one of its commands is not there, or it can't be run as that user.
-pub(super) fn around(named: Option<&str>, program: &Program) -> Result<Box<dyn Around>> {
+pub(super) fn around(named: Option<&str>, program: &Program, is_traced: bool) -> Result<Box<dyn Around>> {
     program.programs().into_iter().try_for_each(|program| find(program).map(drop))?;
     let user = user(named, program.user.as_deref())?;
-    Ok(Box::new(steps::Programs(ProgramOptions { user, time: Duration::ZERO, stop_if: None })))
-}
-
-fn refuse_trace(args: &ProgramArgs) -> Result<()> {
-    if args.trace {
-        let what = "--trace needs a single run, but the profile has steps";
-        return Err(Error::input(what).hint("leave the profile's [[step]] and [sweep] out"));
-    }
-    Ok(())
+    let options = ProgramOptions { user, time: Duration::ZERO, stop_if: None };
+    Ok(Box::new(steps::Programs::new(options, is_traced)))
 }
 
 /// Opens the screen on the program, which runs until the operator quits.
-fn on_screen(args: &ProgramArgs, profile: Profile, user: Option<User>) -> Result<()> {
+fn on_screen(
+    args: &ProgramArgs,
+    profile: Profile,
+    (user, theme): (Option<User>, Option<Theme>),
+) -> Result<()> {
     let recorded = [
         (args.warmup.is_some(), "--warmup"),
         (args.stop_if.is_some(), "--stop-if"),
@@ -158,7 +155,7 @@ fn on_screen(args: &ProgramArgs, profile: Profile, user: Option<User>) -> Result
         return Err(Error::input(format!("{option} needs a recording")).hint("say where: --out DIR"));
     }
     let time = args.duration.unwrap_or(ON_SCREEN);
-    super::ui::run_program(profile, &args.run, ProgramOptions { user, time, stop_if: None })
+    super::ui::run_program(profile, &args.run, theme, ProgramOptions { user, time, stop_if: None })
 }
 
 /// The profile with the command line's program.
@@ -168,15 +165,7 @@ fn given(args: &ProgramArgs) -> Result<Profile> {
         return Err(Error::input("a program writes what it likes, and --read-only writes nothing"));
     }
     let settings = &mut profile.settings;
-    if !args.words.is_empty() {
-        let own: Vec<String> =
-            settings.program.iter().flat_map(|of| &of.knobs).map(|knob| knob.name.clone()).collect();
-        let own: Vec<&str> = own.iter().map(String::as_str).collect();
-        if let Some(why) = wrong_command(&args.words, &own) {
-            return Err(Error::input(format!("the command after `--` {why}")));
-        }
-        settings.program.get_or_insert_default().run.clone_from(&args.words);
-    }
+    words_given(args, &mut settings.program)?;
     if let Some(program) = &mut settings.program {
         program.memory_max_bytes = args.mem.or(program.memory_max_bytes);
     }
@@ -187,6 +176,26 @@ fn given(args: &ProgramArgs) -> Result<Profile> {
     let programs = settings.program.iter().flat_map(Program::programs);
     programs.into_iter().try_for_each(|program| find(program).map(drop))?;
     Ok(profile)
+}
+
+/// Puts the command line's words in the place of the profile's.
+fn words_given(args: &ProgramArgs, program: &mut Option<Program>) -> Result<()> {
+    let own: Vec<String> = program.iter().flat_map(|of| &of.knobs).map(|knob| knob.name.clone()).collect();
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let refuse_wrong = |what: &str, words: &[String]| match wrong_command(words, &own) {
+        Some(why) => Err(Error::input(format!("{what} {why}"))),
+        None => Ok(()),
+    };
+    if !args.words.is_empty() {
+        refuse_wrong("the command after `--`", &args.words)?;
+        program.get_or_insert_default().run.clone_from(&args.words);
+    }
+    if let Some(line) = &args.prepare {
+        let words = ["sh", "-c", line].map(str::to_owned);
+        refuse_wrong("the line of --prepare", &words)?;
+        program.get_or_insert_default().setup = words.into();
+    }
+    Ok(())
 }
 
 /// Ends what is left of the program, keeps its last lines in the recording, and takes the stack down.

@@ -63,7 +63,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let mut session = Session::open(settings, options, facts, &mut watcher)?;
     let mut watch = |session: &mut Session, event: &Event| {
         watcher.watch(event);
-        duel.as_mut().map_or(Ok(true), |duel| duel.watch(session, event))
+        duel.as_mut().map_or(Ok(true), |duel| duel.watch_and_close(session, event))
     };
     let tracing = trace::begin(&mut session, args.trace);
     let recorded = tracing.and_then(|tracing| {

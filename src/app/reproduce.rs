@@ -25,7 +25,7 @@ use crate::runs::sweep::{self, Folder, Schedule, State, is_sweep, planned_writes
 use crate::settings::knobs::nearest_of;
 use crate::settings::profile::Sweep;
 use crate::settings::profile::sweep::{Between, Order};
-use crate::settings::{Profile, Settings};
+use crate::settings::{Filesystem, Profile, Settings};
 use crate::stack::system_folder::refuse_system_folder;
 use crate::ui::cli::{ReproduceArgs, apply_sets};
 use crate::ui::report::{self, Reproduction, SweepShown};
@@ -73,8 +73,8 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let bed = bed(args, &experiment, &facts)?;
     let (profile, left_out) = profile(args, &experiment, &bed, &facts)?;
     let destroy = args.destroy.iter().map(|path| path.display().to_string()).collect();
-    let around = profile.settings.program.as_ref().map(|of| program::around(args.user.as_deref(), of));
-    let around = around.transpose()?;
+    let of_program = |of| program::around(args.user.as_deref(), of, experiment.is_traced());
+    let around = profile.settings.program.as_ref().map(of_program).transpose()?;
     let options = Options { destroy, program: around.is_some(), ..Options::default() };
     if args.dry_run {
         return outlook::dry_run((&profile, &left_out), &options, &facts, args.output.json);
@@ -177,6 +177,10 @@ fn profile(
     apply_sets(&mut base, &args.sets.set)?;
     let is_program = base.program.is_some();
     if is_program {
+        if base.stack.filesystem == Filesystem::None {
+            // Drives alone have none, but each row has.
+            base.stack.filesystem = Filesystem::Ext4;
+        }
         base = for_program(paper::with_values_of_rows(&base, experiment, bed))?;
     }
     let path = |set: &String| set.split_once('=').map_or("", |(path, _)| path.trim()).to_owned();
@@ -211,7 +215,7 @@ fn profile(
             cool_to_c: args.cool_to.or(on_drives.then_some(COOL_TO_C)),
             cool_within: COOL_WITHIN,
             // Otherwise the repeats of a stack follow each other, and changes over time look like its effect.
-            rebuild: !is_program,
+            rebuild: !is_program || experiment.is_traced(),
         },
     };
     refuse_less_writes(&base, &sweep, experiment)?;

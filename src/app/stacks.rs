@@ -3,9 +3,12 @@
 use std::io::{IsTerminal, stderr};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::inputs::facts;
 use super::output::{eprint_line, print, print_json};
 use super::signals::Interrupts;
 use crate::error::{Error, Result};
+use crate::runs::session::OursCheck;
+use crate::stack::guard::Consent;
 use crate::stack::paths::state_dir;
 use crate::stack::runner::Runner;
 use crate::stack::supervise::Advance;
@@ -23,8 +26,12 @@ pub fn status(json: bool) -> Result<()> {
 pub fn cleanup(args: &CleanupArgs) -> Result<()> {
     // Removal runs to its end: a signal must not stop it half-way.
     let _interrupts = Interrupts::watch()?;
-    let wanted =
-        CleanupRequest { ids: args.ids.clone(), retained: args.all, forget_missing: args.forget_missing };
+    let consent = match args.destroy.as_slice() {
+        [] => Consent::default(),
+        names => Consent::named(names, &facts())?,
+    };
+    let (ids, forget_missing) = (args.ids.clone(), args.forget_missing);
+    let wanted = CleanupRequest { ids, retained: args.all, forget_missing, consent };
     let mut last = None;
     let mut watch = |advance: &Advance| {
         if stderr().is_terminal() && last != Some(advance.step) {
@@ -33,7 +40,7 @@ pub fn cleanup(args: &CleanupArgs) -> Result<()> {
         }
         true
     };
-    let cleaned = undo::cleanup(&state_dir(), &wanted, &Runner::default(), &mut watch)?;
+    let cleaned = undo::cleanup(&state_dir(), &wanted, (&Runner::default(), &OursCheck), &mut watch)?;
     if args.output.json {
         print_json(&cleaned)?;
     } else {
@@ -42,15 +49,14 @@ pub fn cleanup(args: &CleanupArgs) -> Result<()> {
         let retained = undo::retained(&state_dir())?.into_iter().filter(|stack| !is_shown(stack));
         print(&report::cleaned(&cleaned, &retained.collect::<Vec<_>>()))?;
     }
-    let failed = cleaned.iter().filter(|one| one.problem.is_some()).count();
-    match failed {
-        0 => Ok(()),
-        _ => Err(Error::failed(format!(
-            "{failed} of {} stacks could not be removed completely",
-            cleaned.len()
-        ))
-        .hint("see the reasons above, and run `stacktune cleanup` again")),
+    let failed: Vec<_> = cleaned.iter().filter(|one| one.problem.is_some()).collect();
+    if failed.is_empty() {
+        return Ok(());
     }
+    let what = format!("{} of {} stacks could not be removed completely", failed.len(), cleaned.len());
+    let refused = failed.iter().all(|one| one.refused);
+    let error = if refused { Error::refused(what) } else { Error::failed(what) };
+    Err(error.hint("see the reasons above, and run `stacktune cleanup` again"))
 }
 
 fn now_unix_s() -> u64 {

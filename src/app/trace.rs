@@ -26,7 +26,7 @@ use crate::ui::report;
 use crate::units::{fine_span, grouped};
 use command::RunningCommand;
 
-pub use recorded::{begin, each_run, keep, look};
+pub use recorded::{TraceUnderWay, begin, each_run, keep, keep_all, look};
 
 /// Between two looks whether it is over.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -37,14 +37,7 @@ pub fn contract(args: &ContractArgs) -> Result<()> {
     if folder.is_none() {
         privileges::drop_to_reading();
     }
-    let of_folder = match args.traces.as_slice() {
-        [one] => recorded::of_folder(one)?,
-        _ => None,
-    };
-    let (mut trace, parts) = match of_folder {
-        Some((path, parts)) => (trace::read(&[path])?, parts),
-        None => (trace::read(&args.traces)?, Vec::new()),
-    };
+    let (mut trace, parts) = read(&args.traces)?;
     if let Some(name) = &args.phase {
         keep_phase(&mut trace, name)?;
     }
@@ -89,8 +82,26 @@ fn spec(args: &ContractArgs, trace: &Trace, parts: &[Watched]) -> ContractSpec {
     }
 }
 
+/// A trace by its files, or of a recording, with the parts of drives that it is of.
+///
+/// # Errors
+/// Of the kind `Input` if it is none.
+pub fn read(paths: &[PathBuf]) -> Result<(Trace, Vec<Watched>)> {
+    let of_folder = match paths {
+        [one] => recorded::of_folder(one)?,
+        _ => None,
+    };
+    match of_folder {
+        Some((path, parts)) => Ok((trace::read(&[path])?, parts)),
+        None => Ok((trace::read(paths)?, Vec::new())),
+    }
+}
+
 /// Leaves only what was issued in a phase.
-fn keep_phase(trace: &mut Trace, name: &str) -> Result<()> {
+///
+/// # Errors
+/// Of the kind `Input` if the trace has no such phase, or nothing was issued in it.
+pub fn keep_phase(trace: &mut Trace, name: &str) -> Result<()> {
     if !trace.keep_phase(name) {
         let known: Vec<&str> = trace.phases().map(|(name, _)| name).take(8).collect();
         let known =
@@ -126,17 +137,20 @@ pub fn run(args: &TraceArgs) -> Result<()> {
     let (trace, ended) = if args.from.is_empty() { live(args)? } else { (trace::read(&args.from)?, Ok(())) };
     let form = match args.form {
         TraceForm::Blktrace => WrittenForm::Blktrace,
-        TraceForm::Fio if trace.lost > 0 => {
-            let what = format!("{} events of the trace are missing, which fio's log can't say", trace.lost);
-            return Err(Error::failed(what).hint("write it as blktrace's records"));
-        }
         TraceForm::Fio => WrittenForm::Fio,
+        TraceForm::Mqsim => WrittenForm::Mqsim,
+        TraceForm::Wiscsee => WrittenForm::Wiscsee,
+        TraceForm::Csv => WrittenForm::Csv,
     };
+    form.check(&trace)?;
     let mut out = BufWriter::new(new_file::make(&folder, &args.out)?);
     let written = trace::write(&trace, form, &mut out).and_then(|()| out.flush());
     written.map_err(|error| Error::os("cannot write", &args.out, error))?;
-    let (ios, lost) = (grouped(trace.ios.len() as u64), grouped(trace.lost));
-    eprint_line(&format!("stacktune: {ios} I/Os, {lost} events lost: {}", args.out.shown()));
+    let (ios, lost) = (grouped(trace.ios.len() as u64), trace.lost.in_words());
+    eprint_line(&format!("stacktune: {ios} I/Os, {lost}: {}", args.out.shown()));
+    if let Some(text) = form.left_out(&trace) {
+        eprint_line(&format!("stacktune: {text}"));
+    }
     ended
 }
 

@@ -15,16 +15,19 @@ use super::user_memory::UserMemory;
 use crate::error::{Error, Result};
 use crate::host::{Facts, has_node};
 use crate::load::kv;
+use crate::load::volume::our_bytes;
 use crate::printable::{self, Shown as _};
 #[cfg(feature = "programs")]
 use crate::runs::session::ProgramOptions;
 use crate::runs::session::{Options, live};
 use crate::settings::Profile;
 use crate::settings::Settings;
+use crate::settings::paths::expand_home;
 use crate::settings::profile::{ProfileFolder, Source, Sweep, config_folder};
 use crate::threads;
 use crate::ui::cli::RunArgs;
 use crate::ui::report;
+use crate::ui::report::ran::Ran;
 use crate::ui::theme_name::ThemeName;
 use crate::ui::tui::theme::Theme;
 use crate::ui::tui::{self, Beside, Link, ProfileEntry, ProfileStore, Replay, themes};
@@ -42,7 +45,12 @@ pub fn run(profile: Option<&str>, theme: Option<&str>, args: &RunArgs) -> Result
 
 /// Opens the UI with a profile whose load is a program.
 #[cfg(feature = "programs")]
-pub fn run_program(profile: Profile, args: &RunArgs, operated: ProgramOptions) -> Result<()> {
+pub fn run_program(
+    profile: Profile,
+    args: &RunArgs,
+    theme: Option<Theme>,
+    operated: ProgramOptions,
+) -> Result<()> {
     refuse_consent_in_advance(args)?;
     require_terminal("without one, record it: `stacktune run PROFILE --out DIR`")?;
     let options = Options {
@@ -51,7 +59,7 @@ pub fn run_program(profile: Profile, args: &RunArgs, operated: ProgramOptions) -
         operated: Some(operated),
         ..options(args, &profile.settings, false)
     };
-    operate(profile, options, None)
+    operate(profile, options, theme)
 }
 
 fn operate(profile: Profile, options: Options, theme: Option<Theme>) -> Result<()> {
@@ -75,10 +83,26 @@ fn operate(profile: Profile, options: Options, theme: Option<Theme>) -> Result<(
         _ => drop(session.join()),
     }
     ran.written_bytes = written_bytes.load(Ordering::Relaxed);
+    ran.stay = files_that_stay(&ran);
     // Who has no terminal any more can't read it.
     let _ = print(&report::ran::ran(&ran, kept_in.borrow().as_deref()));
     print_kept(&kept);
     ended
+}
+
+/// The folders of files that the runs left for the next one, each once, with their bytes.
+fn files_that_stay(ran: &Ran) -> Vec<(PathBuf, u64)> {
+    let mut stay: Vec<(PathBuf, u64)> = Vec::new();
+    for (dir, count) in ran.runs.iter().filter_map(|run| run.files.as_ref()) {
+        let Ok(dir) = expand_home(dir) else { continue };
+        let bytes = our_bytes(&dir, *count);
+        match stay.iter_mut().find(|(known, _)| *known == dir) {
+            Some(known) => known.1 = known.1.max(bytes),
+            None => stay.push((dir, bytes)),
+        }
+    }
+    stay.retain(|(_, bytes)| *bytes > 0);
+    stay
 }
 
 /// How the screen is drawn here, and where profiles and recordings are.

@@ -173,6 +173,15 @@ mod tests {
     }
 
     #[test]
+    fn what_to_do_is_told_apart_from_what_happened() {
+        let error = Error::os("cannot create", Path::new("/no/where"), rustix::io::Errno::NOENT);
+        let error = error.hint("name a folder that exists");
+        let what = "cannot create /no/where: no such file or directory (ENOENT)";
+        assert_eq!(error.one_line(), format!("{what} – name a folder that exists"));
+        assert_eq!(error.to_string(), format!("{what}\n  name a folder that exists"));
+    }
+
+    #[test]
     fn each_kind_has_its_exit_status() {
         assert_eq!(Error::failed("x").exit_status(), 1);
         assert_eq!(Error::input("x").exit_status(), 2);

@@ -27,6 +27,15 @@ pub struct ClassContext {
     pub in_flight_bytes_max: u64,
 }
 
+/// What a trace of the drives has of a window.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ByTrace {
+    /// See [`super::window::Window::traced`].
+    pub figures: BTreeMap<String, f64>,
+    /// See [`super::window::Window::traced_p99_ns`].
+    pub p99_ns: Option<u64>,
+}
+
 /// Which attributes the run itself may have set: one knob's turn may change others of its device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tuned {
@@ -94,8 +103,8 @@ pub struct WindowContext<'a> {
     pub traced: bool,
     /// What the run itself turned in the window.
     pub tuned: Tuned,
-    /// See [`super::window::Window::traced`].
-    pub by_trace: BTreeMap<String, f64>,
+    /// What a trace has of the window.
+    pub by_trace: ByTrace,
     /// What drives by model have written to their flash since they were made; none where none is simulated so.
     pub flash: Option<FlashWrites>,
 }

@@ -111,6 +111,10 @@ pub enum FlagKind {
     Overtaken,
     /// Several turns are judged as one.
     Together,
+    /// A turn led back before one that could not be judged yet.
+    BackBefore,
+    /// The line stands for all turns of a duel.
+    OfDuel,
     /// I/Os failed.
     Errors,
     /// A turn made commits less durable.
@@ -273,6 +277,10 @@ const SPECS: &[FlagSpec] = &{
             .adds(Adds::Words("4")),
         notes(K::Together, Turn, "turns", "turns that came too quickly to be judged one by one are judged as one")
             .adds(Adds::Words("3–5 together")),
+        forbids(K::BackBefore, Turn, "back before turn", "the knob has the value again that it had before that turn, which could not be judged yet: the setting is the same on both sides")
+            .adds(Adds::Words("3")),
+        notes(K::OfDuel, Turn, "duel of", "a duel turned the knob back and forth so many times; its verdict, with each pair, is in `duel.json` if it ended during the recording")
+            .adds(Adds::Words("14 turns")),
         notes(K::Errors, Turn, "errors", "I/Os of that class failed"),
         notes(K::LessDurable, Turn, "less durable", "the turn made commits less durable: it is never called a gain"),
         notes(K::Survives, Turn, "survives", "after the turn the stack survives fewer failures: it is never called a gain")

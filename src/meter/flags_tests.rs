@@ -41,7 +41,7 @@ pub fn context() -> WindowContext<'static> {
         full: false,
         traced: false,
         tuned: crate::meter::context::Tuned::default(),
-        by_trace: std::collections::BTreeMap::new(),
+        by_trace: crate::meter::context::ByTrace::default(),
     }
 }
 

@@ -125,8 +125,7 @@ impl Meters {
         self.engine = figures.map(|figures| figures.counts).unwrap_or_default();
     }
 
-    /// What the storage engine did since the last reading, with what the classes requested of it. What it did
-    /// in a window in which it was closed counts in the next.
+    /// What the storage engine did since the last reading, while it was closed too, and what was requested of it.
     fn engine(&mut self, now: Option<&EngineFigures>, members: &[MemberFigures]) -> Option<EngineFigures> {
         let (written, read) = &mut self.asked_bytes;
         *written += members.iter().map(|member| member.written_bytes).sum::<u64>();
@@ -260,7 +259,8 @@ impl Meters {
             drive_ios: drives.ios,
             engine,
             program: context.program.clone(),
-            traced: context.by_trace.clone(),
+            traced: context.by_trace.figures.clone(),
+            traced_p99_ns: context.by_trace.p99_ns,
             written_bytes_total: context.written_bytes_total,
             written,
             slow,

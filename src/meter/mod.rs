@@ -7,6 +7,7 @@
 //! | module | is about | may import |
 //! |---|---|---|
 //! | [`change`] | a figure before and after a turn | – |
+//! | [`duel_outcome`] | what a duel came to | – |
 //! | [`flag`] | the flags: text, scope, meaning | – |
 //! | [`ledger_figure`] | the figures of a ledger's line, and their units | – |
 //! | [`price`] | the price of storage per capacity and per throughput | – |
@@ -14,7 +15,7 @@
 //! | [`rates`] | shares and rates that windows and totals compute alike | – |
 //! | [`spread`] | a figure over several runs: median and extremes | – |
 //! | [`written`] | bytes on their way to the flash, and their ratios | – |
-//! | [`window`] | each figure, defined once | change, devices, counts, flag, ledger_figure, beside, processor, programs, written |
+//! | [`window`] | each figure, defined once | change, devices, counts, duel_outcome, flag, ledger_figure, beside, processor, programs, written |
 //! | [`context`] | what the meters must know about a window besides the counts | counts, programs, window |
 //! | [`source`] | where counts come from: cells here, deltas of another process | counts, processors |
 //! | [`flags`] | raises flags: what makes a figure untrustworthy | flag, devices, beside, window, context |
@@ -27,7 +28,7 @@
 //! | [`beside`] | what other programs use of the processor and the drives | processor, devices |
 //! | [`programs`] | what a program that is the load uses and reports | beside, devices |
 //! | [`latencies`] | percentiles: of a window, of samples by value, of windows together | window, source |
-//! | [`turns`] | the ledger: each turn of a knob, and what it did | spread, window, ledger_figure, latencies, flag |
+//! | [`turns`] | the ledger: each turn of a knob, and what it did | spread, window, duel_outcome, ledger_figure, latencies, flag |
 //! | [`whole_run`] | a run as a whole: totals, bins, steady state | written, window, turns, rates, counts, flag, beside, programs, processors, source, flags, latencies |
 
 pub mod beside;
@@ -36,6 +37,7 @@ mod compared;
 pub mod context;
 pub mod counts;
 pub mod devices;
+pub mod duel_outcome;
 pub mod flag;
 pub mod flags;
 pub mod latencies;

@@ -15,6 +15,7 @@ pub use super::counts::counters::{Incidents, Polls};
 pub use super::counts::engine::EngineFigures;
 use super::counts::slow::SlowIo;
 pub use super::devices::block::DriveIos;
+use super::duel_outcome::DuelOutcome;
 pub use super::flag::Flag;
 use super::flag::used_by_others;
 pub use super::ledger_figure::{FigureUnit, LedgerFigure};
@@ -295,6 +296,10 @@ pub struct Window {
     /// How the drives were used in it, by a trace: figures by their names; absent where none is under way.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub traced: BTreeMap<String, f64>,
+    /// The p99 of the drives' reads and writes by that trace, from issue to completion, in ns; absent of too few. What
+    /// waits above the drive is not in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traced_p99_ns: Option<u64>,
     /// Bytes handed over to be written since the run's target was opened, fills included.
     pub written_bytes_total: u64,
     /// Bytes written on each level below the application.
@@ -341,6 +346,36 @@ impl Window {
 }
 
 impl LedgerLine {
+    /// Each turn of the line: when, from the run's start, and to which value.
+    pub fn turns(&self) -> impl Iterator<Item = (u64, &str)> {
+        let of_duel = self.duel.iter().map(|(at_ns, to)| (*at_ns, to.as_str()));
+        let own = self.duel.is_empty().then_some((self.at_ns, self.to.as_str()));
+        own.into_iter().chain(of_duel)
+    }
+
+    /// Its values in words: the one before and the one after, or those that a duel compared.
+    pub fn values(&self) -> String {
+        let between = if self.duel.is_empty() { "→" } else { "against" };
+        format!("{} {between} {}", self.from, self.to)
+    }
+
+    /// Each knob and its values in words; a rebuild may turn several at once.
+    pub fn by_knob(&self) -> Vec<(&str, String)> {
+        let [knobs, from, to] =
+            [&self.knob, &self.from, &self.to].map(|of| of.split(", ").collect::<Vec<_>>());
+        if knobs.len() < 2 || from.len() != knobs.len() || to.len() != knobs.len() {
+            return vec![(&self.knob, self.values())];
+        }
+        let values = from.iter().zip(to).map(|(from, to)| format!("{from} → {to}"));
+        knobs.into_iter().zip(values).collect()
+    }
+
+    /// The same in one line: `stack.filesystem none → ext4, target.files.count 4 → 1`.
+    pub fn turned(&self) -> String {
+        let each: Vec<_> = self.by_knob().iter().map(|(knob, values)| format!("{knob} {values}")).collect();
+        each.join(", ")
+    }
+
     /// Whether the new setting survives less than the old one: then nothing is called a gain.
     pub fn is_less_safe(&self) -> bool {
         self.less_durable || !self.survives_less.is_empty()
@@ -412,6 +447,13 @@ pub struct LedgerLine {
     pub to: String,
     /// Whether it undid the last turn.
     pub undo: bool,
+    /// Of a duel, which is one line, all its turns: when, from the run's start, and to which value. `from` and `to` are
+    /// the values that it compared. Absent of a turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub duel: Vec<(u64, String)>,
+    /// What the duel came to; absent of a turn, and of a duel whose line ended before it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duel_outcome: Option<DuelOutcome>,
     /// `scan MB/s`.
     pub scan_mb_per_s: Change,
     /// `point p50` in ns.

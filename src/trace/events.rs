@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::io::{Form, Note, Op, SECTOR_BYTES, Trace, TracedDrive};
+use super::io::{Form, LostEvents, Note, Op, SECTOR_BYTES, Trace, TracedDrive};
 use super::pairing::{Act, TraceEvent, pair};
 use crate::error::{Error, Result};
 use crate::printable::Shown as _;
@@ -14,6 +14,8 @@ const PROCESSES_MAX: usize = 4096;
 /// Notes that are kept, and characters of one.
 const NOTES_MAX: usize = 4096;
 const NOTE_CHARS_MAX: usize = 256;
+/// Begins the note that a trace of ours has where it lacks completions: how many follows.
+const LOST_COMPLETIONS: &str = "lost completions ";
 /// Characters of a process's name, as the kernel has it.
 pub const NAME_BYTES: usize = 16;
 /// Pairs of a drive and a processor, each of which numbers its events.
@@ -40,8 +42,8 @@ struct Counter {
 pub struct Events {
     /// The form of the files.
     pub form: Option<Form>,
-    /// Events that a file itself says are missing.
-    pub said_lost: u64,
+    /// Events that a file itself, or the kernel, says are missing.
+    pub said_lost: LostEvents,
     events: Vec<TraceEvent>,
     processes: Vec<(u32, String)>,
     notes: Vec<Note>,
@@ -152,6 +154,11 @@ impl Events {
 
     /// Keeps what is said of a moment.
     pub fn note(&mut self, at_ns: u64, text: &str) {
+        if let Some(number) = text.trim().strip_prefix(LOST_COMPLETIONS) {
+            let completions = number.trim().parse().unwrap_or(0);
+            self.said_lost.completions = self.said_lost.completions.saturating_add(completions);
+            return;
+        }
         if self.notes.len() < NOTES_MAX {
             let text: String = text.trim().chars().take(NOTE_CHARS_MAX).collect();
             self.notes.push(Note { at_ns, text: crate::printable::line(&text).into_owned() });
@@ -180,12 +187,13 @@ impl Events {
             return Err(Error::input(what).hint(hint));
         }
         self.notes.sort_by_key(|note| note.at_ns);
+        let all = self.missing.max(self.said_lost.all);
         let trace = Trace {
             ios: paired.ios,
             processes: self.processes,
             notes: self.notes,
             form,
-            lost: self.missing.max(self.said_lost),
+            lost: LostEvents { all, completions: self.said_lost.completions.min(all) },
             unpaired: paired.unpaired,
             requeued: paired.requeued,
         };
@@ -215,6 +223,11 @@ pub fn op_of(what: &str, bytes: u32, act: Act) -> std::result::Result<Option<Op>
         Some('N' | 'F') | None => None,
         Some(_) => return Err(format!("{} is no kind of I/O", crate::printable::line(what))),
     })
+}
+
+/// The note by which a file says how many completions it lacks; none if it lacks none.
+pub fn lost_noted(lost: LostEvents) -> Option<Note> {
+    (lost.completions > 0).then(|| Note { at_ns: 0, text: format!("{LOST_COMPLETIONS}{}", lost.completions) })
 }
 
 fn goes_back(from_ns: u64, to_ns: u64) -> Wrong {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::units::grouped;
+
 /// Drives count in sectors, and so does the kernel.
 pub const SECTOR_BYTES: u64 = 512;
 
@@ -144,6 +146,41 @@ pub struct Note {
 /// Begins the note of a phase; its name follows.
 const PHASE: &str = "phase ";
 
+/// Events that a trace lacks.
+///
+/// Rules that go by what was issued are judged as long as only completions are missing: kernels keep these back (see
+/// [`live`](super::live)). How deep a queue was is not known then.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LostEvents {
+    /// All of them.
+    pub all: u64,
+    /// How many of these are known to be completions.
+    pub completions: u64,
+}
+
+impl LostEvents {
+    /// Events of which nothing is known.
+    pub fn unknown(all: u64) -> Self {
+        Self { all, completions: 0 }
+    }
+
+    /// Those without which it is not known what was issued: all but completions.
+    pub fn others(self) -> u64 {
+        self.all.saturating_sub(self.completions)
+    }
+
+    /// How many, and what they are, if that is known.
+    pub fn in_words(self) -> String {
+        let noun = if self.all == 1 { "event" } else { "events" };
+        let of = match (self.completions, self.others()) {
+            (0, _) => String::new(),
+            (_, 0) => ", completions alone".to_owned(),
+            (completions, _) => format!(", {} of them completions", grouped(completions)),
+        };
+        format!("{} {noun} lost{of}", grouped(self.all))
+    }
+}
+
 /// The I/Os of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
@@ -155,8 +192,8 @@ pub struct Trace {
     pub notes: Vec<Note>,
     /// What the file was.
     pub form: Form,
-    /// Events that are missing, by the numbers of those around them.
-    pub lost: u64,
+    /// Events that are missing, by the numbers of those around them, or by what the kernel counted.
+    pub lost: LostEvents,
     /// Completions of what nobody issued: before the trace began, say.
     pub unpaired: u64,
     /// I/Os that the drive's driver handed back without doing them; they are not among the I/Os.

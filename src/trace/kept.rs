@@ -35,7 +35,8 @@ pub fn keep(
     let about = json!({
         "drives": drives,
         "ios": traced.trace.ios.len(),
-        "lost": traced.trace.lost,
+        "lost": traced.trace.lost.all,
+        "lost_completions": traced.trace.lost.completions,
         "lost_for_lack_of_room": traced.overrun,
         "unpaired": traced.trace.unpaired,
         "requeued": traced.trace.requeued,
@@ -55,9 +56,9 @@ pub fn drives_by(facts: &Path) -> Vec<Watched> {
 impl Traced {
     /// What was traced, and what that took.
     pub fn in_words(&self) -> String {
-        let (ios, lost) = (grouped(self.trace.ios.len() as u64), grouped(self.trace.lost));
+        let (ios, lost) = (grouped(self.trace.ios.len() as u64), self.trace.lost.in_words());
         let cost = format!("{:.2} µs of a processor for each", self.cpu_ns_per_io() / 1e3);
-        let kept_back = match self.trace.lost.saturating_sub(self.overrun) {
+        let kept_back = match self.trace.lost.all.saturating_sub(self.overrun) {
             0 => String::new(),
             events => format!(
                 " ({} of them kept back by the kernel: `stacktune help contract` says what helps)",
@@ -65,6 +66,6 @@ impl Traced {
             ),
         };
         let cut = if self.is_cut { "; it is as long as can be read, and ended by itself" } else { "" };
-        format!("traced {ios} I/Os, {lost} events lost{kept_back}, {cost}{cut}")
+        format!("traced {ios} I/Os, {lost}{kept_back}, {cost}{cut}")
     }
 }

@@ -4,9 +4,11 @@
 //! The kernel counts the events. What it counted and did not pass on is lost: for lack of room in a ring, which it says,
 //! or because it keeps them back. The kernel of a virtual machine was seen that counts what happens while process 1, or no
 //! process at all, is on a processor, and passes it on neither by perf events nor to programs of BPF. An idle machine's
-//! completions are such events: they interrupt nobody.
+//! completions are such events: they interrupt nobody. Issues are none: whoever issues is on the processor. So what lacks
+//! is counted by kind.
 
 use std::ffi::CString;
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +17,7 @@ use perf_event::{Builder, Clock, SampleFlag, Sampler};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::events::{Events, NAME_BYTES, op_of};
-use super::io::{Form, SECTOR_BYTES, Trace, TracedDrive};
+use super::io::{Form, LostEvents, SECTOR_BYTES, Trace, TracedDrive};
 use super::pairing::{Act, TraceEvent};
 use crate::error::{Error, Result, describe};
 use crate::printable::Shown as _;
@@ -163,18 +165,17 @@ impl Tracer {
         }
         let root = ROOTS.iter().map(Path::new).find(|root| root.join("events/block").exists());
         let root = root.ok_or_else(no_root)?;
-        let mut rings = Vec::new();
-        let largest = (RINGS_BYTES_MAX / cpus.len().max(1)).min(RING_BYTES_MAX) / 2;
-        for (name, act) in POINTS {
-            // They are rounded up to a power of two.
-            let bytes = if act == Act::Requeue { 0 } else { largest + 1 };
-            let (id, point) = described(&root.join("events/block").join(name), act)?;
-            for &cpu in cpus {
-                let sampler =
-                    sampler(id, cpu, bytes.max(RING_BYTES_MIN)).map_err(|error| not_allowed(&error))?;
-                rings.push(Ring { point, sampler, received: 0 });
+        let points = POINTS.map(|(name, act)| described(&root.join("events/block").join(name), act));
+        let points = points.into_iter().collect::<Result<Vec<_>>>()?;
+        let mut largest = (RINGS_BYTES_MAX / cpus.len().max(1)).min(RING_BYTES_MAX) / 2;
+        let mut rings = loop {
+            match rings(&points, cpus, largest) {
+                Ok(rings) => break rings,
+                // Users other than root may lock some memory alone (`perf_event_mlock_kb`).
+                Err(error) if lacks_memory(&error) && largest > RING_BYTES_MIN => largest /= 2,
+                Err(error) => return Err(not_allowed(&error)),
             }
-        }
+        };
         let start_ns = monotonic_ns();
         for ring in &mut rings {
             filter(&ring.sampler, drives).map_err(|error| not_allowed(&error))?;
@@ -224,14 +225,18 @@ impl Tracer {
     ///
     /// # Errors
     /// If the kernel's count can't be read.
-    pub fn missing(&mut self) -> std::io::Result<u64> {
+    pub fn missing(&mut self) -> std::io::Result<LostEvents> {
         // Of what was counted by now, nothing is still to come.
         let counted: Vec<u64> =
             self.rings.iter_mut().map(|ring| ring.sampler.read()).collect::<std::io::Result<_>>()?;
         self.take();
-        let missing =
-            self.rings.iter().zip(counted).map(|(ring, counted)| counted.saturating_sub(ring.received));
-        Ok(missing.sum::<u64>() + self.strange)
+        let mut missing = LostEvents::unknown(self.strange);
+        for (ring, counted) in self.rings.iter().zip(counted) {
+            let lost = counted.saturating_sub(ring.received);
+            missing.all += lost;
+            missing.completions += if ring.point.act == Act::Complete { lost } else { 0 };
+        }
+        Ok(missing)
     }
 
     /// Ends it. Returns also how many events were lost for lack of room.
@@ -263,6 +268,24 @@ fn described(folder: &Path, act: Act) -> Result<(u64, Point)> {
     let (id, format) = (text("id")?, text("format")?);
     let found = id.trim().parse().ok().zip(Point::of(&format, act));
     found.ok_or_else(|| Error::input(format!("{} is not described as expected", folder.shown())))
+}
+
+/// A ring of each tracepoint on each processor; those of requeues, of which there are hardly any, are small.
+fn rings(points: &[(u64, Point)], cpus: &[u32], largest: usize) -> std::io::Result<Vec<Ring>> {
+    let mut rings = Vec::new();
+    for &(id, point) in points {
+        // They are rounded up to a power of two.
+        let bytes = if point.act == Act::Requeue { RING_BYTES_MIN } else { largest.max(RING_BYTES_MIN) + 1 };
+        for &cpu in cpus {
+            rings.push(Ring { point, sampler: sampler(id, cpu, bytes)?, received: 0 });
+        }
+    }
+    Ok(rings)
+}
+
+/// What the kernel answers where no more memory may be locked, among other reasons.
+fn lacks_memory(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::OutOfMemory)
 }
 
 fn sampler(id: u64, cpu: u32, bytes: usize) -> std::io::Result<Sampler> {

@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::contract::{ContractSpec, Scores, score};
 use super::events::Events;
-use super::io::{Note, Trace};
+use super::io::{LostEvents, Note, Trace};
 use super::live::Tracer;
 use super::watched::Watched;
 use super::windowed::{Follower, Stretches};
@@ -36,7 +36,7 @@ pub struct Live {
     /// How many of them are scored at most: the last ones.
     pub scored_max: usize,
     /// Events that are missing so far.
-    pub lost: u64,
+    pub lost: LostEvents,
     /// The scores of each drive, or why there are none.
     pub scores: Vec<std::result::Result<Scores, String>>,
 }
@@ -150,8 +150,8 @@ fn follow(
         let Some(scorer) = scorer.filter(|_| Instant::now() >= due) else { continue };
         due = Instant::now() + SCORED_EVERY;
         let lost = tracer.missing().map_err(|error| Error::failed(describe(&error)))?;
-        if let Some(follower) = follower.as_ref().filter(|_| lost > 0) {
-            follower.lost();
+        if let Some(follower) = &mut follower {
+            follower.lost(lost);
         }
         let (events, last) = (tracer.events().len(), tracer.events().last(SCORED_MAX));
         // Whoever still scores, or rests, has this one left out.
@@ -167,7 +167,7 @@ fn follow(
 /// What is to be scored.
 struct Taken {
     events: usize,
-    lost: u64,
+    lost: LostEvents,
     last: Events,
 }
 

@@ -49,6 +49,13 @@ impl Watched {
         self.start_bytes > 0
     }
 
+    /// Whether an I/O of the drive lies in the part.
+    pub fn holds(&self, drive: TracedDrive, offset_bytes: u64, bytes: u32) -> bool {
+        let to = offset_bytes.saturating_add(u64::from(bytes));
+        let end = self.start_bytes.saturating_add(self.bytes);
+        self.drive == drive && offset_bytes >= self.start_bytes && to <= end
+    }
+
     /// As it is kept.
     pub fn to_json(&self) -> Value {
         json!({

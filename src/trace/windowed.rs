@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::io::{Op, TracedIo};
+use hdrhistogram::Histogram;
+
+use super::io::{LostEvents, Op, TracedIo};
 use super::pairing::{Act, TraceEvent, pair};
 use super::watched::Watched;
 
@@ -16,22 +18,38 @@ const LATE_NS: u64 = 20_000_000;
 const OPEN_MAX: usize = 1 << 16;
 /// Sizes of writes that are kept for a stretch.
 const SIZES_MAX: usize = 1 << 20;
+/// Reads and writes of which a p99 is given, at least: ten lie beyond it.
+const P99_IOS_MIN: u64 = 1000;
 /// A page of flash, pages that a translation page maps, and the share of the space that the cache covers, in percent: the
 /// authors' values.
 const PAGE_BYTES: u64 = 2048;
 const TRANSLATED: u64 = 512;
 const COVERED_PERCENT: u64 = 10;
 
-/// What was issued in a stretch; nothing is known of it where events were lost.
+/// What was issued in a stretch; nothing is known of it where issues were lost, and no depth where completions were.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Stretch {
     lost: bool,
+    lost_completions: bool,
     write_bytes: Vec<u32>,
     discards: u64,
     lookups: u64,
     misses: u64,
     /// How long the reads, writes and discards took that ended, together.
     taken_ns: u64,
+    /// How long each read and write of the parts took that ended, from its issue to its completion.
+    latencies: Option<Histogram<u64>>,
+}
+
+impl Stretch {
+    fn note_latency(&mut self, ns: u64) {
+        if self.latencies.is_none() {
+            self.latencies = Histogram::new(3).ok(); // grows by itself
+        }
+        if let Some(latencies) = &mut self.latencies {
+            let _ = latencies.record(ns);
+        }
+    }
 }
 
 /// Figures of a stretch; none where there is nothing that has them.
@@ -45,6 +63,8 @@ pub struct StretchFigures {
     pub discards_per_s: Option<f64>,
     /// Misses by lookups, of a mapping cache that covers a tenth of the space.
     pub miss_ratio: Option<f64>,
+    /// The p99 of the reads and writes that ended in the stretch, from issue to completion, in nanoseconds; none of too few.
+    pub p99_ns: Option<u64>,
 }
 
 /// Where the stretches of a trace can be taken from, by whoever knows when they end.
@@ -55,20 +75,22 @@ impl Stretches {
     /// The figures since the last call, which was that long ago.
     pub fn take(&self, length_ns: u64) -> StretchFigures {
         let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let lost = shared.lost;
         let stretch = std::mem::take(&mut *shared);
-        shared.lost = lost;
+        (shared.lost, shared.lost_completions) = (stretch.lost, stretch.lost_completions);
         drop(shared);
-        if lost || length_ns == 0 {
+        if stretch.lost || length_ns == 0 {
             return StretchFigures::default();
         }
-        let Stretch { mut write_bytes, discards, lookups, misses, taken_ns, .. } = stretch;
+        let Stretch { mut write_bytes, discards, lookups, misses, taken_ns, latencies, .. } = stretch;
+        let lost_completions = stretch.lost_completions;
+        let enough = latencies.filter(|latencies| !lost_completions && latencies.len() >= P99_IOS_MIN);
         let length = length_ns as f64;
         StretchFigures {
             write_median_bytes: median(&mut write_bytes),
-            mean_depth: Some(taken_ns as f64 / length),
+            mean_depth: (!lost_completions).then_some(taken_ns as f64 / length),
             discards_per_s: Some(discards as f64 * 1e9 / length),
             miss_ratio: (lookups > 0).then(|| misses as f64 / lookups as f64),
+            p99_ns: enough.map(|latencies| latencies.value_at_quantile(0.99).min(latencies.max())),
         }
     }
 }
@@ -98,9 +120,11 @@ impl Follower {
         (follower, stretches)
     }
 
-    /// Notes that events are missing: from now on nothing is known.
-    pub fn lost(&self) {
-        self.stretches.0.lock().unwrap_or_else(PoisonError::into_inner).lost = true;
+    /// Notes which events are missing so far: from now on, what takes them is not known.
+    pub fn lost(&mut self, lost: LostEvents) {
+        let mut stretch = self.stretches.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stretch.lost |= lost.others() > 0;
+        stretch.lost_completions |= lost.completions > 0;
     }
 
     /// Takes events that have come, by a clock that stands at `now_ns`.
@@ -114,23 +138,35 @@ impl Follower {
             return;
         }
         due.sort_by_key(|event| event.at_ns);
-        let all: Vec<TraceEvent> = self.open.drain(..).chain(due.iter().copied()).collect();
-        let Some(paired) = pair(&all) else { return self.lost() };
         let shared = Arc::clone(&self.stretches.0);
         let mut stretch = shared.lock().unwrap_or_else(PoisonError::into_inner);
         for event in due.iter().filter(|event| event.act == Act::Issue) {
             self.issued(event, &mut stretch);
         }
+        let all: Vec<TraceEvent> = self.open.drain(..).chain(due.iter().copied()).collect();
+        // Of what is never completed, nothing is followed.
+        let paired = if stretch.lost_completions { None } else { pair(&all) };
+        let Some(paired) = paired else {
+            stretch.lost_completions = true;
+            return;
+        };
         for io in &paired.ios {
             match io.completed_ns {
-                Some(end_ns) if io.op != Op::Flush => stretch.taken_ns += end_ns - io.issued_ns,
+                Some(end_ns) if io.op != Op::Flush => {
+                    let taken_ns = end_ns - io.issued_ns;
+                    stretch.taken_ns += taken_ns;
+                    let is_of = |(of, _): &(Watched, Cache)| of.holds(io.drive, io.offset_bytes, io.bytes);
+                    if io.op != Op::Discard && self.drives.iter().any(is_of) {
+                        stretch.note_latency(taken_ns);
+                    }
+                }
                 Some(_) => {}
                 None => self.open.push(issue_of(io)),
             }
         }
         if self.open.len() > OPEN_MAX {
             self.open.clear();
-            stretch.lost = true;
+            stretch.lost_completions = true;
         }
     }
 
@@ -145,10 +181,7 @@ impl Follower {
             return;
         }
         let (from, to) = (event.offset_bytes, event.offset_bytes.saturating_add(u64::from(event.bytes)));
-        let is_of = |of: &Watched| {
-            let end = of.start_bytes.saturating_add(of.bytes);
-            of.drive == event.drive && from >= of.start_bytes && to <= end
-        };
+        let is_of = |of: &Watched| of.holds(event.drive, event.offset_bytes, event.bytes);
         if let Some((of, cache)) = self.drives.iter_mut().find(|(of, _)| is_of(of)) {
             let of_space = [from - of.start_bytes, to - of.start_bytes];
             let (lookups, misses) = cache.look_up(of_space, event.op);
@@ -271,9 +304,45 @@ mod tests {
         close(of.miss_ratio, 1.0 / 33.0);
         close(of.discards_per_s, 0.0);
         assert_eq!(stretches.take(100 * MS).miss_ratio, None);
-        follower.lost();
+        // Without completions only depth is unknown; without issues all is.
+        follower.lost(LostEvents { all: 1, completions: 1 });
         follower.take(&[event(200, Act::Issue, Op::Write, MIB, 2048)], 300 * MS);
+        let of = stretches.take(100 * MS);
+        assert_eq!((of.write_median_bytes, of.mean_depth), (Some(2048.0), None));
+        follower.lost(LostEvents { all: 2, completions: 1 });
+        follower.take(&[event(400, Act::Issue, Op::Write, MIB, 2048)], 500 * MS);
         assert_eq!(stretches.take(100 * MS), StretchFigures::default());
+    }
+
+    #[test]
+    fn a_p99_is_of_the_reads_and_writes_of_the_part_that_ended() {
+        let (mut follower, stretches) = Follower::of(&[watched(10 * MIB)]);
+        // A read every millisecond: each took one, but for two of a hundred, which took nine.
+        let took = |at: u64| if at % 100 < 2 { 9 } else { 1 };
+        let mut read = |from: u64, count: u64, offset_bytes: u64| {
+            let ios = (from..from + count).flat_map(|at| {
+                let io = |at_ms, act| event(at_ms, act, Op::Read, offset_bytes + at % 16 * 4096, 4096);
+                [io(at, Act::Issue), io(at + took(at), Act::Complete)]
+            });
+            let mut events: Vec<_> = ios.collect();
+            events.sort_by_key(|event| event.at_ns);
+            follower.take(&events, (from + count + 100) * MS);
+            stretches.take(1000 * MS).p99_ns
+        };
+        let p99_ms = read(0, 1000, MIB).unwrap() as f64 / MS as f64;
+        assert!((8.99..=9.01).contains(&p99_ms), "{p99_ms}");
+        assert_eq!(read(2000, 999, MIB), None, "too few");
+        assert_eq!(read(4000, 1000, 20 * MIB), None, "others' part of the drive");
+        assert!(read(6000, 1000, MIB).is_some());
+        // Flushes and discards are neither.
+        let others = (8000..10_000).flat_map(|at| {
+            let (op, bytes) = if at % 2 == 0 { (Op::Flush, 0) } else { (Op::Discard, 4096) };
+            [event(at, Act::Issue, op, MIB, bytes), event(at + 1, Act::Complete, op, MIB, bytes)]
+        });
+        follower.take(&others.collect::<Vec<_>>(), 11_000 * MS);
+        assert_eq!(stretches.take(1000 * MS).p99_ns, None);
+        follower.lost(LostEvents::unknown(1));
+        assert_eq!(stretches.take(1000 * MS), StretchFigures::default());
     }
 
     /// In how many pieces events come makes no difference, and the sums are those of the whole trace.
@@ -304,7 +373,15 @@ mod tests {
         events.sort_by_key(|event| event.at_ns);
         let taken: u64 = ios.iter().map(|io| io.completed_ns.unwrap() - io.issued_ns).sum();
         let (processes, notes) = (Vec::new(), Vec::new());
-        let whole = Trace { ios, processes, notes, form: Form::Blktrace, lost: 0, unpaired: 0, requeued: 0 };
+        let whole = Trace {
+            ios,
+            processes,
+            notes,
+            form: Form::Blktrace,
+            lost: LostEvents::default(),
+            unpaired: 0,
+            requeued: 0,
+        };
         let spec = ContractSpec { start_bytes: MIB, space_bytes: Some(65 * MIB), ..ContractSpec::default() };
         let scores = score(&whole, &spec).unwrap();
         let at_tenth = scores.misses.iter().find(|miss| miss.coverage_percent == 10).unwrap();

@@ -15,6 +15,11 @@ mod ftl;
 mod ftl;
 #[cfg(feature = "documents")]
 mod man;
+#[cfg(feature = "trace")]
+mod mimic;
+#[cfg(not(feature = "trace"))]
+#[path = "cli/mimic/absent.rs"]
+mod mimic;
 #[cfg(feature = "programs")]
 mod program;
 #[cfg(not(feature = "programs"))]
@@ -38,6 +43,7 @@ pub use ftl::FtlArgs;
 pub use ftl::{CacheSize, Ftl};
 #[cfg(feature = "documents")]
 pub use man::{write_completions, write_man};
+pub use mimic::MimicArgs;
 pub use program::ProgramArgs;
 #[cfg(feature = "programs")]
 pub use program::{ProgramDuelArgs, ProgramTurn};

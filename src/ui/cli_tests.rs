@@ -209,6 +209,42 @@ fn help_explains_topics_and_commands() {
     assert_eq!(unknown.what, "there is no topic or command `flgas`; did you mean `flags`?");
 }
 
+#[cfg(feature = "trace")]
+#[test]
+fn a_trace_on_a_profile_is_a_run_that_is_traced() {
+    let to_run = |words: &str| {
+        let Some(Cmd::Trace(args)) = parsed(words).command else { panic!("{words}: no trace") };
+        args.to_run()
+    };
+    let words = "stacktune trace --on ./p.toml --out d --destroy /dev/x --mem 32MiB --set stack.filesystem=xfs \
+                 --prepare ls --user u --dry-run -- sort a";
+    let run = to_run(words).unwrap();
+    assert!(run.trace && run.dry_run && !run.keep);
+    assert_eq!((run.profile.as_deref(), run.user.as_deref()), (Some("./p.toml"), Some("u")));
+    assert_eq!((run.words, run.prepare.as_deref()), (vec!["sort".to_owned(), "a".into()], Some("ls")));
+    assert_eq!(
+        (run.run.destroy, run.run.sets.set),
+        (vec!["/dev/x".into()], vec!["stack.filesystem=xfs".into()])
+    );
+    assert_eq!((run.mem, run.duration), (Some(32 << 20), Some(Duration::from_hours(1))));
+    let timed = to_run("stacktune trace --on p --out d --for 5s -- a").unwrap();
+    assert_eq!(timed.duration, Some(Duration::from_secs(5)));
+    assert_eq!(to_run("stacktune trace --device /dev/x --out f -- a"), None);
+    for (words, said) in [
+        ("trace --out d", "--device"),
+        ("trace --on p --out d", "COMMAND"),
+        ("trace --on p --device /dev/x --out d -- a", "cannot be used with"),
+        ("trace --on p --from t --out d -- a", "cannot be used with"),
+        ("trace --on p --as fio --out d -- a", "cannot be used with"),
+        ("trace --from t --out d -- a", "cannot be used with"),
+        ("trace --from t --for 1s --out d", "cannot be used with"),
+        ("trace --device /dev/x --mem 1GB --out d -- a", "cannot be used with"),
+        ("trace --from t --destroy /dev/x --out d", "cannot be used with"),
+    ] {
+        assert!(refused(&format!("stacktune {words}")).contains(said), "{words}");
+    }
+}
+
 #[test]
 fn help_reads_well() {
     insta::assert_snapshot!("help_main", help_of("stacktune --help"));

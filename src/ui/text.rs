@@ -176,7 +176,12 @@ pub fn latency(ns: Option<u64>) -> String {
     ns.map_or_else(|| NONE.into(), format_latency)
 }
 
-/// A change in percent, with its sign: `+25%`, `-3.1%`.
+/// How large a change is, in percent: `25`, `3.1`.
+pub fn unsigned_percent(change: f64) -> String {
+    signed(change.abs()).trim_start_matches('+').to_owned()
+}
+
+/// A change in percent, with its sign: `+25%`, `−3.1%`.
 pub fn signed_percent(change: f64) -> String {
     signed(change) + "%"
 }
@@ -201,7 +206,7 @@ pub fn ledger_value(unit: FigureUnit, value: f64) -> String {
     }
 }
 
-/// A clear change, in per cent with its bounds: `-25% (-29 to -21%)`; its values where there was nothing before. None if
+/// A clear change, in per cent with its bounds: `−25% (−29 to −21%)`; its values where there was nothing before. None if
 /// it is not clear.
 pub fn clear_change(figure: LedgerFigure, change: &Change) -> Option<String> {
     if !change.verdict.is_clear() {
@@ -245,7 +250,7 @@ pub fn raw_change(line: &LedgerLine) -> Option<String> {
 }
 
 fn signed(share: f64) -> String {
-    format!("{:+.*}", usize::from(share.abs() < 0.0995), share * 100.0)
+    format!("{:+.*}", usize::from(share.abs() < 0.0995), share * 100.0).replace('-', "−")
 }
 
 /// A share in whole percent; a nonzero share that rounds to zero reads `<1%`.

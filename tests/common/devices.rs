@@ -94,6 +94,11 @@ impl Loops {
         self.over(dir, size_mib, options, |_| {})
     }
 
+    /// A device of zeros over a file on this file system; it has to go before that.
+    pub fn on(&self, mount: &Mount, size_mib: u64) -> Loop {
+        self.over(TempDir::new_in(mount.at.path()).unwrap(), size_mib, &["--direct-io=on"], |_| {})
+    }
+
     /// A device of these slots to which nothing is attached. One that was detached while somebody had it open
     /// goes later.
     fn free_device(&self) -> String {
@@ -201,7 +206,11 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.at.path()).status();
+        // A loop device over one of its files goes a moment after it was detached.
+        let unmounted = Command::new("umount").arg(self.at.path()).output();
+        if !unmounted.is_ok_and(|output| output.status.success()) {
+            let _ = Command::new("umount").arg("--lazy").arg(self.at.path()).status();
+        }
     }
 }
 

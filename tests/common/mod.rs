@@ -15,6 +15,7 @@ pub mod stacks;
 pub mod syscalls;
 pub mod terminal;
 
+use std::io::Write as _;
 use std::process::Command;
 
 pub use skips::skip;
@@ -33,6 +34,15 @@ pub const LEFT_TO_SOAK: &str = "runs in the soak";
 /// Whether this is the soak, which goes through all that there is; the gate takes a part of it.
 pub fn is_soak() -> bool {
     std::env::var_os("SOAK").is_some()
+}
+
+/// Goes into the soak's table at once: what was found stays if time runs out.
+pub fn remark(text: &str) {
+    println!("{text}");
+    if let Some(remarks) = std::env::var_os("REMARKS") {
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(remarks).unwrap();
+        writeln!(file, "{text}").unwrap();
+    }
 }
 
 /// Whether the tests run as root.

@@ -205,9 +205,14 @@ impl Terminal {
         self.master.as_ref().unwrap().resize(pty_size(size)).unwrap();
     }
 
+    /// The program's number.
+    pub fn process_id(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+
     /// Sends a signal to the program.
     pub fn signal(&self, which: Signal) {
-        signal(self.child.process_id().unwrap(), which);
+        signal(self.process_id(), which);
     }
 
     /// Closes the window: the terminal is gone. Returns the exit status.

@@ -7,6 +7,7 @@ use std::process::Command;
 use crate::common;
 use crate::common::devices::{Loop, Loops, has};
 use crate::common::recorded::{Home, Recorded};
+use crate::common::{is_soak, remark};
 use serde_json::Value;
 
 /// Records one class alone with these knobs turned.
@@ -164,16 +165,25 @@ fn a_rate_is_held() {
     let Some(loops) = Loops::alone("a_rate_is_held") else { return };
     let home = Home::new();
     let (_device, profile) = filled(&home, &loops);
+    // A stall of the machine may fall into a short run, hardly into all of them.
+    let (time, most) = if is_soak() { ("20s", 0.001) } else { ("2s", 0.015) };
     for class in ["background", "scan"] {
         let sets = [format!("{class}.rate=10MB/s"), format!("{class}.depth=16")];
         let sets = [&*sets[0], &*sets[1], "io.interface=libaio"];
-        // A stall of the machine may fall into a run, hardly into all of them.
-        let mut rates = (0..4).map(|_| {
-            let summary = record(&home, &profile, class, "2s", &sets).summary();
+        let rate = || {
+            let summary = record(&home, &profile, class, time, &sets).summary();
             let figures = &summary["classes"][class];
             assert_eq!(figures["target_mb_per_s"], 10.0, "{figures:#}");
             figures["mb_per_s"].as_f64().unwrap()
-        });
-        assert!(rates.any(|rate| (9.85..=10.15).contains(&rate)), "{class} holds no 10 MB/s");
+        };
+        let held = |rate: f64| (rate / 10.0 - 1.0).abs() <= most;
+        if is_soak() {
+            let mut rates = [rate(), rate(), rate()];
+            rates.sort_by(f64::total_cmp);
+            remark(&format!("{class} at 10 MB/s: {rates:?}"));
+            assert!(held(rates[1]), "{class}: {rates:?}");
+        } else {
+            assert!((0..4).any(|_| held(rate())), "{class} holds no 10 MB/s");
+        }
     }
 }

@@ -150,7 +150,7 @@ fn a_kept_layer_that_is_down_is_not_given_up_unasked() {
     program(&home, &["status"]).expect(0);
     fs::remove_file(format!("/dev/{link}")).unwrap();
     crate::common::devices::run("umount", &[home.path("state/stacktune/mnt").join(id).to_str().unwrap()]);
-    let down = program(&home, &["cleanup", "--all"]).expect(1);
+    let down = program(&home, &["cleanup", "--all"]).expect(3);
     assert!(
         down.stdout.contains("layer `alias` is down") && down.stdout.contains("--forget-missing"),
         "{down:?}"

@@ -279,6 +279,12 @@ fn without_its_write_map_nothing_counts_as_verified() {
     // The next run begins one: what it writes is checked, and of the rest that is said.
     run(&home, &profile, "next", PAGES, "1MB/s");
     let report = home.run(&["verify", &profile, "--json"]).json();
-    assert!(report["sectors_unchecked"].as_u64() > Some(0), "{report:#}");
-    assert!(report["sectors_ok"].as_u64() > Some(0), "{report:#}");
+    let [checked, unchecked] = ["sectors_ok", "sectors_unchecked"].map(|key| report[key].as_u64().unwrap());
+    assert!(checked > 0 && unchecked > 0, "{report:#}");
+    let thousandths = checked * 1000 / (checked + unchecked);
+    let share = format!("{}.{}% checked for lost writes: ", thousandths / 10, thousandths % 10);
+    let ran = home.run(&["verify", &profile]);
+    assert!(ran.out.starts_with(&share), "{share}: {}", ran.out);
+    assert!(ran.out.contains("not checked for lost writes: no run wrote there since"), "{}", ran.out);
+    ran.ended(0, &[]);
 }

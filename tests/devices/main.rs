@@ -13,6 +13,7 @@ mod fio;
 #[cfg(feature = "rocksdb")]
 mod folders;
 mod guard;
+mod hang;
 #[cfg(feature = "rocksdb")]
 mod kv;
 mod layers;
@@ -27,6 +28,7 @@ mod real_io;
 mod safety;
 mod stack_build;
 mod stack_drives;
+mod stack_foreign;
 mod stack_reboot;
 mod stack_run;
 mod stack_screen;

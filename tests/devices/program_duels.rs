@@ -86,10 +86,14 @@ fn a_duel_finds_the_value_under_which_a_program_does_more() {
         let change = report["figures"][0]["change"].as_f64().unwrap();
         assert!((change - (1001.0 / 1401.0 - 1.0)).abs() < 0.02, "{change}");
     }
-    // Each turn is in the recording's ledger, and was made by the knob's command.
+    // The recording's ledger has it as one line with each turn, made by the knob's command, and with the verdict.
     let lines = json_lines(&home.path("out/ledger.jsonl"));
-    let turns = lines.iter().filter_map(|line| line["number"].as_u64()).max().unwrap();
-    assert!(turns >= 4 && lines.iter().all(|line| line["knob"] == "command.rate"), "{turns} turns");
+    assert!(lines.iter().all(|line| line["number"] == 1 && line["knob"] == "command.rate"), "{lines:#?}");
+    let line = lines.last().unwrap();
+    assert!(line["duel"].as_array().unwrap().len() >= 4 && line["open"] != true, "{line:#}");
+    assert_eq!((&line["from"], &line["to"]), (&"1400".into(), &"1000".into()));
+    let outcome = &line["duel_outcome"];
+    assert_eq!((&outcome["verdict"], &outcome["figure"]), (&report["verdict"], &"rate".into()), "{line:#}");
     let summary = json_file(&home.path("out/summary.json"));
     let rate = summary["program"]["metrics"]["rate"]["mean"].as_f64().unwrap();
     assert!((1001.0..=1401.0).contains(&rate), "{rate}");
@@ -113,8 +117,7 @@ fn values_that_make_no_difference_or_cost_durability_do_not_win() {
     assert_eq!(report["less_durable"], 1);
     assert!(!is_judged || report["verdict"] == "less_durable", "{report:#}");
     let lines = json_lines(&home.path("out/ledger.jsonl"));
-    let worse = lines.iter().find(|line| line["to"] == "3").unwrap();
-    assert!(worse["less_durable"] == true, "{worse}");
+    assert_eq!(lines.last().unwrap()["duel_outcome"]["less_durable"], 1, "{lines:#?}");
     nothing_runs(&home);
 }
 
@@ -226,7 +229,7 @@ fn a_duel_on_the_screen_leaves_the_programs_knob_as_it_was() {
     terminal.press("D");
     terminal.wait_for("it was ended before it was decided");
     wait_for("the value before the duel", || (rate() == "1400").then_some(()));
-    // What the duel turned is neither a line nor undone.
+    // What the duel turned is one line of the ledger, and can't be undone.
     let screen = terminal.screen();
     assert!(!screen.contains("1400 → 1000"), "{screen}");
     wait_for("the undo, once the knob is at rest", || {

@@ -69,7 +69,7 @@ fn a_knob_of_the_programs_own_is_turned_judged_and_undone_on_the_screen() {
     assert!(!first_line(&screen).contains("bench*"), "{screen}");
     // Beside other tests, a flag may forbid any verdict for as long as they run.
     terminal.wait("a baseline", |screen| {
-        let forbidden = screen.contains("no turn can be judged") && !screen.contains("while `settling`");
+        let forbidden = screen.contains("no turn can be judged") && !screen.contains("with `settling`");
         screen.contains("ready: turn a knob") || forbidden
     });
     terminal.press(RIGHT);
@@ -126,9 +126,11 @@ fn a_program_without_knobs_of_its_own_has_those_of_what_is_below() {
     let home = Home::new();
     let text = "[command]\nrun = [\"sh\", \"-c\", \"while :; do echo x = 1; sleep 0.1; done\"]\n\
                 [command.metrics]\nx = { line = 'x = ([0-9]+)' }\n";
-    let mut terminal = on_screen(&home, text, &[]);
+    let mut terminal = on_screen(&home, text, &["--theme=light"]);
     let screen = terminal.wait_for("turn the chosen knob, such as queue.scheduler");
     assert!(screen.contains("knobs of drives"), "{screen}");
+    // The light palette's text.
+    assert!(String::from_utf8_lossy(&terminal.bytes()).contains("38;2;34;40;49"), "{screen}");
     terminal.press("m");
     terminal.wait_for("a program is the load");
     terminal.press("D");

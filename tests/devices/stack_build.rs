@@ -48,7 +48,7 @@ fn fakes(ground: &Ground, tools: &[(&str, &str)]) -> Runner {
 pub fn clean(ground: &Ground, ids: &[&str]) -> Vec<undo::Cleaned> {
     let wanted =
         CleanupRequest { ids: ids.iter().map(ToString::to_string).collect(), ..CleanupRequest::default() };
-    undo::cleanup(&ground.state(), &wanted, &Runner::default(), &mut go_on).unwrap()
+    undo::cleanup(&ground.state(), &wanted, (&Runner::default(), &Nobodys), &mut go_on).unwrap()
 }
 
 /// What is mounted where the plan exposes its files.

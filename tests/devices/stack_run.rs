@@ -46,7 +46,7 @@ fn on_devices(home: &Home, devices: &[&str], sets: &[&str]) -> Command {
 }
 
 /// `record` of a modest load for so long, on ext4 over a loop device over a file.
-fn on_files(home: &Home, time: &str) -> Command {
+pub fn on_files(home: &Home, time: &str) -> Command {
     let mut command = home.record("out", time, &MODEST);
     command.env("XDG_STATE_HOME", home.path("state"));
     command.args(ON_EXT4.map(|set| format!("--set={set}")));

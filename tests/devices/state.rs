@@ -97,7 +97,7 @@ fn a_journal_that_others_could_have_written_is_not_believed() {
     let theirs = File::open(&journal).unwrap();
     flock(&theirs, FlockOperation::LockExclusive).unwrap();
     let began = Instant::now();
-    let outcome = program(&home, &["cleanup"]).expect(1);
+    let outcome = program(&home, &["cleanup"]).expect(3);
     assert!(outcome.stdout.contains(&format!("the file of user {NOBODY}")), "{outcome:?}");
     assert!(began.elapsed() < Duration::from_secs(20), "nobody waits for it: {:?}", began.elapsed());
     assert!(file.exists());
@@ -106,7 +106,7 @@ fn a_journal_that_others_could_have_written_is_not_believed() {
     // One that has a second name elsewhere, through which it could be changed.
     let second = home.path("second");
     fs::hard_link(&journal, &second).unwrap();
-    let outcome = program(&home, &["cleanup"]).expect(1);
+    let outcome = program(&home, &["cleanup"]).expect(3);
     assert!(outcome.stdout.contains("a file with a second name"), "{outcome:?}");
     assert!(file.exists());
     fs::remove_file(second).unwrap();

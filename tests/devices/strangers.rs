@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::devices::{Loops, run};
 use crate::common::program::{Home, MODEST, Outcome};
-use crate::common::stacks::{Ground, confirmed, new_id};
+use crate::common::stacks::{Ground, Nobodys, confirmed, new_id};
 use crate::common::{is_root, skip};
 use crate::stack_run::{ON_EXT4, TOOLS, assert_nothing_left, fake, program};
 use stacktune::testing::runs::session::Advance;
@@ -221,7 +221,10 @@ fn a_folder_that_is_exchanged_during_the_build_leads_to_no_other_file() {
         fs::remove_dir_all(&folder).unwrap();
         fs::rename(&aside, &folder).unwrap();
         let cleaned =
-            cleanup(&ground.state(), &CleanupRequest::default(), &Runner::default(), &mut |_| true).unwrap();
+            cleanup(&ground.state(), &CleanupRequest::default(), (&Runner::default(), &Nobodys), &mut |_| {
+                true
+            })
+            .unwrap();
         assert_eq!(cleaned[0].problem, None);
         ground.assert_nothing_left(&id);
     }
@@ -258,7 +261,8 @@ fn a_lock_of_somebody_elses_on_an_old_journal_delays_nobody() {
     assert_eq!(leftovers(&ground.state()).unwrap()[0].state, StackState::Dead);
     assert_eq!((mode(&folder), mode(&path)), (0o700, 0o600));
     let cleaned =
-        cleanup(&ground.state(), &CleanupRequest::default(), &Runner::default(), &mut |_| true).unwrap();
+        cleanup(&ground.state(), &CleanupRequest::default(), (&Runner::default(), &Nobodys), &mut |_| true)
+            .unwrap();
     assert_eq!(cleaned[0].problem, None);
     assert!(begun.elapsed() < Duration::from_secs(30));
     end(stranger);

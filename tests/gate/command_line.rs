@@ -53,6 +53,7 @@ fn each_list_comes_as_text_and_as_json() {
         "run-pgbench",
         "run-redis",
         "run-sqlite",
+        "run-sqlite-random",
         "run-tpcc",
         "section4-7-sleep",
         "table2-1-baseline",

@@ -120,6 +120,12 @@ fn a_trace_says_the_same_in_another_form() {
     let mut again = scored(&home, &home.path("x.blktrace.0"), &["--json"]).json();
     (again["trace"], again["form"]) = (scores["trace"].clone(), scores["form"].clone());
     assert_eq!(again, scores);
+    convert("wiscsee", "again").ended(0, &[]);
+    let mut again = scored(&home, &home.path("again"), &["--json"]).json();
+    again["trace"] = scores["trace"].clone();
+    assert_eq!(again, scores);
+    convert("csv", "table").ended(0, &[]);
+    assert_eq!(fs::read_to_string(home.path("table")).unwrap().lines().count(), 101);
     convert("fio", "x.iolog").ended(0, &[]);
     let log = scored(&home, &home.path("x.iolog"), &["--json"]).json();
     assert_eq!((&log["lifetime"], &log["grouping"]), (&scores["lifetime"], &scores["grouping"]));

@@ -1,6 +1,6 @@
 //! Two values of a knob in one run, on simulated devices: minutes of it take no time.
 
-use crate::common::program::{Home, MODEST, Outcome, json_file};
+use crate::common::program::{Home, MODEST, Outcome, json_file, json_lines};
 use crate::common::terminal::Terminal;
 
 /// Fights on simulated devices.
@@ -13,7 +13,11 @@ fn duel(home: &Home, out: &str, duel: &str, more: &[&str]) -> Outcome {
 fn a_duel_finds_the_better_value_and_repeats_by_its_seed() {
     let home = Home::new();
     let found = duel(&home, "first", "scan.depth=2,64", &["--duel-figure", "scan"]).expect(0);
-    assert!(found.stdout.contains("\nB is better: scan MB/s +"), "{}", found.stdout);
+    assert!(
+        found.stdout.contains("\nB is better: scan MB/s ") && found.stdout.contains("% higher with B (+"),
+        "{}",
+        found.stdout
+    );
     let report = json_file(&home.path("first").join("duel.json"));
     assert_eq!((&report["verdict"], &report["figure"]), (&"second".into(), &"scan".into()));
     let row = &report["figures"][0];
@@ -23,7 +27,21 @@ fn a_duel_finds_the_better_value_and_repeats_by_its_seed() {
     assert!(firsts.contains(&0) && firsts.contains(&1), "{firsts:?}");
     // It is a recording like others, too.
     let shown = Outcome::of(&home.command(["show"]).arg(home.path("first")).output().unwrap()).expect(0);
-    assert!(shown.stdout.contains("scan.depth"), "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("scan.depth 2 against 64\n     64 is better: scan MB/s "),
+        "{}",
+        shown.stdout
+    );
+    // Its turns are one line of the ledger, with each of them.
+    let lines = json_lines(&home.path("first").join("ledger.jsonl"));
+    assert_eq!((lines.len(), &lines[0]["from"], &lines[0]["to"]), (1, &"2".into(), &"64".into()));
+    let outcome = &lines[0]["duel_outcome"];
+    assert_eq!((&outcome["verdict"], &outcome["change"]), (&"second".into(), &row["change"]), "{outcome}");
+    let turns = lines[0]["duel"].as_array().unwrap();
+    let settings = json_lines(&home.path("first").join("windows.jsonl"));
+    let settings = settings.iter().filter_map(|window| window["setting"].as_u64()).max();
+    assert_eq!(Some(turns.len() as u64), settings, "{turns:?}");
+    assert!(turns.windows(2).all(|pair| pair[0][1] != pair[1][1]), "{turns:?}");
 
     let again = duel(&home, "again", "scan.depth=2,64", &["--duel-figure", "scan"]).expect(0);
     assert_eq!(again.stdout, found.stdout);
@@ -112,7 +130,7 @@ fn between_cached_and_direct_the_page_cache_is_emptied_before_each_block() {
     let report = json_file(&home.path("out/duel.json"));
     assert_eq!(report["begins"], "uncached", "{}", found.stdout);
     // A window of each block is marked, also where the block before had the same value.
-    let windows = crate::common::program::json_lines(&home.path("out/windows.jsonl"));
+    let windows = json_lines(&home.path("out/windows.jsonl"));
     let turned = windows.iter().filter(|window| window["turned"] == true).count();
     let pairs =
         ["pairs", "dropped"].map(|pairs| report[pairs].as_array().unwrap().len()).iter().sum::<usize>();

@@ -18,6 +18,7 @@ mod host;
 mod hostile;
 mod hot_loop;
 mod killed;
+mod mimic;
 mod others;
 mod recorded_screen;
 mod recordings;

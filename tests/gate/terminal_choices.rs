@@ -224,5 +224,10 @@ fn btops_theme_files_are_chosen_by_name_and_on_the_screen() {
         let left = Terminal::start(&home, &with(theme), ALL, &[]).left();
         left.expect(2);
         assert!(left.screen.contains(why), "{}", left.screen);
+        let run = home.run(["run", "demo", "--theme", theme, "--", "true"]).expect(2);
+        assert!(run.stderr.contains(why), "{}", run.stderr);
     }
+    // A recording has no screen.
+    let run = home.run(["run", "demo", "--theme=light", "--out", "x", "--", "true"]).expect(2);
+    assert!(run.stderr.contains("cannot be used with"), "{}", run.stderr);
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 
-use crate::common::program::{Home, MODEST, json_file, json_lines};
-use crate::common::terminal::{Terminal, first_line};
+use crate::common::program::{Home, MODEST, json_file, json_lines, signal};
+use crate::common::terminal::{Terminal, first_line, mb_of};
 use crate::common::this_test;
 use crate::terminal::{ALL, recording_with, running};
 use rustix::process::Signal;
@@ -154,16 +154,62 @@ fn a_panic_restores_the_terminal_and_is_reported_there() {
     assert!(after_the_screen.contains("the list is cursed"), "{}", left.screen);
 }
 
-#[test]
-fn ctrl_z_returns_to_the_shell_and_fg_continues() {
-    let home = Home::new();
+/// The demo, started by hand in a shell.
+fn in_a_shell(home: &Home) -> Terminal {
     let shell = ["--norc", "--noprofile", "-i"].map(String::from);
     let mut terminal =
-        Terminal::start_program(Path::new("/bin/bash"), &home, &shell, (120, 40), &[("PS1", "shell> ")]);
+        Terminal::start_program(Path::new("/bin/bash"), home, &shell, (120, 40), &[("PS1", "shell> ")]);
     terminal.wait_for("shell> ");
     let arguments: Vec<_> = home.sets(&MODEST).iter().map(|set| format!(" '{set}'")).collect();
     terminal.press(&format!("{}{}\r", env!("CARGO_BIN_EXE_stacktune"), arguments.concat()));
     terminal.wait_until_running();
+    terminal
+}
+
+/// The one process that this one has started and that has not ended.
+fn only_child(parent: u32) -> u32 {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_child = |pid: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.lines().any(|line| line == format!("PPid:\t{parent}"))
+    };
+    let children: Vec<u32> = pids.filter(is_child).collect();
+    assert_eq!(children.len(), 1, "{children:?}");
+    children[0]
+}
+
+#[test]
+fn sigtstp_returns_to_the_shell_and_fg_draws_the_whole_screen_again() {
+    let home = Home::new();
+    let mut terminal = in_a_shell(&home);
+    signal(only_child(terminal.process_id()), Signal::TSTP);
+    terminal.wait("the shell", |screen| screen.contains("Stopped") && screen.trim_end().ends_with("shell>"));
+    assert!(!terminal.is_taken());
+    // The shell writes all over its screen, and has another size then.
+    terminal.press("for i in {1..50}; do echo left by the shell; done\r");
+    terminal.wait("the shell's lines", |screen| screen.matches("left by the shell").count() > 30);
+    terminal.resize((130, 44));
+    terminal.press("fg\r");
+    terminal.wait("the whole screen", |screen| {
+        let parts = ["─ stack", "─ latency", "─ classes", "─ ledger", "▶ ", "? help"];
+        let is_whole = parts.iter().all(|part| screen.contains(part)) && mb_of(screen, "scan") > 0.0;
+        is_whole && first_line(screen).contains("running") && !screen.contains("left by the shell")
+    });
+    assert!(terminal.is_taken());
+    terminal.choose("scan.depth");
+    terminal.press("l");
+    terminal.wait_for("scan.depth 128 → 256");
+    terminal.press("q");
+    terminal.wait("the shell", |screen| !screen.contains("─ stack") && screen.ends_with("shell> "));
+    terminal.press("exit\r");
+    terminal.left().expect(0);
+}
+
+#[test]
+fn ctrl_z_returns_to_the_shell_and_fg_continues() {
+    let home = Home::new();
+    let mut terminal = in_a_shell(&home);
     for (stops, depth) in [(1, "128 → 256"), (2, "256 → 512")] {
         terminal.press("\x1a");
         // The shell's own line of the last time is still there.

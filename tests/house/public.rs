@@ -16,7 +16,7 @@ fn the_rooms_are_private() {
 }
 
 /// Public types of one name that several files define. It may only go down, and goes down with them.
-const NAMES_OF_SEVERAL_TYPES: usize = 80;
+const NAMES_OF_SEVERAL_TYPES: usize = 79;
 
 #[test]
 fn no_more_names_mean_several_types() {

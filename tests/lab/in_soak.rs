@@ -27,6 +27,7 @@ pub const IN_SOAK: &[&str] = &[
     "parity_takes_more_bytes_than_are_written",
     "a_retained_stack_is_reported_and_cleaned_up",
     "others_files_on_a_stopped_array_of_a_dead_stack_stay",
+    "a_file_system_on_the_array_of_a_dead_stack_stays",
     "a_tool_that_fails_leaves_nothing",
     "what_runs_is_what_the_dry_run_has_shown",
     "a_sweep_over_arrays_is_verified_and_leaves_nothing",

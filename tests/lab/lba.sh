@@ -63,10 +63,15 @@ a_killed_runs_drives_are_formatted_back_unless_others_use_them() {
     "$STACKTUNE" status >"$LAB_WORK/status"
     grep -q 'LBA format of .*RIG0.*blocks of 4096 instead of 512' "$LAB_WORK/status"
     grep -q 'nvme format /dev/nvme.* --lbaf=0' "$LAB_WORK/status"
+    # One is made a file system, one is written to without any, and one has no trace of the run left.
     mkfs.ext4 -q "$(node 2)"
-    expect 1 'holds ext4, which the stack did not put there' "$STACKTUNE" cleanup
-    wipefs --quiet --all "$(node 2)"
-    "$STACKTUNE" cleanup
+    dd if=/dev/urandom of="$(node 1)" bs=1M seek=8 count=4 oflag=direct status=none
+    blkdiscard "$(node 0)"
+    expect 3 'is not empty: ext4 signature' "$STACKTUNE" cleanup
+    expect 3 'is not empty: data at' "$STACKTUNE" cleanup
+    [[ $(blkid -p -o value -s TYPE "$(node 2)") == ext4 ]]
+    expect 3 'is not empty: data at' "$STACKTUNE" cleanup --destroy "$(node 2)"
+    "$STACKTUNE" cleanup --destroy "$(node 1)"
     blocks_are 512
     nothing_left
 }

@@ -3,7 +3,7 @@
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
-readonly PAGE=16384 EACH=8
+readonly PAGE=16384 EACH=100
 one=$(profile lost "$(drive 0)")
 
 # A run in which little but the background writer writes.
@@ -22,7 +22,7 @@ differs() { ! cmp --quiet --bytes=$((PAGE / 2)) --ignore-initial=$(($1 * PAGE + 
 # first MiB is the data set's header; beyond the first third there may be the WAL.
 plant() {
     local at from=-1 kind=0 planted=0
-    for ((at = 64; at < 1300 && planted < 3 * EACH; at += 2)); do
+    for ((at = 64; at < 20000 && planted < 3 * EACH; at += 2)); do
         differs "$at" 0 || continue
         differs "$at" 1 || continue
         case $kind in

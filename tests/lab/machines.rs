@@ -147,6 +147,7 @@ in_guest! {
         without_consent_nothing_is_built
         a_retained_stack_is_reported_and_cleaned_up
         others_files_on_a_stopped_array_of_a_dead_stack_stay
+        a_file_system_on_the_array_of_a_dead_stack_stays
         what_runs_is_what_the_dry_run_has_shown
         a_tool_that_fails_leaves_nothing
         a_table_goes_on_after_kill_9_and_leaves_nothing

@@ -62,7 +62,7 @@ a_bare_array_is_verified_and_leaves_nothing() {
     stacked md5 none --set stack.chunk=64KiB --keep
     md=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
     mkfs.ext4 -qF "$md"
-    expect 1 "$md holds ext4, which the stack did not put there" "$STACKTUNE" cleanup --all
+    expect 3 "$md holds ext4, which the stack did not put there" "$STACKTUNE" cleanup --all
     grep -q '^md' /proc/mdstat
     wipefs --quiet --all "$md"
     "$STACKTUNE" cleanup --all
@@ -151,6 +151,34 @@ a_retained_stack_is_reported_and_cleaned_up() {
     nothing_left
 }
 
+# Killed, unmounted, and made into something else by somebody, running or stopped: it stays until it is wiped.
+a_file_system_on_the_array_of_a_dead_stack_stays() {
+    local consent pid md
+    mapfile -t consent < <(consent 0 1)
+    "$STACKTUNE" record "$(profile remade "$(drive 0),$(drive 1)")" --for 5m --out /share/remade "${small[@]}" \
+        --set stack.raid=md1 --set stack.filesystem=xfs "${consent[@]}" >/dev/null &
+    pid=$!
+    wait_for 120 has_windows /share/remade/windows.jsonl 1
+    md=$(awk '$1 ~ "^/dev/md" { print $1 }' /proc/mounts)
+    kill -9 "$pid"
+    wait "$pid" || true
+    wait_for 10 umount "$md"
+    mkfs.ext4 -qF "$md"
+    mount "$md" /mnt
+    echo theirs >/mnt/theirs
+    umount /mnt
+    expect 3 'holds ext4, which the stack did not put there' "$STACKTUNE" cleanup
+    mdadm --quiet --stop "$md"
+    expect 3 'holds ext4, which the stack did not put there' "$STACKTUNE" cleanup
+    md=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
+    mount "$md" /mnt
+    [[ $(cat /mnt/theirs) == theirs ]]
+    umount /mnt
+    wipefs --quiet --all "$md"
+    "$STACKTUNE" cleanup
+    nothing_left
+}
+
 # Killed, unmounted, used by somebody else, and stopped: what they put there is found before it is taken away.
 others_files_on_a_stopped_array_of_a_dead_stack_stay() {
     local consent pid md
@@ -167,7 +195,7 @@ others_files_on_a_stopped_array_of_a_dead_stack_stay() {
     echo theirs >/mnt/theirs
     umount /mnt
     mdadm --quiet --stop "$md"
-    expect 1 'holds theirs, which stacktune did not put there' "$STACKTUNE" cleanup
+    expect 3 'holds theirs, which stacktune did not put there' "$STACKTUNE" cleanup
     md=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
     mount "$md" /mnt
     [[ $(cat /mnt/theirs) == theirs ]]
@@ -196,7 +224,7 @@ SH
         chmod +x "$shims/$tool"
     done
     STACKTUNE_TEST_TOOLS=$shims "$STACKTUNE" record "$array" --for 1s --out /share/none --dry-run --json "${small[@]}" "${stack[@]}" |
-        python3 -c 'import json, sys; [print(step["command"]) for step in json.load(sys.stdin)["steps"]]' |
+        python3 -c 'import json, sys; [print(command) for step in json.load(sys.stdin)["steps"] for command in step["command"].split("; ")]' |
         alike | grep -E "$builders" >"$LAB_WORK/shown"
     touch "$LAB_WORK/called"
     if grep -E "$builders" "$LAB_WORK/called" | grep -v -- --json; then return 1; fi
@@ -243,6 +271,7 @@ tests=(
     parity_takes_more_bytes_than_are_written
     a_retained_stack_is_reported_and_cleaned_up
     others_files_on_a_stopped_array_of_a_dead_stack_stay
+    a_file_system_on_the_array_of_a_dead_stack_stays
     a_tool_that_fails_leaves_nothing
     what_runs_is_what_the_dry_run_has_shown
 )

@@ -28,7 +28,8 @@ pub fn trace(input: &[u8]) {
         ios.sort_by_key(|io| (io.issued_ns, io.drive, io.offset_bytes, io.bytes, io.completed_ns, io.pid));
     }
     assert_eq!(before.len(), after.len());
-    assert_eq!(again.lost, trace.lost.min(1 << 30));
+    assert_eq!(again.lost.all, trace.lost.all.min(1 << 30));
+    assert_eq!(again.lost.others(), trace.lost.others().min(1 << 30));
     assert!(trace.drives().iter().any(|drive| drive.to_string().contains(':')));
     for page_bytes in [2048, 65_536] {
         let spec =

@@ -17,7 +17,7 @@ pub fn run(_: &ProgramArgs) -> Result<()> {
 ///
 /// # Errors
 /// Always, of the kind `Input`.
-pub fn around(_: Option<&str>, _: &Program) -> Result<Box<dyn Around>> {
+pub fn around(_: Option<&str>, _: &Program, _: bool) -> Result<Box<dyn Around>> {
     Err(lacking())
 }
 

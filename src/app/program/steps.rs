@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::app::sweep::{Steps, run_steps};
+use crate::app::trace::{self, TraceUnderWay};
 use crate::app::watcher::{Around, Watcher};
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
@@ -15,19 +16,37 @@ use crate::settings::knobs;
 use crate::settings::profile::Sweep;
 use crate::ui::cli::ProgramArgs;
 
-/// The program of each run.
-pub(super) struct Programs(pub ProgramOptions);
+/// The program of each run, and its trace.
+pub(super) struct Programs {
+    options: ProgramOptions,
+    is_traced: bool,
+    tracing: Option<TraceUnderWay>,
+}
+
+impl Programs {
+    /// With these options, but for the time; traced if that is asked for.
+    pub fn new(options: ProgramOptions, is_traced: bool) -> Self {
+        Self { options, is_traced, tracing: None }
+    }
+}
 
 impl Around for Programs {
     fn opened(&mut self, session: &mut Session, time: Duration, screen: &mut Watcher) -> Result<()> {
         let interrupts = screen.interrupts;
-        let options = ProgramOptions { time, ..self.0.clone() };
-        session.begin_program(options, &mut |text| screen.notice(text), &mut || interrupts.count() == 0)
+        let options = ProgramOptions { time, ..self.options.clone() };
+        // One of a run that failed ends here at the latest.
+        self.tracing = None;
+        session.begin_program(options, &mut |text| screen.notice(text), &mut || interrupts.count() == 0)?;
+        self.tracing = Some(trace::begin(session, self.is_traced)?);
+        Ok(())
     }
 
     fn recorded(&mut self, session: &mut Session, dir: &Path, screen: &mut Watcher) -> Result<()> {
+        screen.progress.done();
+        let tracing = self.tracing.take();
+        let kept = tracing.map_or(Ok(()), |tracing| trace::keep_all(tracing, session, dir));
         let log = session.end_program(&mut || screen.interrupts.count() < 2)?;
-        HeldFolder::open_own(dir)?.replace(PROGRAM_LOG, log.as_bytes())
+        HeldFolder::open_own(dir)?.replace(PROGRAM_LOG, log.as_bytes()).and(kept)
     }
 }
 
@@ -50,8 +69,9 @@ pub(super) fn run(args: &ProgramArgs, profile: &Profile, user: Option<User>) -> 
         json: args.output.json,
         verifies: false,
     };
+    trace::look(args.trace && !args.dry_run)?;
     let options = ProgramOptions { user, time: Duration::ZERO, stop_if: args.stop_if.clone() };
-    run_steps(&steps, profile, Some(Box::new(Programs(options))))
+    run_steps(&steps, profile, Some(Box::new(Programs::new(options, args.trace))))
 }
 
 /// Refuses steps that turn what has no effect where a program is the load.

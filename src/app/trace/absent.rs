@@ -38,6 +38,11 @@ pub fn keep(_: TraceUnderWay, _: &Session, _: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Nothing was traced.
+pub fn keep_all(_: TraceUnderWay, _: &mut Session, _: &Path) -> Result<()> {
+    Ok(())
+}
+
 /// No run is traced.
 pub fn each_run(_: bool) -> Option<Box<dyn Around>> {
     None

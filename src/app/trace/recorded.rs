@@ -16,7 +16,14 @@ use crate::trace::{self, TracedDrive, Tracer, Watch, Watched};
 use crate::ui::report::contract_kept;
 
 /// A trace under way, if one is asked for.
-pub struct TraceUnderWay(Option<(Watch, Vec<Watched>)>);
+pub struct TraceUnderWay(Option<UnderWay>);
+
+struct UnderWay {
+    watch: Watch,
+    drives: Vec<Watched>,
+    /// What is said of moments after the run.
+    marks: Vec<(u64, String)>,
+}
 
 /// Looks whether drives can be traced at all, before a target is built and filled.
 ///
@@ -44,7 +51,7 @@ pub fn begin(session: &mut Session, asked: bool) -> Result<TraceUnderWay> {
     }
     let watch = Watch::start(drives.clone(), &facts().cpu.online, None)?;
     session.traced(true);
-    Ok(TraceUnderWay(Some((watch, drives))))
+    Ok(TraceUnderWay(Some(UnderWay { watch, drives, marks: Vec::new() })))
 }
 
 /// Ends the trace, if there is one, and keeps it in the recording of that session.
@@ -52,18 +59,32 @@ pub fn begin(session: &mut Session, asked: bool) -> Result<TraceUnderWay> {
 /// # Errors
 /// If nothing was traced, or it can't be written.
 pub fn keep(tracing: TraceUnderWay, session: &Session, out: &Path) -> Result<()> {
-    let Some((watch, drives)) = tracing.0 else { return Ok(()) };
+    let Some(UnderWay { watch, drives, marks }) = tracing.0 else { return Ok(()) };
     let mut traced = watch.stop()?;
-    traced.note(session.marks());
+    traced.note([session.marks(), marks].concat());
     let folder = HeldFolder::open_own(out)?;
     trace::keep(&traced, &drives, &folder, [TRACE, TRACE_FACTS])?;
-    let kept = contract_kept(&traced, &drives, session.database_bytes());
+    let file_bytes = session.database_bytes().or_else(|| session.program_bytes());
+    let kept = contract_kept(&traced, &drives, file_bytes);
     folder.replace(CONTRACT, &json::lines(&kept)?)?;
     eprint_line(&format!("stacktune: {}; `stacktune contract {}`", traced.in_words(), out.shown()));
     for drive in Contract::of(&kept).into_iter().flat_map(|kept| kept.drives) {
         eprint_line(&format!("stacktune: {}: {}", drive.name, lights(&drive)));
     }
     Ok(())
+}
+
+/// The same with what a program has left in the page cache, which is written back first, as a phase of its own.
+///
+/// # Errors
+/// As for [`keep`], or if it can't be written back.
+pub fn keep_all(mut tracing: TraceUnderWay, session: &mut Session, out: &Path) -> Result<()> {
+    let mut written = Ok(());
+    if let Some(under_way) = &mut tracing.0 {
+        let mark = session.write_back().map(|at_ns| (at_ns, "phase write-back".to_owned()));
+        written = mark.map(|mark| under_way.marks.push(mark));
+    }
+    keep(tracing, session, out).and(written)
 }
 
 /// How each rule was kept, in one line; or why that is not known.

@@ -27,32 +27,79 @@ const TRIAL: Duration = Duration::from_secs(1);
 /// What our own files there occupy counts as free. A complete set is kept while it fits, so that nothing is
 /// refilled because the disk's free space or speed changes.
 pub fn affordable_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64, Option<String>)> {
-    let paths = (0..count).map(|index| data_path(dir, index)).chain([dir.join(WAL_NAME)]);
-    let ours: Vec<OurFile> = paths.filter_map(|path| open_ours(&path, false).ok().flatten()).collect();
-    let free = free_bytes(dir)? + ours.iter().map(|file| file.allocated_bytes).sum::<u64>();
-    let room = largest(count, wanted_bytes, free / ROOM_FACTOR);
-    if room < LEAST_BYTES.min(wanted_bytes) {
-        return Err(Error::failed(format!(
-            "{} has {} free, which is too little even for the smallest demo",
-            dir.shown(),
-            approx_size(free)
-        ))
-        .hint("free some space, or choose another folder with --set target.files.dir=…"));
-    }
+    let Room { ours, free, size: room } = Room::of(dir, count, wanted_bytes)?;
     let complete = ours.len() as u64 == count + 1;
     let there = ours.first().map(|file| floor_mib(file.size_bytes)).filter(|_| complete);
     let (size, reason) = match there.filter(|there| (LEAST_BYTES..=room).contains(there)) {
         Some(there) => (there, "as an earlier run made them that size".to_owned()),
         None => match fast_enough(dir, count, room) {
             Some((size, reason)) => (size, reason),
-            None => (room, format!("as the disk has {} free", approx_size(free))),
+            None => (room, short_of(free)),
         },
     };
-    let note = || {
+    Ok((size, smaller(size, wanted_bytes, &reason)))
+}
+
+/// The same of a size that somebody has chosen, whatever that takes: it is smaller only where there is no room for it.
+///
+/// # Errors
+/// Like [`affordable_size`].
+pub fn chosen_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64, Option<String>)> {
+    let Room { free, size, .. } = Room::of(dir, count, wanted_bytes)?;
+    Ok((size, smaller(size, wanted_bytes, &short_of(free))))
+}
+
+/// What our own files in that folder occupy: that many with data, and the WAL.
+pub fn our_bytes(dir: &Path, count: u64) -> u64 {
+    allocated(&ours(dir, count))
+}
+
+fn ours(dir: &Path, count: u64) -> Vec<OurFile> {
+    let paths = (0..count).map(|index| data_path(dir, index)).chain([dir.join(WAL_NAME)]);
+    paths.filter_map(|path| open_ours(&path, false).ok().flatten()).collect()
+}
+
+fn allocated(files: &[OurFile]) -> u64 {
+    files.iter().map(|file| file.allocated_bytes).sum()
+}
+
+fn short_of(free: u64) -> String {
+    format!("as the disk has {} free", approx_size(free))
+}
+
+fn smaller(size: u64, wanted_bytes: u64, reason: &str) -> Option<String> {
+    let text = || {
         let (size, wanted) = (format_size(size), format_size(wanted_bytes));
         format!("the files are {size} each instead of {wanted}, {reason}")
     };
-    Ok((size, (size < wanted_bytes).then(note)))
+    (size < wanted_bytes).then(text)
+}
+
+/// What a folder has room for.
+struct Room {
+    /// Our own files there.
+    ours: Vec<OurFile>,
+    /// What is free, with what these occupy.
+    free: u64,
+    /// The largest size that the files can have.
+    size: u64,
+}
+
+impl Room {
+    fn of(dir: &Path, count: u64, wanted_bytes: u64) -> Result<Self> {
+        let ours = ours(dir, count);
+        let free = free_bytes(dir)? + allocated(&ours);
+        let size = largest(count, wanted_bytes, free / ROOM_FACTOR);
+        if size < LEAST_BYTES.min(wanted_bytes) {
+            return Err(Error::failed(format!(
+                "{} has {} free, which is too little even for the smallest demo",
+                dir.shown(),
+                approx_size(free)
+            ))
+            .hint("free some space, or choose another folder with --set target.files.dir=…"));
+        }
+        Ok(Self { ours, free, size })
+    }
 }
 
 /// The largest size up to `wanted_bytes` at which all files take at most `total_bytes`; 0 if there is none.
@@ -116,6 +163,17 @@ mod tests {
         assert!(size.is_multiple_of(LEAST_BYTES) && files_bytes(4, size) <= 1024 * MIB, "{size}");
         assert!(files_bytes(4, size + 2 * LEAST_BYTES) > 1024 * MIB, "{size}");
         assert_eq!(largest(4, 1024 * MIB, MIB), 0);
+    }
+
+    #[test]
+    fn a_chosen_size_is_smaller_only_for_lack_of_room() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        // More than any disk fills within seconds, but not more than it has.
+        let (free, count) = (free_bytes(dir.path()).unwrap(), 1);
+        let half = floor_mib(free / ROOM_FACTOR / 2);
+        assert_eq!(chosen_size(dir.path(), count, half).unwrap(), (half, None));
+        let (size, note) = chosen_size(dir.path(), count, 1 << 50).unwrap();
+        assert!(size < 1 << 50 && note.unwrap().contains("as the disk has"), "{size}");
     }
 
     #[test]

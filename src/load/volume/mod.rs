@@ -31,7 +31,7 @@ mod template;
 mod verify;
 pub mod write_map;
 
-pub use affordable::affordable_size;
+pub use affordable::{affordable_size, chosen_size, our_bytes};
 pub use files::refuse_foreign;
 pub use member::MemberSource;
 pub use opened::Volume;

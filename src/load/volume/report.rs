@@ -139,6 +139,17 @@ impl VerifyReport {
         self.unreadable.add(other.unreadable);
     }
 
+    /// Of the sectors that were written in their place, the share that was compared with the map; rounded down.
+    fn share_checked(&self) -> String {
+        let checked = self.sectors_ok + self.lost.sectors + self.stale.sectors + self.torn.sectors;
+        let all = u128::from(checked) + u128::from(self.sectors_unchecked);
+        match u128::from(checked) * 1000 / all.max(1) {
+            0 if checked == 0 => "0%".to_owned(),
+            0 => "under 0.1%".to_owned(),
+            thousandths => format!("{}.{}%", thousandths / 10, thousandths % 10),
+        }
+    }
+
     /// What was checked, and what was not.
     fn checked(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = |sectors: u64| approx_size(sectors * SECTOR_BYTES as u64);
@@ -150,6 +161,9 @@ impl VerifyReport {
                 f,
                 "lost writes: not checked: {why}\n{unchecked} hold something that was written there"
             );
+        }
+        if self.sectors_unchecked > 0 {
+            write!(f, "{} checked for lost writes: ", self.share_checked())?;
         }
         write!(f, "{} verified as written", size(self.sectors_ok))?;
         for (share, of) in
@@ -204,5 +218,31 @@ impl fmt::Display for VerifyReport {
             write!(f, "\nstopped before the end")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_words_say_what_share_was_checked_where_that_is_not_all() {
+        let said = |sectors_ok, sectors_unchecked, stale| {
+            let stale = Faults { sectors: stale, ..Faults::default() };
+            let report =
+                VerifyReport { sectors_ok, sectors_unchecked, stale, complete: true, ..Default::default() };
+            report.to_string().lines().next().unwrap().to_owned()
+        };
+        assert_eq!(said(2048, 0, 0), "1.00 MiB verified as written");
+        for (ok, unchecked, stale, words) in [
+            (2048, 680_619, 0, "0.2% checked for lost writes: 1.00 MiB verified as written"),
+            (2048, 680_618, 0, "0.3% checked for lost writes: 1.00 MiB verified as written"),
+            (2048, 1, 0, "99.9% checked for lost writes: 1.00 MiB verified as written"),
+            (2, 1 << 40, 0, "under 0.1% checked for lost writes: 1.00 KiB verified as written"),
+            (0, 8, 0, "0% checked for lost writes: 0 B verified as written"),
+            (0, 8, 8, "50.0% checked for lost writes: 0 B verified as written"),
+        ] {
+            assert_eq!(said(ok, unchecked, stale), words);
+        }
     }
 }

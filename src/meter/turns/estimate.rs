@@ -9,6 +9,8 @@
 //!   AR(1) process). Few windows show that badly: it is taken to be [`PRIOR_CORRELATION`] until there are more than
 //!   [`PRIOR_WINDOWS`]. Where each side is long enough, five means of a fifth of it bound the spread from below, for
 //!   what varies slowly.
+//! - Between two recordings a level may have wandered further than in them: their interval is wider, and more so where
+//!   their fifths differ by more than noise explains.
 //! - The bounds are Student's, at [`ERROR`] for all the figures that are judged together (Bonferroni).
 //! - A small change is never clear: a level wanders that far by itself, whatever the windows say.
 //!
@@ -28,9 +30,13 @@ const ERROR: f64 = 0.05;
 pub const TURN_CHANGE_MIN: f64 = 0.03;
 /// See [`TURN_CHANGE_MIN`].
 pub const RECORDING_CHANGE_MIN: f64 = 0.05;
+/// From that many windows between both sides on, they are recordings of their own.
+const APART_WINDOWS: usize = 30;
+/// How much wider their interval is, for levels that wander too slowly to be seen in one of them.
+const APART_CAUTION: f64 = 1.35;
 
 /// What stands for zero, as a share of the largest value.
-const STALLED: f64 = 1e-3;
+pub const STALLED: f64 = 1e-3;
 /// The correlation of a window with the next one, before there are any, and how many windows that counts for.
 const PRIOR_CORRELATION: f64 = 0.6;
 const PRIOR_WINDOWS: f64 = 20.0;
@@ -48,6 +54,13 @@ const NORMAL_PER_MEDIAN: f64 = 1.4826;
 const BLOCKS: usize = 5;
 const BLOCK_WINDOWS_MIN: usize = 2;
 const BLOCKS_CAUTION: f64 = 1.3;
+
+/// Neighbouring fifths of a side that differ by this much more than noise explains (as squares) show a level that wanders
+/// on: as noise counts what is as alike as this at most. The factor goes from their squares to those of the sides, if a
+/// third of one lies between them.
+const WANDERS: f64 = 1.5;
+const NOISE_CORRELATION_MAX: f64 = 0.7;
+const WANDERED: f64 = 7.5;
 
 /// A figure's windows on one side, oldest first.
 #[derive(Debug, Clone, Copy)]
@@ -131,7 +144,11 @@ pub fn estimate(before: Side, after: Side, together: Together) -> Option<Estimat
     let spread = noise.spread(counted_before.len(), counted_after.len(), together.gap);
     let blocks = blocks_spread(&all_before, &all_after)
         .map_or(0.0, |spread| quantile(error, (2 * BLOCKS - 2) as f64) * BLOCKS_CAUTION * spread);
-    let reach = (quantile(error, noise.freedom()) * noise.caution() * spread).max(blocks);
+    let mut reach = (quantile(error, noise.freedom()) * noise.caution() * spread).max(blocks);
+    if together.gap >= APART_WINDOWS {
+        let wandered = noise.wandered([&all_before, &all_after]).unwrap_or(0.0);
+        reach = (reach * APART_CAUTION).max(quantile(error, (2 * BLOCKS - 2) as f64) * wandered);
+    }
     let of_means = mean(counted_after) - mean(counted_before);
     let of_medians = median(counted_after) - median(counted_before);
     let change = if of_means * of_medians <= 0.0 {
@@ -163,16 +180,20 @@ struct Noise {
     windows: f64,
     correlation: f64,
     variance: f64,
+    /// The mean square from one window to the next.
+    step: f64,
 }
 
 impl Noise {
     fn of(sides: [&[f64]; 2]) -> Self {
         let (mut squares, mut products, mut pairs, mut windows) = (0.0, 0.0, 0.0, 0.0);
+        let mut steps = 0.0;
         for side in sides {
             let side = &without_hiccups(side);
             let level = mean(side);
             squares += squares_around_mean(side);
             products += side.windows(2).map(|two| (two[0] - level) * (two[1] - level)).sum::<f64>();
+            steps += squared_steps(side).sum::<f64>();
             pairs += (side.len() - 1) as f64;
             windows += side.len() as f64;
         }
@@ -184,7 +205,24 @@ impl Noise {
         // And to vary less.
         let lost: f64 =
             sides.iter().map(|side| of_mean(correlation, side.len()) * side.len() as f64 / windows).sum();
-        Self { windows, correlation, variance: squares / windows / (1.0 - lost).max(0.1) }
+        let variance = squares / windows / (1.0 - lost).max(0.1);
+        Self { windows, correlation, variance, step: steps / pairs }
+    }
+
+    /// The standard deviation of the difference between the sides by a level that wanders on, where fifths of them show
+    /// one.
+    fn wandered(&self, sides: [&[f64]; 2]) -> Option<f64> {
+        let windows = sides[0].len().min(sides[1].len()) / BLOCKS;
+        if windows < BLOCK_WINDOWS_MIN {
+            return None;
+        }
+        let of_sides = sides.map(|side| squared_steps(&block_means(&without_hiccups(side))).sum::<f64>());
+        let seen = (of_sides[0] + of_sides[1]) / (2 * BLOCKS - 2) as f64;
+        // A level that wanders hardly shows from one window to the next.
+        let alike = self.correlation.min(NOISE_CORRELATION_MAX);
+        let variance = self.step / (2.0 * (1.0 - alike));
+        let noise = 2.0 * variance * (of_mean(alike, windows) - between_means(alike, windows, 0, windows));
+        (seen > WANDERS * noise).then(|| (WANDERED * (seen - noise)).sqrt())
     }
 
     /// The standard deviation of the difference between the means of that many windows.
@@ -230,15 +268,18 @@ fn blocks_spread(before: &[f64], after: &[f64]) -> Option<f64> {
     if before.len().min(after.len()) < BLOCKS * BLOCK_WINDOWS_MIN {
         return None;
     }
-    let squares: f64 = [before, after]
-        .into_iter()
-        .map(|side| {
-            let at = |block: usize| block * side.len() / BLOCKS;
-            let means: Vec<f64> = (0..BLOCKS).map(|block| mean(&side[at(block)..at(block + 1)])).collect();
-            squares_around_mean(&means)
-        })
-        .sum();
+    let squares: f64 = [before, after].into_iter().map(|side| squares_around_mean(&block_means(side))).sum();
     Some((squares / (2 * BLOCKS - 2) as f64).sqrt())
+}
+
+/// The means of each fifth.
+fn block_means(side: &[f64]) -> Vec<f64> {
+    let at = |block: usize| block * side.len() / BLOCKS;
+    (0..BLOCKS).map(|block| mean(&side[at(block)..at(block + 1)])).collect()
+}
+
+fn squared_steps(values: &[f64]) -> impl Iterator<Item = f64> {
+    values.windows(2).map(|two| (two[1] - two[0]).powi(2))
 }
 
 /// Student's two-sided quantile.

@@ -11,9 +11,30 @@ const TURNS: [(usize, usize, usize); 5] = [(5, 3, 3), (10, 3, 5), (30, 3, 5), (6
 const COUNTED: usize = 10;
 const FIGURES: u64 = 9;
 
+/// Whether tests go through all series, as in the soak.
+pub(crate) fn is_whole() -> bool {
+    std::env::var_os("SOAK").is_some()
+}
+
 /// How many of these series a test goes through: all in the soak (`SOAK=1`), a quarter else. Their seeds are fixed.
 pub(crate) fn series(all: u64) -> u64 {
-    if std::env::var_os("SOAK").is_some() { all } else { all / 4 }
+    if is_whole() { all } else { all / 4 }
+}
+
+/// Holds the help against what was measured.
+pub(crate) fn assert_in_help(words: &str) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/help/figures.md");
+    let help = std::fs::read_to_string(path).unwrap();
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains(words), "{path} does not say: {words}");
+}
+
+/// The same of what only the whole of the series shows.
+pub(crate) fn assert_in_help_if_whole(words: &str) {
+    println!("the help says: {words}");
+    if is_whole() {
+        assert_in_help(words);
+    }
 }
 
 fn turn(gap: usize) -> Together {
@@ -58,44 +79,68 @@ fn what_is_clear_agrees_with_the_sides_as_wholes_and_its_interval_holds_their_ch
 /// The figures are independent of each other here, which is the worst case.
 #[test]
 fn turns_that_do_nothing_are_clear_in_one_line_of_twenty_at_most() {
-    let (mut all, lines) = ((0, 0), series(500));
+    let (mut all, mut worst, lines) = ((0, 0), 0, series(500));
     for kind in KINDS {
         let clear = TURNS.map(|turn| clear_lines(lines, turn, kind, 1.0));
         println!("{:<17} {clear:?} of {lines} lines each", kind.name);
         all = (all.0 + clear.iter().sum::<u64>(), all.1 + lines * TURNS.len() as u64);
         assert!(clear.iter().sum::<u64>() * 4 <= lines, "{}: {clear:?}", kind.name);
+        worst = clear.into_iter().fold(worst, u64::max);
+        // With few windows before a turn that are much alike, more than one in twenty: the help says so.
+        assert!(clear.iter().all(|clear| clear * 12 <= lines), "{}: {clear:?}", kind.name);
     }
     println!("all: {} of {}", all.0, all.1);
     assert!(all.0 * 40 <= all.1, "{all:?}: more than one in forty");
+    assert_in_help_if_whole(&format!("spikes and autocorrelation it was one in {},", all.1 / all.0));
+    assert_in_help_if_whole(&format!("it was {worst} of {lines}."));
 }
 
-/// Two recordings of equal settings, one after the other, with twenty figures that are compared together.
+/// Two recordings of equal settings: the windows of each, those between them, and how many such pairs.
+const RECORDINGS: [(usize, usize, u64); 3] = [(30, 10, 160), (60, 20, 160), (300, 60, 60)];
+
+/// They have twenty figures that are compared together, each independent of the others, which is the worst case.
+fn clear_pairs(kind: Kind, (windows, between, pairs): (usize, usize, u64)) -> u64 {
+    const TOGETHER: u64 = 20;
+    let together = Together { figures: TOGETHER as usize, gap: 60, change_min: RECORDING_CHANGE_MIN };
+    let differs = |pair: &u64| {
+        (0..TOGETHER).any(|figure| {
+            let mut series = Series::new(kind, pair * TOGETHER + figure);
+            let first = series.take(100.0, windows);
+            series.take(100.0, between);
+            let second = series.take(100.0, windows);
+            estimate(Side::of(&first), Side::of(&second), together).unwrap().is_clear
+        })
+    };
+    (0..series(pairs)).filter(differs).count() as u64
+}
+
 #[test]
 fn recordings_of_equal_settings_differ_clearly_in_one_of_twenty_at_most() {
-    const TOGETHER: usize = 20;
-    let together = Together { figures: TOGETHER, gap: 60, change_min: RECORDING_CHANGE_MIN };
-    let (mut all, pairs) = ((0, 0), series(160));
+    let pairs = RECORDINGS.map(|(.., pairs)| series(pairs));
+    let (mut all, mut of_each) = (0, 0);
     for kind in KINDS {
-        let clear = [(30, 10), (60, 20)].map(|(windows, between)| {
-            let differs = |pair: u64| {
-                (0..TOGETHER as u64).any(|figure| {
-                    let mut series = Series::new(kind, pair * TOGETHER as u64 + figure);
-                    let first = series.take(100.0, windows);
-                    series.take(100.0, between);
-                    let second = series.take(100.0, windows);
-                    estimate(Side::of(&first), Side::of(&second), together).unwrap().is_clear
-                })
-            };
-            (0..pairs).filter(|pair| differs(*pair)).count() as u64
-        });
-        println!("{:<17} {clear:?} of {pairs} pairs of recordings each", kind.name);
-        // A level that jumps between two recordings, or drifts from one to the next, looks like a setting.
-        if kind.jumps == 0.0 && kind.walk < 0.003 {
-            assert!(clear.iter().sum::<u64>() * 10 <= pairs, "{}: {clear:?}", kind.name);
+        let clear = RECORDINGS.map(|recordings| clear_pairs(kind, recordings));
+        println!("{:<17} {clear:?} of {pairs:?} pairs of recordings", kind.name);
+        let sum = clear.iter().sum::<u64>();
+        assert!(sum * 20 <= pairs.iter().sum::<u64>(), "{}: {clear:?} of {pairs:?}", kind.name);
+        // A level that jumps between two recordings looks like a setting, the more so the less else they vary.
+        if kind.jumps > 0.0 {
+            of_each = clear[2];
+            assert!(clear[2] * 5 <= pairs[2], "{clear:?}");
+        } else {
+            assert!(
+                clear.iter().zip(pairs).all(|(clear, pairs)| clear * 10 <= pairs),
+                "{}: {clear:?}",
+                kind.name
+            );
         }
-        all = (all.0 + clear.iter().sum::<u64>(), all.1 + 2 * pairs);
+        all += sum;
     }
-    println!("all: {all:?}");
+    let lines = pairs.iter().sum::<u64>() * KINDS.len() as u64;
+    println!("all: {all} of {lines}");
+    assert!(all * 40 <= lines, "{all} of {lines}");
+    assert_in_help_if_whole(&format!("it was {all} of {lines} pairs of recordings"));
+    assert_in_help_if_whole(&format!("{of_each} of {} of five minutes", pairs[2]));
 }
 
 /// What the ledger can see: its own power, which is that of a duel only where the windows are quiet.

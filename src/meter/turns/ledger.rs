@@ -6,13 +6,18 @@
 //! much the windows vary, up to sixty of them ([`super::estimate`], [`super::turn_figures`]).
 //!
 //! A turn that comes before its predecessor can be judged overtakes it: the windows before the first such
-//! turn are then compared with those after the last, and the last one's line says so.
+//! turn are then compared with those after the last, and the last one's line says so. One that leads back to the value
+//! before the first is not judged, since both sides have the same setting.
+//!
+//! All turns of a duel are one line, without figures: it judges its windows itself.
 
 use std::collections::{BTreeMap, VecDeque};
 
 pub use super::estimate::WINDOWS_MIN;
+pub use super::turn_figures::BEFORE_WINDOWS;
 use super::turn_figures::{self, Measured};
 use crate::class::Class;
+use crate::meter::duel_outcome::DuelOutcome;
 use crate::meter::flag::{FlagKind, stem};
 use crate::meter::window::{Flag, LedgerLine, Window};
 use crate::settings::values::program::KNOBS_MAX;
@@ -37,6 +42,8 @@ pub struct Turn {
     pub to: String,
     /// Whether it undoes the last turn.
     pub undo: bool,
+    /// The values of the duel whose turn it is; none if it is of none.
+    pub duel: Option<[String; 2]>,
     /// What the setting survives before and after it.
     pub survives: (Survival, Survival),
 }
@@ -143,7 +150,11 @@ struct Sample {
 impl Ledger {
     /// Writes a line for a turn; the last one is closed with what it has. Returns the lines that
     /// changed, the new one last.
-    pub fn turn(&mut self, turn: Turn) -> Vec<LedgerLine> {
+    pub fn turn(&mut self, mut turn: Turn) -> Vec<LedgerLine> {
+        if let Some(values) = turn.duel.take() {
+            return self.turn_in_duel(turn, values);
+        }
+        let duel = self.close_duel(None);
         let number = self.lines.len() as u64 + 1;
         let steady: Vec<_> = self.steady.drain(..).collect();
         let (overtaken, judged): (Option<Open>, _) = match self.open.take() {
@@ -169,7 +180,7 @@ impl Ledger {
         let mut line = LedgerLine {
             number,
             at_ns: turn.at_ns,
-            from: open.began.knob.as_ref().map_or(turn.from, |(_, from)| from.clone()),
+            from: open.began.value_before(&turn.to).unwrap_or(turn.from),
             knob: turn.knob,
             to: turn.to,
             undo: turn.undo,
@@ -181,17 +192,63 @@ impl Ledger {
         compare(&mut line, &open);
         self.open = Some(open);
         self.lines.push(line.clone());
-        closed.into_iter().chain([line]).collect()
+        duel.into_iter().chain(closed).chain([line]).collect()
+    }
+
+    /// Adds a turn to the line of its duel, which begins with the first.
+    fn turn_in_duel(&mut self, turn: Turn, [from, to]: [String; 2]) -> Vec<LedgerLine> {
+        let closed = if self.open.is_some() { self.close() } else { None };
+        self.steady.clear();
+        self.turned_at_ns = turn.at_ns;
+        if !self.lines.last().is_some_and(is_open_duel) {
+            let (number, at_ns, knob) = (self.lines.len() as u64 + 1, turn.at_ns, turn.knob);
+            self.lines.push(LedgerLine {
+                number,
+                at_ns,
+                knob,
+                from,
+                to,
+                open: true,
+                ..LedgerLine::default()
+            });
+        }
+        let changed = self.lines.last_mut().map(|line| add_to_duel(line, (turn.at_ns, turn.to)));
+        closed.into_iter().chain(changed).collect()
+    }
+
+    /// Adds a turn to the line of its duel that was closed before: a program's knob has its value from before only once its
+    /// command has ended.
+    pub fn turn_after_duel(&mut self, mut turn: Turn) -> Vec<LedgerLine> {
+        let values = turn.duel.take().unwrap_or_default();
+        let of_duel = |line: &LedgerLine| {
+            !line.open
+                && !line.duel.is_empty()
+                && line.knob == turn.knob
+                && [&line.from, &line.to] == values.each_ref()
+        };
+        let Some(at) = self.lines.iter().rposition(of_duel) else {
+            // It ended before its first turn: what is measured from here on is another setting's all the same.
+            let mut changed = self.turn_in_duel(turn, values);
+            changed.extend(self.close_duel(None));
+            return changed;
+        };
+        let closed = if self.open.is_some() { self.close() } else { None };
+        self.steady.clear();
+        self.turned_at_ns = turn.at_ns;
+        let changed = add_to_duel(&mut self.lines[at], (turn.at_ns, turn.to));
+        closed.into_iter().chain([changed]).collect()
+    }
+
+    /// Closes the line of a duel that goes on, with what the duel came to. Returns it, if there was one.
+    pub fn close_duel(&mut self, outcome: Option<DuelOutcome>) -> Option<LedgerLine> {
+        let line = self.lines.last_mut().filter(|line| is_open_duel(line))?;
+        line.duel_outcome = outcome;
+        self.close_with(None)
     }
 
     /// The lines so far.
     pub fn lines(&self) -> &[LedgerLine] {
         &self.lines
-    }
-
-    /// How many lines there are, which is the last one's number.
-    pub fn len(&self) -> u64 {
-        self.lines.len() as u64
     }
 
     /// Takes a window; returns the lines that changed.
@@ -239,7 +296,7 @@ impl Ledger {
 
     /// Closes the open line, as at the end of a run. Returns it, if there was one.
     pub fn close(&mut self) -> Option<LedgerLine> {
-        let open = self.open.take()?;
+        let Some(open) = self.open.take() else { return self.close_duel(None) };
         self.close_with(open.is_early().then(|| FlagKind::TooShort.text().into()))
     }
 
@@ -276,6 +333,24 @@ impl Beginning {
         let one = self.knob.zip(next.knob).filter(|((knob, _), (next, _))| knob == next);
         Self { knob: one.map(|(first, _)| first), ..self }
     }
+
+    /// The value before, unless the knob has that again.
+    fn value_before(&self, now: &str) -> Option<String> {
+        self.knob.as_ref().map(|(_, from)| from.clone()).filter(|from| from != now)
+    }
+}
+
+/// Adds a turn to a duel's line, which is returned: when it was, and the value after it.
+fn add_to_duel(line: &mut LedgerLine, turn: (u64, String)) -> LedgerLine {
+    line.duel.push(turn);
+    let turns = if line.duel.len() == 1 { "turn" } else { "turns" };
+    line.flags = vec![FlagKind::OfDuel.text_with(format_args!("{} {turns}", line.duel.len()))];
+    line.clone()
+}
+
+/// Whether it is a duel that goes on.
+fn is_open_duel(line: &LedgerLine) -> bool {
+    line.open && !line.duel.is_empty()
 }
 
 impl Sample {
@@ -308,9 +383,13 @@ fn compare(line: &mut LedgerLine, open: &Open) {
     let drifting = ends.flat_map(|sample| &sample.drifting);
     line.windows = (before.len() as u64, after.len() as u64);
     line.flags = once(both().flat_map(|sample| &sample.forbidding).chain(forbidding).chain(drifting));
-    let judged = line.flags.is_empty();
+    let is_several = began.number < line.number;
+    let is_back = is_several && began.knob.as_ref().is_some_and(|(_, from)| *from == line.to);
+    let judged = line.flags.is_empty() && !is_back;
     line.flags.extend(once(both().flat_map(|sample| &sample.noted)));
-    if began.number < line.number {
+    if is_back {
+        line.flags.push(FlagKind::BackBefore.text_with(began.number));
+    } else if is_several {
         line.flags
             .push(FlagKind::Together.text_with(format_args!("{}–{} together", began.number, line.number)));
     }

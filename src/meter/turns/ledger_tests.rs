@@ -150,8 +150,23 @@ fn a_quick_undo_cancels_the_turn() {
     run.turn_of(Turn { knob, from: "64".into(), to: "128".into(), undo: true, ..Turn::default() });
     run.windows(&[101.0; 3]);
     let line = run.last();
-    assert_eq!((line.from.as_str(), line.to.as_str(), line.undo), ("128", "128", true));
-    assert_eq!(line.scan_mb_per_s.verdict, Verdict::NoClearChange);
+    assert_eq!((line.from.as_str(), line.to.as_str(), line.undo), ("64", "128", true));
+    assert_eq!((&line.flags[..], line.windows), (&["back before turn 1".to_owned()][..], (3, 3)));
+    assert_eq!(
+        (line.outcome(), line.why_not_judged().as_deref()),
+        (TurnOutcome::NotJudged, Some("back before turn 1")),
+        "both sides have the same setting"
+    );
+    // What is turned at once after it is compared with the windows before all three.
+    let mut run = Run::new();
+    run.windows(&[100.0, 102.0, 101.0]);
+    run.turn_from("128", "64");
+    run.turn_from("64", "128");
+    run.turn_from("128", "32");
+    run.windows(&[50.0; 3]);
+    let line = run.last();
+    assert_eq!((line.from.as_str(), line.to.as_str()), ("128", "32"));
+    assert_eq!((line.scan_mb_per_s.verdict, &line.flags[0]), (Verdict::Lower, &"turns 1–3 together".into()));
 }
 
 #[test]
@@ -473,3 +488,6 @@ fn a_turn_that_lowers_wa_d_is_better_for_drives_by_model_alone() {
         );
     }
 }
+
+#[path = "ledger_duel_tests.rs"]
+mod duels;

@@ -13,5 +13,7 @@
 pub mod estimate;
 pub mod ledger;
 pub mod outcome;
+#[cfg(test)]
+pub(crate) mod recorded_tests;
 pub mod settling;
 pub(super) mod turn_figures;

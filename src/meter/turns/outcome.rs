@@ -8,6 +8,8 @@ use crate::meter::window::{Change, LedgerLine, Verdict};
 /// What the windows on both sides of a turn say of it together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnOutcome {
+    /// It is a duel, which has a verdict of its own.
+    Duel,
     /// It is not decided yet.
     Gathering,
     /// Something forbids a verdict.
@@ -28,6 +30,7 @@ impl TurnOutcome {
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
+            Self::Duel => "duel",
             Self::Gathering => "gathering",
             Self::NotJudged => "can't be judged",
             Self::NoClearChange => "no clear change",
@@ -51,6 +54,9 @@ pub fn is_gain(figure: LedgerFigure, change: &Change) -> Option<bool> {
 impl LedgerLine {
     /// What the turn did. One after which less is survived is never better: what it gains is a trade-off.
     pub fn outcome(&self) -> TurnOutcome {
+        if !self.duel.is_empty() {
+            return TurnOutcome::Duel;
+        }
         if self.open {
             // What was not measured before a turn never comes, and of flags only a trend may end.
             let stays =
@@ -133,6 +139,8 @@ mod tests {
         assert_eq!(with(NoClearChange, NoClearChange, true), TurnOutcome::Worse);
         assert_eq!(with(NoClearChange, None, false), TurnOutcome::NoClearChange);
         assert_eq!(with(None, None, true), TurnOutcome::NotJudged);
+        let duel = LedgerLine { duel: vec![(1, "2".into())], ..LedgerLine::default() };
+        assert_eq!((duel.outcome(), duel.why_not_judged()), (TurnOutcome::Duel, Option::None));
         let open = |before| LedgerLine { open: true, windows: (before, 0), ..LedgerLine::default() };
         assert_eq!(open(3).outcome(), TurnOutcome::Gathering);
         assert_eq!(open(0).outcome(), TurnOutcome::NotJudged, "there is nothing to compare it with");

@@ -10,15 +10,14 @@ use std::sync::Arc;
 use super::estimate::{self, Side, TURN_CHANGE_MIN, Together, WINDOWS_MIN};
 use crate::class::Class;
 use crate::meter::latencies::samples::Samples;
+use crate::meter::latencies::stretches::{SampleStretch, stretches};
 use crate::meter::window::{Change, ClassState, LedgerLine, Verdict, Window};
 use crate::settings::Better;
 
 /// The most windows before a turn that count, but for percentiles that need more samples.
-const BEFORE_WINDOWS: usize = 10;
+pub const BEFORE_WINDOWS: usize = 10;
 /// The windows between both sides: that of the turn, and those in which the load settles.
 const GAP_WINDOWS: usize = 3;
-/// Samples beyond a percentile in each stretch that shows how it varies.
-const STRETCH_BEYOND: u64 = 3;
 /// The percentile that a line waits for, as one in how many samples lies beyond it.
 const SLOWEST_ONE_IN: u64 = 100;
 
@@ -212,7 +211,7 @@ impl Values {
         Self::pooled(&stretches, counted, one_in)
     }
 
-    fn pooled(stretches: &[Stretch], counted: usize, one_in: u64) -> Self {
+    fn pooled(stretches: &[SampleStretch], counted: usize, one_in: u64) -> Self {
         let side = &stretches[stretches.len() - counted..];
         let value = Samples::pooled(side.iter().map(|stretch| &stretch.samples)).percentile(one_in);
         let all = stretches.iter().filter_map(|stretch| stretch.samples.level(one_in)).collect();
@@ -230,36 +229,6 @@ impl Values {
             self.side().iter().fold((value, value), |(low, high), value| (low.min(*value), high.max(*value))),
         )
     }
-}
-
-/// Neighbouring windows.
-struct Stretch {
-    samples: Samples,
-    windows: usize,
-}
-
-/// The windows in stretches that hold enough samples each; what is left over at the end belongs to the last one.
-fn stretches<'a>(windows: impl Iterator<Item = &'a Arc<Samples>>, one_in: u64) -> Vec<Stretch> {
-    let mut stretches: Vec<Stretch> = Vec::new();
-    let mut open: Vec<&Samples> = Vec::new();
-    for samples in windows {
-        open.push(samples);
-        if open.iter().map(|of| of.count()).sum::<u64>() / one_in >= STRETCH_BEYOND {
-            stretches.push(Stretch { samples: Samples::pooled(open.iter().copied()), windows: open.len() });
-            open.clear();
-        }
-    }
-    if !open.is_empty() {
-        let rest = Stretch { samples: Samples::pooled(open.iter().copied()), windows: open.len() };
-        match stretches.last_mut() {
-            Some(last) => {
-                last.samples = Samples::pooled([&last.samples, &rest.samples]);
-                last.windows += rest.windows;
-            }
-            None => stretches.push(rest),
-        }
-    }
-    stretches
 }
 
 fn changed(before: &Values, after: &Values, together: Together, judged: bool) -> Change {

@@ -2,6 +2,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::*;
+use crate::meter::turns::recorded_tests::limit_halved;
 use crate::units::SECOND_NS;
 
 const MB: u64 = 1_000_000;
@@ -191,17 +192,9 @@ fn a_turn_or_a_pause_restarts_it() {
     );
 }
 
-/// The windows of a real run: background writes to a loop device that the block layer limited to 40 MB/s, and
-/// from its 60th second on to 20 MB/s.
-fn recorded() -> Vec<Window> {
-    let packed: &[u8] = include_bytes!("../../../tests/recordings/limit-halved.jsonl.gz");
-    let text = std::io::read_to_string(flate2::read::GzDecoder::new(packed)).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 #[test]
 fn a_change_in_a_recorded_run_is_found_to_the_second() {
-    let windows = recorded();
+    let windows = limit_halved();
     let after = |count: usize| {
         let mut watch = SteadyWatch::default();
         windows[..count].iter().for_each(|window| watch.add(window));

@@ -5,7 +5,9 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use super::evidence::{evidence, is_within, median};
 use super::figures::Figure;
-use super::report::{Begins, ENOUGH, Pair, Report, Verdict, differences, order_matters, row, stakes};
+use super::report::{
+    Begins, Bets, ENOUGH, Pair, Report, Verdict, differences, differences_at_worst, order_matters, ratio, row,
+};
 use crate::class::Class;
 use crate::meter::flag::{FlagKind, used_by_others};
 use crate::meter::window::Window;
@@ -231,15 +233,15 @@ impl Course {
     }
 
     fn count(&mut self, pair: Pair) {
-        if pair.difference(self.counts).is_none() {
-            self.dropped.push(format!("no {} in a block", self.spec.figure.name()));
+        let (figure, at) = (&self.spec.figure, self.counts);
+        if pair.difference(at).is_none() && pair.lacking(at).is_none() {
+            self.dropped.push(format!("no {} in either block", figure.name()));
             return;
         }
         for (trends, block) in self.trends.iter_mut().zip(&self.blocks) {
             let third = (block.len() / 3).max(1);
-            let of = |windows: &[Window]| self.spec.figure.of(windows).map(f64::ln);
-            let ends = of(&block[block.len() - third..]).zip(of(&block[..third]));
-            trends.extend(ends.map(|(last, first)| last - first));
+            let ends = figure.of(&block[..third]).zip(figure.of(&block[block.len() - third..]));
+            trends.extend(ends.and_then(|(first, last)| ratio(first, last)));
         }
         self.pairs.push(pair);
     }
@@ -261,14 +263,8 @@ impl Course {
 
     /// The verdict, once there is one.
     fn judged(&mut self) -> Option<(Verdict, Option<String>)> {
-        let dropped = self.dropped.len();
-        let these = self.pairs.len() + dropped;
-        if these >= DROPPED_FROM && dropped * 3 > these {
-            let why = self.dropped.last().map_or("", String::as_str);
-            return Some((
-                Verdict::NotJudged,
-                Some(format!("{dropped} of {these} pairs do not count: {why}")),
-            ));
+        if let Some(why) = self.lacks_too_many() {
+            return Some((Verdict::NotJudged, Some(why)));
         }
         let unsettled = self.trends.iter().any(|trends| evidence(trends) >= UNSETTLED);
         let may_double = self.unsettled.len() < DOUBLED_MAX as usize && self.pairs() < PAIRS_MAX;
@@ -276,20 +272,42 @@ impl Course {
             self.settle_for_longer();
             return None;
         }
-        let differences = differences(&self.pairs, self.counts);
-        let stakes = stakes(&self.unsettled, &self.pairs, self.counts);
+        let (figure, at) = (&self.spec.figure, self.counts);
+        let differences = differences(&self.pairs, at);
         let change = median(&differences);
         // What was bet on blocks that had not settled may have been for the other value.
-        if stakes.evidence() >= ENOUGH && stakes.are_for_more() == (change > 0.0) {
+        if Bets::of(&self.unsettled, &self.pairs, (at, figure)).evidence(change) >= ENOUGH {
             return Some(self.winner(change));
         }
-        if is_within(&differences, self.spec.margin, ENOUGH) {
+        let at_worst = figure.at_worst().iter().map(|worst| differences_at_worst(&self.pairs, at, *worst));
+        if at_worst.chain([differences]).all(|of| is_within(&of, self.spec.margin, ENOUGH)) {
             return Some((Verdict::NoDifference, None));
         }
         (self.pairs() >= PAIRS_MAX).then(|| {
             let what = format!("{} pairs do not decide it", self.pairs());
             (Verdict::Unclear, Some(what))
         })
+    }
+
+    /// Why so many pairs do not count, or lack the figure in one block, that nothing can be said.
+    fn lacks_too_many(&self) -> Option<String> {
+        let (figure, values) = (&self.spec.figure, &self.spec.values);
+        let mut lacking = [0, 0];
+        self.pairs.iter().filter_map(|pair| pair.lacking(self.counts)).for_each(|value| lacking[value] += 1);
+        let (dropped, these) = (self.dropped.len(), self.pairs.len() + self.dropped.len());
+        let without = dropped + lacking[0] + lacking[1];
+        if these < DROPPED_FROM || without * 3 <= these {
+            return None;
+        }
+        let why = match self.dropped.last() {
+            Some(why) if dropped >= lacking[0] + lacking[1] => why.clone(),
+            _ => format!(
+                "no {} in the block of {}",
+                figure.name(),
+                values[usize::from(lacking[1] > lacking[0])]
+            ),
+        };
+        Some(format!("{without} of {these} pairs do not count: {why}"))
     }
 
     fn settle_for_longer(&mut self) {
@@ -368,3 +386,7 @@ fn forbidding(window: &Window, figure: &Figure) -> Option<String> {
 #[cfg(test)]
 #[path = "course_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "reported_tests.rs"]
+mod reported_tests;

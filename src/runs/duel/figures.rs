@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::class::Class;
 use crate::meter::flag::FlagKind;
 use crate::meter::latencies::latency::SAMPLES_BEYOND;
+use crate::meter::turns::estimate::STALLED;
 use crate::meter::window::{ClassState, Window};
 use crate::settings::{Better, Metric, Settings};
 use crate::short_list;
@@ -42,6 +43,14 @@ pub struct ReportedFigure {
     /// Which way it gets better; none where the profile does not say.
     #[serde(skip_serializing)]
     pub better: Option<Better>,
+}
+
+impl ReportedFigure {
+    /// Whether that can be compared as a ratio. A rate of 0 is that of a stall; of a latency it is not known whether it is
+    /// a good one or of nothing.
+    fn is_a_value(&self, value: f64) -> bool {
+        value > 0.0 || value == 0.0 && self.better == Some(Better::Higher)
+    }
 }
 
 impl Figure {
@@ -92,18 +101,28 @@ impl Figure {
         }
     }
 
-    /// Over these windows: MB/s, nanoseconds, cycles or the program's own unit; none where too little was done.
+    /// As which factor of the other block's it counts, at worst, where one block lacks it. Where it is not known which way
+    /// it gets better, that is either way.
+    pub fn at_worst(&self) -> &'static [f64] {
+        match self {
+            Self::Reported(ReportedFigure { better: None, .. }) => &[STALLED, 1.0 / STALLED],
+            _ if self.more_is_better() => &[STALLED],
+            _ => &[1.0 / STALLED],
+        }
+    }
+
+    /// Over these windows: MB/s, nanoseconds, cycles or the program's own unit. Where nothing was done a rate is 0, and
+    /// there is none of the others; nor is there a percentile of too few samples, or what a program did not report.
     pub fn of(&self, windows: &[Window]) -> Option<f64> {
-        let value = match self {
+        match self {
             Self::Total => rate(windows, |window| Some(window.total.bytes)),
             Self::Scan => rate(windows, |window| bytes(window, Class::Scan)),
             Self::Wal => rate(windows, |window| bytes(window, Class::Wal)),
             Self::PointP99 => p99(windows, Class::Point),
             Self::WalP99 => p99(windows, Class::Wal),
             Self::CyclesPerByte => cycles_per_byte(windows),
-            Self::Reported(of) => reported(windows, &of.name),
-        };
-        value.filter(|value| *value > 0.0)
+            Self::Reported(of) => reported(windows, &of.name).filter(|value| of.is_a_value(*value)),
+        }
     }
 }
 
@@ -142,8 +161,12 @@ fn cycles_per_byte(windows: &[Window]) -> Option<f64> {
     let bytes: u64 = windows.iter().map(|window| window.total.bytes).sum();
     let cycles = |window: &Window| {
         let known = !window.cpu.coarse && !window.flags.iter().any(|flag| flag.is(FlagKind::Others));
-        let per_byte = window.total.cycles_per_byte.filter(|_| known)?;
-        Some(per_byte * window.total.bytes as f64)
+        let all = match window.total.bytes {
+            // They are spent all the same.
+            0 => Some(window.cpu.cycles).filter(|cycles| *cycles > 0.0),
+            bytes => window.total.cycles_per_byte.map(|per_byte| per_byte * bytes as f64),
+        };
+        all.filter(|_| known)
     };
     let cycles: f64 = windows.iter().map(cycles).sum::<Option<f64>>()?;
     (bytes > 0).then(|| cycles / bytes as f64)
@@ -186,11 +209,18 @@ mod tests {
             }
         };
         let three = MetricFigures { count: 3, ..MetricFigures::of(10.0, "") };
-        let figure = Figure::Reported(ReportedFigure { name: "tps".into(), better: None });
+        let figure = |better| Figure::Reported(ReportedFigure { name: "tps".into(), better });
         let windows = [window(Some(three)), window(None), window(Some(MetricFigures::of(30.0, "")))];
-        assert_eq!(figure.of(&windows), Some(15.0));
-        assert_eq!(figure.of(&windows[1..2]), None, "it said nothing");
-        assert_eq!(figure.of(&[window(Some(MetricFigures::of(0.0, "")))]), None, "no ratio to nothing");
+        let none = [window(Some(MetricFigures::of(0.0, "")))];
+        for (better, of_none) in
+            [(Some(Better::Higher), Some(0.0)), (Some(Better::Lower), None), (None, None)]
+        {
+            let figure = figure(better);
+            assert_eq!(figure.of(&windows), Some(15.0));
+            assert_eq!(figure.of(&windows[1..2]), None, "it said nothing");
+            assert_eq!(figure.of(&none), of_none, "a rate alone stalls: {better:?}");
+        }
+        let figure = figure(None);
         assert_eq!(figure.of(&[Window::default()]), None);
     }
 }

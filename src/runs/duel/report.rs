@@ -9,6 +9,9 @@ use super::figures::Figure;
 use crate::error::Result;
 use crate::held_folder::HeldFolder;
 use crate::json;
+use crate::meter::duel_outcome::DuelOutcome;
+pub use crate::meter::duel_outcome::DuelVerdict as Verdict;
+use crate::meter::turns::estimate::STALLED;
 
 /// What it is written into.
 pub const FILE: &str = "duel.json";
@@ -30,11 +33,39 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// The logarithm of the second value's figure over the first's; the figure by its place.
-    pub fn difference(&self, at: usize) -> Option<f64> {
-        let of = |value: usize| self.figures[value].get(at).copied().flatten();
-        Some((of(1)? / of(0)?).ln())
+    /// The figure at that place, of each value.
+    fn of(&self, at: usize) -> [Option<f64>; 2] {
+        self.figures.each_ref().map(|figures| figures.get(at).copied().flatten())
     }
+
+    /// The logarithm of the second value's figure over the first's; none where a block lacks it, or both stalled. The
+    /// figure by its place.
+    pub fn difference(&self, at: usize) -> Option<f64> {
+        let [first, second] = self.of(at);
+        ratio(first?, second?)
+    }
+
+    /// The value whose block lacks the figure, which the other one has: 0 or 1.
+    pub fn lacking(&self, at: usize) -> Option<usize> {
+        match self.of(at) {
+            [None, Some(_)] => Some(0),
+            [Some(_), None] => Some(1),
+            _ => None,
+        }
+    }
+
+    /// The difference, where one block alone lacks the figure as if it had this factor of the other's.
+    fn at_worst(&self, at: usize, worst: f64) -> Option<f64> {
+        let of_lacking = || Some(if self.lacking(at)? == 1 { worst.ln() } else { -worst.ln() });
+        self.difference(at).or_else(of_lacking)
+    }
+}
+
+/// The logarithm of the second over the first; one that is zero has stalled, and is a thousandth of the other. None of
+/// two that are.
+pub fn ratio(first: f64, second: f64) -> Option<f64> {
+    let least = first.max(second) * STALLED;
+    (least > 0.0).then(|| (second.max(least) / first.max(least)).ln())
 }
 
 /// How a block begins.
@@ -49,24 +80,6 @@ pub enum Begins {
     Built,
 }
 
-/// How a duel ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// The first value is better by the figure that counts.
-    First,
-    /// The second value is.
-    Second,
-    /// It is better by the figure, but less survives with it.
-    LessDurable,
-    /// They differ by less than the margin.
-    NoDifference,
-    /// The pairs did not suffice.
-    Unclear,
-    /// Something forbids a verdict.
-    NotJudged,
-}
-
 /// A figure over all pairs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DuelRow {
@@ -74,7 +87,7 @@ pub struct DuelRow {
     pub figure: Figure,
     /// The pairs that have it.
     pub pairs: usize,
-    /// See [`Stakes::evidence`]; of all pairs, those before blocks settled for longer included.
+    /// See [`Bets::evidence`]; of all pairs, those before blocks settled for longer included.
     pub evidence: f64,
     /// The evidence from which on it is clear; more for those that were not named.
     pub threshold: f64,
@@ -127,10 +140,36 @@ pub struct Report {
 }
 
 impl Report {
+    /// The place of the figure that counts.
+    fn counts(&self) -> Option<usize> {
+        self.measured.iter().position(|figure| *figure == self.figure)
+    }
+
     /// The differences of the pairs in the figure that counts, as logarithms.
     pub fn differences(&self) -> Vec<f64> {
-        let at = self.measured.iter().position(|figure| *figure == self.figure);
-        at.map_or_else(Vec::new, |at| differences(&self.pairs, at))
+        self.counts().map_or_else(Vec::new, |at| differences(&self.pairs, at))
+    }
+
+    /// How many pairs lack the figure that counts in one block.
+    pub fn lacking(&self) -> usize {
+        let lacks = |at: usize| self.pairs.iter().filter(|pair| pair.lacking(at).is_some()).count();
+        self.counts().map_or(0, lacks)
+    }
+
+    /// What its line of the ledger keeps.
+    pub fn outcome(&self) -> DuelOutcome {
+        let row = self.figures.first();
+        DuelOutcome {
+            verdict: self.verdict,
+            figure: self.figure.name().to_owned(),
+            pairs: row.map_or(0, |row| row.pairs as u64),
+            change: row.and_then(|row| row.change),
+            interval: row.and_then(|row| row.interval),
+            is_clear: row.is_some_and(DuelRow::is_clear),
+            margin: self.margin,
+            less_durable: self.less_durable,
+            why: self.why.clone(),
+        }
     }
 
     /// Writes it into the folder of a recording, beside those that are there: `duel.json`, `duel-2.json`, …
@@ -153,13 +192,47 @@ pub fn differences(pairs: &[Pair], at: usize) -> Vec<f64> {
     pairs.iter().filter_map(|pair| pair.difference(at)).collect()
 }
 
-/// What was bet on the figure: on the pairs of blocks that had not settled, then on these.
-pub fn stakes(unsettled: &[Vec<Pair>], pairs: &[Pair], at: usize) -> Stakes {
-    let mut stakes = Stakes::default();
-    for pairs in unsettled.iter().map(Vec::as_slice).chain([pairs]) {
-        stakes.bet(&differences(pairs, at));
+/// The differences, and those of the pairs of which one block alone lacks the figure as if it had this factor of the
+/// other's.
+pub fn differences_at_worst(pairs: &[Pair], at: usize, worst: f64) -> Vec<f64> {
+    pairs.iter().filter_map(|pair| pair.at_worst(at, worst)).collect()
+}
+
+/// What was bet on a figure: on the pairs of blocks that had not settled, then on these.
+///
+/// A value may lack a figure just where it is bad, so that the blocks that have it are the better ones. So it is bet
+/// twice, without such pairs and as if what is lacking were far worse, and only what both find counts: such pairs make no
+/// value better, and keep the one that lacks it from being so. Where it is not known what is worse, it is bet on either.
+#[derive(Debug, Clone)]
+pub struct Bets {
+    known: Stakes,
+    at_worst: Vec<Stakes>,
+}
+
+impl Bets {
+    /// On these pairs' figure at that place.
+    pub fn of(unsettled: &[Vec<Pair>], pairs: &[Pair], (at, figure): (usize, &Figure)) -> Self {
+        let bet = |differences: &dyn Fn(&[Pair]) -> Vec<f64>| {
+            let mut stakes = Stakes::default();
+            let all = unsettled.iter().map(Vec::as_slice).chain([pairs]);
+            all.for_each(|pairs| stakes.bet(&differences(pairs)));
+            stakes
+        };
+        let at_worst = |worst: &f64| bet(&|pairs: &[Pair]| differences_at_worst(pairs, at, *worst));
+        Self {
+            known: bet(&|pairs: &[Pair]| differences(pairs, at)),
+            at_worst: figure.at_worst().iter().map(at_worst).collect(),
+        }
     }
-    stakes
+
+    /// The evidence for a change in this direction, see [`Stakes::evidence`]; no more than none where what was bet on
+    /// speaks for the other one.
+    pub fn evidence(&self, change: f64) -> f64 {
+        let all = || self.at_worst.iter().chain([&self.known]);
+        let least = all().map(Stakes::evidence).fold(f64::INFINITY, f64::min);
+        let agree = all().all(|stakes| stakes.are_for_more() == (change > 0.0));
+        if agree { least } else { least.min(1.0) }
+    }
 }
 
 /// The figure at that place over these pairs, after those of blocks that had not settled; `counts` is the place of the
@@ -170,16 +243,17 @@ pub fn row(
     measured: &[Figure],
     (at, counts): (usize, usize),
 ) -> DuelRow {
-    let differences = differences(pairs, at);
+    let (differences, figure) = (differences(pairs, at), &measured[at]);
+    let change = median(&differences);
     let others = measured.len().saturating_sub(1).max(1) as f64;
     let threshold = if at == counts { ENOUGH } else { ENOUGH * others };
     let (low, high) = interval(&differences, threshold);
     DuelRow {
-        figure: measured[at].clone(),
+        figure: figure.clone(),
         pairs: differences.len(),
-        evidence: stakes(unsettled, pairs, at).evidence(),
+        evidence: Bets::of(unsettled, pairs, (at, figure)).evidence(change),
         threshold,
-        change: (!differences.is_empty()).then(|| median(&differences).exp_m1()),
+        change: (!differences.is_empty()).then(|| change.exp_m1()),
         interval: (!differences.is_empty()).then(|| (low.exp_m1(), high.exp_m1())),
     }
 }

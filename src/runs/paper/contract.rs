@@ -84,15 +84,15 @@ const PAGES: Turns = &[
 ];
 
 const NO_LEVELDB: &str = "this program has no LevelDB, and RocksDB is no stand-in for it";
-const NO_SQLITE: &str = "SQLite runs as a program only (`stacktune run run-sqlite`), which no row does";
+const NO_SQLITE: &str = "SQLite runs as a program: contract-sqlite has its rows";
 const NO_VARMAIL: &str = "this program has no load like Varmail";
 
 const ON_FILES: &str = "Rows are RocksDB's alone, on a partition of one drive, or on a loop device of 1 GiB with --files. The paper also has LevelDB, SQLite and Varmail: conclusions about them are listed, and not judged.";
 const SMALL_FILES: &str = "RocksDB has files of 2 MiB, memtables of 4 MiB and an L1 of 10 MiB, so that a small space has several levels; the paper gives none of its options but 16 threads that compact.";
 const FROM_RUN: &str = "Each trace begins when the data is loaded: what mkfs and the loading wrote lies on no drive by model. What is in memory at the end is not at the drive yet.";
-const BY_MODEL: &str = "Misses, unaligned bytes and zombies are counts by drives of flash by model, with the authors' parameters; `stacktune help contract` says what each is.";
+pub(super) const BY_MODEL: &str = "Misses, unaligned bytes and zombies are counts by drives of flash by model, with the authors' parameters; `stacktune help contract` says what each is.";
 
-const THAN: &str =
+pub(super) const THAN: &str =
     "Where the text calls a row high without saying than which other, it is held against ext4's, and XFS's.";
 
 fn rocksdb(name: &str, words: &str, (filesystem, on): (Filesystem, &str), turns: Turns) -> ExperimentRow {
@@ -135,7 +135,13 @@ fn lacking(labels: &[&'static str]) -> Vec<ExperimentRow> {
     labels.iter().map(of).collect()
 }
 
-fn says(source: &'static str, words: &'static str, figure: Figure, rows: Rows, says: Says) -> Claim {
+pub(super) fn says(
+    source: &'static str,
+    words: &'static str,
+    figure: Figure,
+    rows: Rows,
+    says: Says,
+) -> Claim {
     Claim { of_processor: false, ..claim(source, words, figure, rows, says).on(Setup::Sata) }
 }
 

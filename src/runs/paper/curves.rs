@@ -28,7 +28,7 @@ fn point(
     published: Vec<Published>,
 ) -> ExperimentRow {
     let place = RowTarget::AnyBlock;
-    ExperimentRow { label, words, place, turns, published, memory_percent: None, lacking: None }
+    ExperimentRow { label, words, place, turns, published, memory_percent: None, command: &[], lacking: None }
 }
 
 fn about(figure: Figure, value: f64) -> Published {
@@ -60,6 +60,7 @@ pub(super) fn solo() -> Experiment {
         turns: only(class),
         published,
         memory_percent: None,
+        command: &[],
         lacking: None,
     };
     Experiment {

@@ -61,7 +61,8 @@ pub fn deviations(run: &Run, rows: &[RowResult]) -> Vec<String> {
         }
     }
     deviations.extend(others(rows, &settings));
-    if is_program {
+    // What a traced program's load is like, the experiment itself says.
+    if is_program && !is_traced {
         let ran = rows.iter().filter(|row| !row.runs.is_empty()).map(|row| row.label.as_str());
         deviations.extend(systems::deviations(&ran.zip(&settings).collect::<Vec<_>>()));
     } else if !is_traced {

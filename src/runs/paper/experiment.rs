@@ -118,6 +118,8 @@ pub struct ExperimentRow {
     pub published: Vec<Published>,
     /// The memory of its program, in percent of its data; none where the classes are the load.
     pub memory_percent: Option<u64>,
+    /// What it turns of its program's own knobs.
+    pub command: &'static [(&'static str, &'static str)],
     /// Why this build can't run it on any host, if so.
     pub lacking: Option<&'static str>,
 }
@@ -255,6 +257,7 @@ pub fn row(
         turns: turns.iter().map(|(knob, value)| (*knob, (*value).to_owned())).collect(),
         published,
         memory_percent: None,
+        command: &[],
         lacking: None,
     }
 }

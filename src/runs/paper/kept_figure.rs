@@ -59,8 +59,10 @@ pub enum KeptFigure {
 /// What a figure needs to be judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Needs {
-    /// Only that nothing is missing.
+    /// Only that what was issued is known.
     Nothing,
+    /// When requests were completed, too.
+    Completions,
     /// The zombie curve of that part is stable.
     Stable(&'static str),
     /// The space was written over often enough.
@@ -92,9 +94,14 @@ const fn counted(
     Row { heading, key, pointer, times, needs, is_count: true }
 }
 
-/// What follows from when requests came, and when they were completed.
+/// What follows from when requests came.
 const fn timed(heading: [&'static str; 2], key: &'static str, pointer: &'static str, times: f64) -> Row {
     Row { heading, key, pointer, times, needs: Needs::Nothing, is_count: false }
+}
+
+/// What follows from when they were completed, too.
+const fn of_depth(heading: [&'static str; 2], key: &'static str, pointer: &'static str, times: f64) -> Row {
+    Row { heading, key, pointer, times, needs: Needs::Completions, is_count: false }
 }
 
 impl KeptFigure {
@@ -114,11 +121,11 @@ impl KeptFigure {
         match self {
             Self::ReadKib => timed(["read p50", "KiB"], "read_kib", read, KIB),
             Self::WriteKib => timed(["write p50", "KiB"], "write_kib", write, KIB),
-            Self::ReadDepth => timed(["read p50", "depth"], "read_depth", read_depth, 1.0),
-            Self::WriteDepth => timed(["write p50", "depth"], "write_depth", write_depth, 1.0),
-            Self::ReadDepthHigh => timed(["read p75", "depth"], "read_depth_p75", read_high, 1.0),
-            Self::WriteDepthHigh => timed(["write p75", "depth"], "write_depth_p75", write_high, 1.0),
-            Self::Idle => timed(["idle", "%"], "idle_percent", "/request_scale/idle_share", PERCENT),
+            Self::ReadDepth => of_depth(["read p50", "depth"], "read_depth", read_depth, 1.0),
+            Self::WriteDepth => of_depth(["write p50", "depth"], "write_depth", write_depth, 1.0),
+            Self::ReadDepthHigh => of_depth(["read p75", "depth"], "read_depth_p75", read_high, 1.0),
+            Self::WriteDepthHigh => of_depth(["write p75", "depth"], "write_depth_p75", write_high, 1.0),
+            Self::Idle => of_depth(["idle", "%"], "idle_percent", "/request_scale/idle_share", PERCENT),
             Self::WrittenAFlush => {
                 let pointer = "/request_scale/written_bytes_a_flush";
                 timed(["a flush", "MB"], "written_mb_a_flush", pointer, 1e-6)
@@ -193,6 +200,10 @@ impl KeptFigure {
             Needs::Stable(pointer) if drive.is(pointer) != Some(true) => {
                 Some("the zombie curve still moves: trace for longer (--for)".into())
             }
+            Needs::Completions => {
+                let lost = recording.contract.as_ref().map_or(0, |contract| contract.lost);
+                (lost > 0).then(|| format!("completions are missing from its trace: {lost}"))
+            }
             Needs::Traffic => {
                 let times = drive.number(TIMES).unwrap_or(0.0);
                 (times < WRITTEN_MIN).then(|| {
@@ -214,10 +225,10 @@ fn lifetime(heading: [&'static str; 2], key: &'static str, pointer: &'static str
     counted(heading, key, pointer, 1.0, Needs::Traffic)
 }
 
-/// The drive of a run whose trace is whole; else why there is none.
+/// The drive of a run whose trace has all that was issued; else why there is none.
 fn drive(recording: &Recording) -> Result<&DriveKept, String> {
     let contract = recording.contract.as_ref().ok_or("the run was not traced")?;
-    if contract.lost > 0 {
+    if contract.lost > contract.lost_completions {
         return Err(format!("events are missing from its trace: {}", contract.lost));
     }
     if contract.is_cut {

@@ -1,8 +1,8 @@
 //! The experiments by name.
 
-#[cfg(feature = "trace")]
-use super::contract;
 use super::experiment::Experiment;
+#[cfg(feature = "trace")]
+use super::{contract, contract_sqlite};
 use super::{curves, over_time, polled, systems, tables};
 
 /// All experiments, paper by paper, in its order.
@@ -36,6 +36,7 @@ pub fn all() -> Vec<Experiment> {
         contract::figure7(),
         contract::figure8(),
         contract::figure9(),
+        contract_sqlite::sqlite(),
     ]);
     all
 }

@@ -62,10 +62,24 @@ impl RowResult {
 
     fn side(&self, figure: Figure, of_processor: bool) -> Side {
         // What is counted on an emulated drive was not put into it.
-        let is_count = matches!(figure, Figure::Kept(of) if of.is_count());
-        let unreal = self.whole().find_map(|run| unreal(&run.summary)).filter(|_| !is_count);
+        let unreal = self.whole().find_map(|run| unreal(&run.summary)).filter(|_| !is_count(figure));
         Side { values: self.values(figure), obstacle: self.obstacle(figure, of_processor), unreal }
     }
+}
+
+/// Flags that say no more than that the load waited, or may have: of how much it did, not of what was counted of that.
+const WAITED: [FlagKind; 6] = [
+    FlagKind::ProcessorsFull,
+    FlagKind::Late,
+    FlagKind::Steal,
+    FlagKind::OthersIo,
+    FlagKind::Hot,
+    FlagKind::Throttled,
+];
+
+/// Whether a figure is counted, by no clock.
+fn is_count(figure: Figure) -> bool {
+    matches!(figure, Figure::Kept(of) if of.is_count())
 }
 
 /// Whether it ended normally, without a failure, and without I/O errors.
@@ -99,7 +113,9 @@ fn forbidding(summary: &Summary, figure: Figure, of_processor: bool) -> Option<S
         .find(|(_, flag)| {
             let forbids = summary.flag_notes.get(*flag).is_some_and(|note| note.forbids_verdict);
             // A worker at its limit is what such a claim is about.
-            forbids && !(of_processor && flag.as_str() == FlagKind::WorkerBound.text())
+            let is_of_processor = of_processor && flag.as_str() == FlagKind::WorkerBound.text();
+            let waited = is_count(figure) && FlagKind::of(flag).is_some_and(|kind| WAITED.contains(&kind));
+            forbids && !is_of_processor && !waited
         })
         .map(|(of, flag)| format!("{of} flagged `{flag}`"))
         .or_else(|| {

@@ -95,10 +95,13 @@ pub(super) fn table7() -> Experiment {
     }
 }
 
-/// The program of an experiment whose rows run one, with its data scaled to the room; none of others.
+/// The program of an experiment whose rows run one, with `PostgreSQL`'s data scaled to the room; none of others.
 pub(super) fn program(experiment: &Experiment, room: Room) -> Option<Program> {
     let Shape::Program(profile) = experiment.shape else { return None };
     let mut program = builtin(profile)?.settings.program?;
+    if profile != PROFILE {
+        return Some(program);
+    }
     let data_bytes = (room.memory_bytes / 100 * OF_HOST).min(room.storage_bytes / 100 * OF_STORAGE);
     let warehouses = (data_bytes / WAREHOUSE_BYTES).clamp(1, PAPERS_WAREHOUSES);
     set(&mut program, WAREHOUSES, &warehouses.to_string());
@@ -154,7 +157,13 @@ pub(super) fn turns(
     base: &Settings,
     room: Room,
 ) -> Result<Vec<(String, String)>, String> {
-    let Some(percent) = row.memory_percent else { return Ok(Vec::new()) };
+    let Some(percent) = row.memory_percent else {
+        return Ok(row
+            .command
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect());
+    };
     let memory = memory_of(base, room, percent);
     if let (Some(why), true) = (room.no_limit, percent < 100) {
         return Err(format!("its memory can't be limited here: {why}"));

@@ -3,7 +3,8 @@
 //! | field | is |
 //! |---|---|
 //! | `schema` | 1 |
-//! | `lost` | events that the trace lacks: nothing is judged then |
+//! | `lost` | events that the trace lacks |
+//! | `lost_completions` | those of them that are known to be completions: unless all are, nothing is judged |
 //! | `is_cut` | whether the trace ended before the run did |
 //! | `drives` | of each drive its `name`, and what `stacktune contract --json` prints of it, or `why` there is nothing |
 //!
@@ -24,6 +25,8 @@ const RULES_MAX: usize = 5;
 pub struct Contract {
     /// Events that its trace lacks.
     pub lost: u64,
+    /// How many of them are known to be completions.
+    pub lost_completions: u64,
     /// Whether the trace ended before the run did.
     pub is_cut: bool,
     /// The drives.
@@ -64,6 +67,8 @@ impl Contract {
         let drives = value["drives"].as_array()?.iter().take(DRIVES_MAX).map(DriveKept::of);
         Some(Self {
             lost: value["lost"].as_u64()?,
+            // Earlier versions did not know.
+            lost_completions: value["lost_completions"].as_u64().unwrap_or(0),
             is_cut: value["is_cut"].as_bool()?,
             drives: drives.collect::<Option<_>>()?,
             value: value.clone(),

@@ -22,6 +22,7 @@ use crate::units::mb_per_s;
 
 const PAGE_BYTES: u64 = 16 << 10;
 const WINDOW_NS: u64 = 1_000_000_000;
+const RATED_IOS: u64 = 25_000_000 / PAGE_BYTES;
 
 /// What a made-up run is like.
 #[derive(Clone, Copy)]
@@ -32,13 +33,15 @@ pub struct Like {
     pub jitter_ios: u64,
     /// Median commit latency.
     pub commit_ns: u64,
+    /// Commits in a window.
+    pub commits: u64,
     /// Windows of warm-up before the four counted ones.
     pub warmup: u64,
 }
 
 impl Default for Like {
     fn default() -> Self {
-        Self { scan_ios: 60_000, jitter_ios: 500, commit_ns: 400_000, warmup: 1 }
+        Self { scan_ios: 60_000, jitter_ios: 500, commit_ns: 400_000, commits: RATED_IOS, warmup: 1 }
     }
 }
 
@@ -76,24 +79,23 @@ fn class(ios: u64, rated: bool, histograms: &ClassHistograms) -> ClassFigures {
 /// The window of that index.
 pub fn window(index: u64, like: Like) -> Window {
     let scan_ios = like.scan_ios + index % 3 * like.jitter_ios;
-    let rated_ios = 25_000_000 / PAGE_BYTES;
     let some = |count, median| Some(histogram(count, median));
     let histograms = [
         ClassHistograms { service: some(scan_ios, 2_000_000), ..Default::default() },
         ClassHistograms { service: some(9_000, 100_000), ..Default::default() },
         ClassHistograms {
-            service: some(rated_ios, like.commit_ns),
-            response: some(rated_ios, like.commit_ns + 10_000),
-            write: some(rated_ios, 20_000),
-            flush: some(rated_ios, like.commit_ns - 20_000),
+            service: some(like.commits, like.commit_ns),
+            response: some(like.commits, like.commit_ns + 10_000),
+            write: some(like.commits, 20_000),
+            flush: some(like.commits, like.commit_ns - 20_000),
         },
         ClassHistograms {
-            service: some(rated_ios, 30_000),
-            response: some(rated_ios, 35_000),
+            service: some(RATED_IOS, 30_000),
+            response: some(RATED_IOS, 35_000),
             ..Default::default()
         },
     ];
-    let ios = [scan_ios, 9_000, rated_ios, rated_ios];
+    let ios = [scan_ios, 9_000, like.commits, RATED_IOS];
     let classes = Class::ALL.map(|c| class(ios[c.index()], c.writes(), &histograms[c.index()]));
     let bytes = classes.iter().map(|class| class.bytes).sum::<u64>();
     // 37.5% of four CPUs for a second.
@@ -116,7 +118,7 @@ pub fn window(index: u64, like: Like) -> Window {
             .map(|member| MemberFigures {
                 name: format!("data-{member}"),
                 read_bytes: u64::midpoint(scan_ios, 9_000) * PAGE_BYTES,
-                written_bytes: rated_ios * PAGE_BYTES,
+                written_bytes: u64::midpoint(like.commits, RATED_IOS) * PAGE_BYTES,
                 ..MemberFigures::default()
             })
             .collect(),

@@ -5,8 +5,9 @@ use crate::error::{Error, Result};
 use crate::runs::duel::{Begins, Course, DuelMove, DuelSpec, Figure, Report};
 use crate::runs::session::message::Event;
 use crate::runs::session::run::Session;
+use crate::runs::session::turning::survival::survives_less;
 use crate::settings::knobs::{self, Knob, Scope, Value};
-use crate::settings::{ArrayState, Named, Settings};
+use crate::settings::{ArrayState, Named, Program, Settings};
 
 const BY_ITS_METRICS: &str =
     "one of [command.metrics] or [command.probes] does whose `better` is \"higher\" or \"lower\"";
@@ -108,6 +109,8 @@ pub struct Duel {
     knob: &'static Knob,
     values: [Value; 2],
     course: Course,
+    /// The run's settings with each value, until it is known which survive less.
+    settings: Option<Box<[Settings; 2]>>,
 }
 
 impl Duel {
@@ -127,21 +130,21 @@ impl Duel {
             return Err(error.hint("record both values on their own, and compare the recordings"));
         }
         if settings.program.is_none() {
-            return Ok(Self { knob, values, course: Course::new(spec, begins) });
+            let (course, settings) = (Course::new(spec, begins), Some(Box::new(both)));
+            return Ok(Self { knob, values, course, settings });
         }
         if !Figure::deciding(settings).contains(&spec.figure) {
             let what = format!("{} does not decide a duel of a program", spec.figure.name());
             return Err(Error::input(what).hint(BY_ITS_METRICS));
         }
         let mut course = Course::of_program(spec, begins, Figure::all_of(settings));
-        let [one, other] = both.map(|of| of.program.map(|of| of.durabilities()).unwrap_or_default());
+        // What a stack survives is known once there are facts about the host; this from the start.
+        let own = |of: &Settings| of.program.as_ref().map(Program::durabilities).unwrap_or_default();
+        let [one, other] = both.each_ref().map(own);
         let less = |one: &[u8], other: &[u8]| one.iter().zip(other).any(|(one, other)| one < other);
-        for (value, _) in
-            [less(&one, &other), less(&other, &one)].into_iter().enumerate().filter(|(_, less)| *less)
-        {
-            course.survives_less(value);
-        }
-        Ok(Self { knob, values, course })
+        let less = [less(&one, &other), less(&other, &one)];
+        (0..less.len()).filter(|value| less[*value]).for_each(|value| course.survives_less(value));
+        Ok(Self { knob, values, course, settings: Some(Box::new(both)) })
     }
 
     /// The knob and its first value, which the run must have when the first window comes.
@@ -149,18 +152,24 @@ impl Duel {
         (self.knob, &self.values[0])
     }
 
+    /// Turns the knob to this value: one of the two, or that from before.
+    pub fn turn(&self, session: &mut Session, value: &Value) {
+        session.turn_in_duel(&self.knob.path, value, self.values.each_ref().map(ToString::to_string));
+    }
+
     /// Takes what the run reports, and turns the knob; returns whether it goes on.
     ///
     /// # Errors
     /// Where the knob can't be turned.
     pub fn watch(&mut self, session: &mut Session, event: &Event) -> Result<bool> {
+        if let Some(settings) = self.settings.take() {
+            let less = survives_less(&settings, &session.resolved.facts);
+            let values = (0..less.len()).filter(|value| less[*value]);
+            values.for_each(|value| self.course.survives_less(value));
+        }
         match event {
             Event::Turned { knob, outcome: Err(why) } if *knob == self.knob.path => {
                 return Err(Error::failed(format!("the duel ends, as {knob} can't be turned: {why}")));
-            }
-            Event::Ledger(line) if line.knob == self.knob.path && line.is_less_safe() => {
-                let to = self.values.iter().position(|value| value.to_string() == line.to);
-                to.into_iter().for_each(|value| self.course.survives_less(value));
             }
             Event::Window(window, _) => {
                 if let Some(why) = session.cache_stayed() {
@@ -169,7 +178,7 @@ impl Duel {
                 match self.course.window(window) {
                     DuelMove::Stay => {}
                     DuelMove::Turn(to) => {
-                        session.turn_in_duel(&self.knob.path, &self.values[to]);
+                        self.turn(session, &self.values[to]);
                         if self.course.begins() == Begins::Uncached {
                             session.empty_cache();
                         }
@@ -180,6 +189,26 @@ impl Duel {
             _ => {}
         }
         Ok(true)
+    }
+
+    /// The same where no more turns follow: its line of the ledger is closed when it is over.
+    ///
+    /// # Errors
+    /// Where the knob can't be turned.
+    pub fn watch_and_close(&mut self, session: &mut Session, event: &Event) -> Result<bool> {
+        let goes_on = self.watch(session, event)?;
+        if !goes_on {
+            self.close(session);
+        }
+        Ok(goes_on)
+    }
+
+    /// Closes its line of the ledger, with what it came to.
+    pub fn close(&self, session: &mut Session) {
+        session.turns.duel = None;
+        if let Some(line) = session.turns.ledger.close_duel(Some(self.report().outcome())) {
+            session.recorder.line(line);
+        }
     }
 
     /// Where it stands.

@@ -130,6 +130,7 @@ pub(super) mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::meter::context::ByTrace;
     use crate::runs::record::{Recording, fixture};
     use crate::runs::session::{Attendant, Options, Progress, Tap, Wanted};
     use crate::settings::Interface;
@@ -190,7 +191,9 @@ pub(super) mod tests {
         let mut session = opened(Duration::ZERO, |_| {});
         session.start().unwrap();
         // What is taken is the window's length, in seconds.
-        let tap = || Tap::of(|ns| [("seconds".to_owned(), ns as f64 / 1e9)].into());
+        let taken =
+            |ns: u64| ByTrace { figures: [("seconds".to_owned(), ns as f64 / 1e9)].into(), p99_ns: Some(ns) };
+        let tap = || Tap::of(taken);
         let mut seen = Vec::new();
         for (second, turned) in
             [(1, None), (2, Some(Some(tap()))), (3, None), (4, None), (5, Some(None)), (6, None)]
@@ -204,7 +207,9 @@ pub(super) mod tests {
             for event in session.events().collect::<Vec<_>>() {
                 if let Event::Window(window, _) = event {
                     let flagged = window.flags.iter().any(|flag| flag.text == "traced");
-                    seen.push((window.traced.get("seconds").copied(), flagged));
+                    let seconds = window.traced.get("seconds").copied();
+                    assert_eq!(window.traced_p99_ns.map(|ns| ns as f64 / 1e9), seconds);
+                    seen.push((seconds, flagged));
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Duels that the operator asks for while the load runs.
 //!
-//! A duel turns its knob many times. These turns are no lines of the ledger on the screen and nothing to undo: once it
-//! is over, the knob has the value that it had before.
+//! A duel turns its knob many times. These turns are one line of the ledger, which the screen gets with the verdict, and
+//! nothing to undo: once it is over, the knob has the value that it had before.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -50,8 +50,13 @@ impl Duels {
                 None
             }
             Command::Duel(Some(_)) => None,
-            // These leave the load as it is, or end it.
-            Command::Record(_) | Command::Consent(_) | Command::Quit | Command::QuitKeeping => Some(command),
+            // These leave the load as it is.
+            Command::Record(_) | Command::Consent(_) => Some(command),
+            // No turn is of use where the load ends.
+            Command::Quit | Command::QuitKeeping => {
+                self.conclude(session, false);
+                Some(command)
+            }
             command => {
                 self.end(session);
                 Some(command)
@@ -70,7 +75,7 @@ impl Duels {
             let error = Error::input("it would begin by failing a member, whose serial has to be typed");
             return Err(error.hint("turn the knob to one of the two values first"));
         }
-        session.turn_in_duel(&knob.path, &first);
+        duel.turn(session, &first);
         let fight = Fight { duel, before, shown: 0 };
         session.report(Event::Duel(Arc::new(fight.shown(session, None))));
         self.on = Some(fight);
@@ -79,9 +84,15 @@ impl Duels {
 
     /// Ends the duel that goes on, if one does: its knob is turned back, and its verdict reported.
     fn end(&mut self, session: &mut Session) {
+        self.conclude(session, true);
+    }
+
+    fn conclude(&mut self, session: &mut Session, turns_back: bool) {
         let Some(fight) = self.on.take() else { return };
-        let (knob, _) = fight.duel.first();
-        session.turn_in_duel(&knob.path, &fight.before);
+        if turns_back {
+            fight.duel.turn(session, &fight.before);
+        }
+        fight.duel.close(session);
         let written = session.recorder.dir().map(|folder| fight.duel.report().write(folder)).transpose();
         let kept = written.unwrap_or_else(|error| {
             session.notice(format!("the duel could not be written down: {}", error.one_line()));
@@ -99,8 +110,8 @@ impl Duels {
             }
             for event in reported {
                 self.watch(session, &event);
-                // Whoever asked for the duel did not turn the knob.
-                let is_own = |line: &LedgerLine| session.turns.of_duels.contains(&line.number);
+                // The screen shows a duel that goes on in its own way.
+                let is_own = |line: &LedgerLine| line.open && !line.duel.is_empty();
                 if !matches!(&event, Event::Ledger(line) if is_own(line)) {
                     let _ = events.send(event);
                 }
@@ -143,6 +154,7 @@ mod tests {
     use super::*;
     use crate::runs::duel::Figure;
     use crate::runs::duel::report::Verdict;
+    use crate::runs::record::Recording;
     use crate::runs::session::Options;
     use crate::runs::session::headless::tests::Nobody;
     use crate::settings::{Interface, Settings};
@@ -222,7 +234,17 @@ mod tests {
         let verdicts = verdicts(&shown);
         assert_eq!(verdicts.last(), Some(&(true, Verdict::Second)), "{verdicts:?}");
         assert!(verdicts.len() >= 7, "after each pair: {verdicts:?}");
-        assert!(lines(&shown).iter().all(|line| *line == 1), "its turns are no lines of the ledger");
+        let own = lines(&shown).into_iter().filter(|line| *line != 1);
+        assert_eq!(own.collect::<Vec<_>>(), [2], "its turns are one line of the ledger, once it is over");
+        let line = shown.iter().rev().find_map(|event| match event {
+            Event::Ledger(line) => Some(Arc::clone(line)),
+            _ => None,
+        });
+        let outcome = line.and_then(|line| line.duel_outcome.clone()).unwrap();
+        let (low, high) = outcome.interval.unwrap();
+        let change = outcome.change.unwrap();
+        assert_eq!((outcome.verdict, outcome.figure.as_str()), (Verdict::Second, "scan MB/s"));
+        assert!(low <= change && change <= high && change > 0.05, "{outcome:?}");
         assert_eq!(bench.session.resolved.settings.classes[0].depth, 32);
         assert_eq!(lines(&bench.run(30)), Vec::<u64>::new(), "nor is that back");
         bench.session.undo();
@@ -252,6 +274,24 @@ mod tests {
     }
 
     #[test]
+    fn quitting_keeps_what_is_known_so_far() {
+        let mut bench = Bench::new();
+        bench.duel("scan.depth", ["2", "64"]);
+        bench.run(30);
+        assert_eq!(bench.duels.command(&mut bench.session, Command::Quit), Some(Command::Quit));
+        bench.duels.pass_on(&mut bench.session, &bench.events);
+        let lines: Vec<_> = bench.received.try_iter().collect();
+        let closed = lines.iter().find_map(|event| match event {
+            Event::Ledger(line) => line.duel_outcome.clone(),
+            _ => None,
+        });
+        let outcome = closed.unwrap();
+        assert_eq!((outcome.verdict, outcome.pairs > 0), (Verdict::Unclear, true), "{outcome:?}");
+        assert!(outcome.change.is_some() && outcome.why.unwrap().contains("ended before"));
+        assert!(!bench.session.close_turn(), "its line is closed");
+    }
+
+    #[test]
     fn values_that_can_not_be_compared_are_refused_in_a_sentence() {
         let mut bench = Bench::new();
         for (knob, values, said) in [
@@ -274,6 +314,7 @@ mod tests {
         let mut bench = Bench::new();
         let recording = dir.path().join("recording");
         bench.session.record(&recording).unwrap();
+        bench.run(2);
         for name in ["duel.json", "duel-2.json"] {
             bench.duel("scan.depth", ["2", "64"]);
             let shown = bench.run(600);
@@ -285,5 +326,16 @@ mod tests {
             let text = std::fs::read_to_string(recording.join(name)).unwrap();
             assert!(text.contains("\"verdict\": \"second\""), "{text}");
         }
+        bench.session.end_recording();
+        bench.run(5);
+        // Each duel is a line of the recording, which keeps its turns.
+        let read = Recording::open(&recording).unwrap();
+        let of = |line: &LedgerLine| (line.number, line.from.clone(), line.to.clone(), line.open);
+        let lines: Vec<_> = read.ledger.iter().map(of).collect();
+        assert_eq!(lines, [1, 2].map(|number| (number, "2".to_owned(), "64".to_owned(), false)));
+        let turns: usize = read.ledger.iter().map(|line| line.duel.len()).sum();
+        let settings = read.windows.last().unwrap().setting - read.windows[0].setting;
+        assert_eq!(turns as u64, settings, "as many as the windows have settings");
+        assert!(turns >= 2 * 7, "{turns}");
     }
 }

@@ -1,6 +1,5 @@
 //! The two directions: commands from the operator, events to the screen and the recorder.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use crate::class::Class;
 use crate::error::Error;
 use crate::host::{Facts, TargetFacts};
 pub use crate::load::volume::Progress;
+use crate::meter::context::ByTrace;
 use crate::meter::whole_run::totals::Totals;
 use crate::meter::window::{LedgerLine, Window};
 use crate::runs::duel::{Figure, Report};
@@ -22,16 +22,16 @@ pub use crate::stack::supervise::Advance;
 #[derive(Clone)]
 pub struct Tap(Arc<TapFn>);
 
-type TapFn = dyn Fn(u64) -> BTreeMap<String, f64> + Send + Sync;
+type TapFn = dyn Fn(u64) -> ByTrace + Send + Sync;
 
 impl Tap {
     /// By what takes them.
-    pub fn of(take: impl Fn(u64) -> BTreeMap<String, f64> + Send + Sync + 'static) -> Self {
+    pub fn of(take: impl Fn(u64) -> ByTrace + Send + Sync + 'static) -> Self {
         Self(Arc::new(take))
     }
 
     /// Takes what there is since the last call.
-    pub(super) fn take(&self, length_ns: u64) -> BTreeMap<String, f64> {
+    pub(super) fn take(&self, length_ns: u64) -> ByTrace {
         (self.0)(length_ns)
     }
 }

@@ -46,7 +46,7 @@ pub use attendant::Attendant;
 pub use duel::{Duel, Sides};
 pub use message::{Advance, Command, DuelAsked, Event, Phase, PlanShown, Progress, Tap, Wanted};
 pub use opening::candidates::{Candidate, OnDevice, candidates};
-pub use opening::consent::{destroy_of, names_of, refuse_stray_consent};
+pub use opening::consent::{OursCheck, destroy_of, names_of, refuse_stray_consent};
 pub use opening::data_set::verify_pairs;
 pub use opening::preflight::{Preflight, layers_noted, plan_shown, preflight, refuse_unallowed};
 pub use opening::retained_stack::RetainedStack;

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
-use crate::load::volume::affordable_size;
+use crate::load::volume::{affordable_size, chosen_size};
 use crate::runs::session::opening::consent::names_of;
 use crate::runs::session::opening::expected_caps::expected_caps;
 use crate::runs::session::opening::host_tuning::HostSpec;
-use crate::runs::session::opening::target_folder::refuse_unsafe_folders;
+use crate::runs::session::opening::target_folder::{others_in_folder, refuse_unsafe_folders};
 use crate::runs::session::options::Options;
 use crate::runs::session::running::window_schedule::Pace;
 use crate::runs::session::targets::{BuiltSpec, ImaginedSpec, KvSpec, PagesSpec, TargetSpec, UserspaceSpec};
@@ -23,7 +23,7 @@ use crate::settings::change::{self, TargetIdentity};
 use crate::settings::jobs::{self, Job};
 use crate::settings::knobs::{self, Conditions, Knob, Scope, Value};
 use crate::settings::paths::expand_home;
-use crate::settings::profile::{by_identity, check, to_toml};
+use crate::settings::profile::{builtin, by_identity, check, to_toml};
 use crate::settings::{Buffering, Rocksdb, Sync};
 use crate::stack::handover::Noiommu;
 use crate::stack::plan::StackSpec;
@@ -49,6 +49,8 @@ pub(in crate::runs::session) struct Resolved {
     pub options: Options,
     /// What the run does otherwise than was asked for, and why.
     pub fallbacks: Vec<String>,
+    /// What others have in the target's folder, as it was before anything was opened.
+    pub folder_note: Option<String>,
     /// What each class does.
     pub jobs: [Job; 4],
     pub target: TargetSpec,
@@ -81,13 +83,14 @@ impl Resolved {
         if options.fallbacks {
             fit_files(&mut asked, &mut fallbacks)?;
         }
-        let resolved = Self::settled(asked, options, facts, fallbacks, None)?;
+        let mut resolved = Self::settled(asked, options, facts, fallbacks, None)?;
         if !resolved.options.read_only {
             refuse_unsafe_folders(&resolved.settings, &resolved.facts)?;
         }
         if resolved.options.agreed.is_none() {
             refuse_unable(&resolved.settings, &resolved.facts)?;
         }
+        resolved.folder_note = others_in_folder(&resolved.settings);
         Ok(resolved)
     }
 
@@ -150,6 +153,7 @@ impl Resolved {
             facts,
             options,
             fallbacks,
+            folder_note: None,
         }
     }
 
@@ -177,7 +181,10 @@ impl Resolved {
         if needs_target || settings.is_simulated() != self.settings.is_simulated() {
             return Err("this run has no storage open: open a profile on a real interface instead".into());
         }
-        Ok(Self::of(settings, self.options.clone(), self.facts.clone(), self.fallbacks.clone()))
+        // A value that it fell back to is the operator's now, or gone.
+        let of_knob = format!("{} is ", knob.path);
+        let fallbacks = self.fallbacks.iter().filter(|note| !note.starts_with(&of_knob)).cloned().collect();
+        Ok(Self::of(settings, self.options.clone(), self.facts.clone(), fallbacks))
     }
 
     /// What a class does.
@@ -254,7 +261,8 @@ fn fall_back(settings: &mut Settings, conditions: Conditions, notes: &mut Vec<St
     }
 }
 
-/// Makes the files smaller where the disk is short of four times what they take.
+/// Makes the demo's files smaller where the disk is short of four times what they take, or too slow to fill them within
+/// seconds; those of another number or size, which somebody has chosen, only where it is short.
 ///
 /// # Errors
 /// Where the folder can't be named or its disk not be asked.
@@ -263,7 +271,11 @@ pub(in crate::runs::session) fn fit_files(settings: &mut Settings, notes: &mut V
         return Ok(());
     }
     let dir = expand_home(&settings.target.dir)?;
-    let (size_bytes, note) = affordable_size(&dir, settings.target.count, settings.target.size_bytes)?;
+    let (count, size_bytes) = (settings.target.count, settings.target.size_bytes);
+    let of_demo = builtin("demo").map(|demo| (demo.settings.target.count, demo.settings.target.size_bytes));
+    let is_chosen = of_demo != Some((count, size_bytes));
+    let fitting = if is_chosen { chosen_size } else { affordable_size };
+    let (size_bytes, note) = fitting(&dir, count, size_bytes)?;
     settings.target.size_bytes = size_bytes;
     notes.extend(note);
     Ok(())

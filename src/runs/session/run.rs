@@ -1,6 +1,5 @@
 //! A session: what runs, on what, and what is due when.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +25,7 @@ use super::turning::turns::{Carried, Turns};
 use crate::class::Class;
 use crate::error::Result;
 use crate::host::{Facts, Lost, TargetFacts};
-use crate::meter::context::WindowContext;
+use crate::meter::context::{ByTrace, WindowContext};
 use crate::meter::counts::engine::EngineFigures;
 use crate::meter::devices::layers::of_files;
 use crate::meter::flag::FlagKind;
@@ -190,10 +189,10 @@ impl Session {
     }
 
     /// What a trace has of the window that ends; nothing of the one in which it began.
-    pub(super) fn take_traced(&mut self) -> BTreeMap<String, f64> {
-        let Some(tap) = &self.tap else { return BTreeMap::new() };
+    pub(super) fn take_traced(&mut self) -> ByTrace {
+        let Some(tap) = &self.tap else { return ByTrace::default() };
         let taken = tap.take(self.now_ns().saturating_sub(self.meters.start_ns()));
-        if std::mem::replace(&mut self.tapped, true) { taken } else { BTreeMap::new() }
+        if std::mem::replace(&mut self.tapped, true) { taken } else { ByTrace::default() }
     }
 
     /// What a trace says of moments of the run, each by the monotonic clock: `phase warmup` and `phase run`, where they
@@ -205,8 +204,10 @@ impl Session {
             marks.push((epoch_ns, "phase warmup".to_owned()));
         }
         marks.push((epoch_ns + warmup_ns, "phase run".to_owned()));
-        let lines = self.turns.ledger.lines().iter();
-        marks.extend(lines.map(|line| (epoch_ns + line.at_ns, format!("turn {} = {}", line.knob, line.to))));
+        for line in self.turns.ledger.lines() {
+            let turned = |(at_ns, to): (u64, &str)| (epoch_ns + at_ns, format!("turn {} = {to}", line.knob));
+            marks.extend(line.turns().map(turned));
+        }
         marks.sort();
         marks
     }
@@ -404,7 +405,7 @@ impl Session {
             full: store.is_some_and(|store| store.take_full()),
             traced: schedule.traced_in_window,
             tuned: schedule.tuned_in_window,
-            by_trace: BTreeMap::new(),
+            by_trace: ByTrace::default(),
             flash: self.classes.flash_writes(),
         }
     }

@@ -14,8 +14,8 @@ use crate::meter::devices::member::Member;
 use crate::printable::Shown as _;
 use crate::runs::record::Summary;
 use crate::runs::session::{
-    Advance, Attendant, Event, Options, PlanShown, Progress, RetainedStack, Session, Wanted, destroy_of,
-    headless, names_of, refuse_stray_consent,
+    Advance, Attendant, Event, Options, OursCheck, PlanShown, Progress, RetainedStack, Session, Wanted,
+    destroy_of, headless, names_of, refuse_stray_consent,
 };
 use crate::settings::change::TargetIdentity;
 use crate::settings::profile::sweep::Between;
@@ -189,7 +189,7 @@ fn take_away_left(folder: &Folder, watcher: &mut dyn SweepWatcher) -> Result<()>
         watcher.step(advance);
         true
     };
-    let cleaned = undo::cleanup(&state_dir(), &wanted, &Runner::default(), &mut step)?;
+    let cleaned = undo::cleanup(&state_dir(), &wanted, (&Runner::default(), &OursCheck), &mut step)?;
     match cleaned.into_iter().find_map(|one| one.problem) {
         Some(problem) => Err(Error::failed(problem)),
         None => Ok(()),

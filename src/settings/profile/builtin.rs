@@ -5,7 +5,7 @@ use super::parse::parse;
 use crate::settings::values::Settings;
 
 /// Name and text of each, in the order of lists.
-pub const BUILTIN: [(&str, &str); 30] = [
+pub const BUILTIN: [(&str, &str); 31] = [
     ("demo", include_str!("../../../profiles/demo.toml")),
     ("inside-the-drive", include_str!("../../../profiles/inside-the-drive.toml")),
     ("kv-figure4", include_str!("../../../profiles/kv-figure4.toml")),
@@ -24,6 +24,7 @@ pub const BUILTIN: [(&str, &str); 30] = [
     ("run-pgbench", include_str!("../../../profiles/run-pgbench.toml")),
     ("run-redis", include_str!("../../../profiles/run-redis.toml")),
     ("run-sqlite", include_str!("../../../profiles/run-sqlite.toml")),
+    ("run-sqlite-random", include_str!("../../../profiles/run-sqlite-random.toml")),
     ("run-tpcc", include_str!("../../../profiles/run-tpcc.toml")),
     ("section4-7-sleep", include_str!("../../../profiles/section4-7-sleep.toml")),
     ("table2-1-baseline", include_str!("../../../profiles/table2-1-baseline.toml")),

@@ -11,6 +11,7 @@ use crate::printable::Shown as _;
 use crate::stack::devices::{BlockDevice, foreign_ground};
 use crate::stack::guard;
 use crate::stack::layer::Layer;
+use crate::stack::runner::WIPEFS;
 use crate::units::{MIB, approx_size};
 
 /// A layer must leave room for a header, and some pages of WAL and data.
@@ -39,7 +40,8 @@ impl Builder<'_> {
         layer.up[number].run(&self.site.runner, |device| self.node(device).map(Some))
     }
 
-    /// Refuses a layer's device that stands on anything but the stack's own; measures it.
+    /// Refuses a layer's device that stands on anything but the stack's own; measures it, and wipes what shows through
+    /// it of what was on its drives.
     pub(super) fn hold_layer(&self, layer: &Layer) -> Result<()> {
         let device = layer.made.device();
         let node = self.node(&device).map_err(|error| {
@@ -68,6 +70,8 @@ impl Builder<'_> {
             let what = format!("layer `{}` leaves {has}, and {needs} are needed", layer.name);
             return Err(Error::input(what).hint("use larger members, or let its commands take all of them"));
         }
+        // As of an array: what is seen there from now on came later.
+        self.site.runner.run_well(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
         // The last of several counts.
         self.layer_bytes.store(bytes, Ordering::Relaxed);
         if self.is_top(&device) { self.plan.measured(bytes).map(drop) } else { Ok(()) }

@@ -25,6 +25,11 @@ pub trait OwnData: Sync {
     /// Whether the first MiB of the device is a valid header of stacktune.
     fn header(&self, head: &[u8]) -> bool;
 
+    /// The data set of which that header is; none that is not valid.
+    fn set(&self, _head: &[u8]) -> Option<u64> {
+        None
+    }
+
     /// Whether that header says that stacktune wrote the page at byte `offset`; by default all pages.
     fn says_filled(&self, _head: &[u8], _offset: u64) -> bool {
         true

@@ -22,6 +22,8 @@ pub struct Examination {
     /// Whether it has a valid fill by stacktune, complete or not, which is kept. What is beyond it may still
     /// be in `content`.
     pub own_fill: bool,
+    /// The data set of stacktune that begins there.
+    pub set: Option<u64>,
     pub(super) min_bytes: u64,
     pub(super) seen: Seen,
 }
@@ -100,6 +102,7 @@ fn looked_at(device: &Device, file: &File, min_bytes: u64, own_data: &dyn OwnDat
     }
     Ok(Examination {
         device: device.clone(),
+        set: samples.set,
         own_fill: samples.fill && signatures.is_empty(),
         content,
         min_bytes,

@@ -41,6 +41,8 @@ const READERS: usize = 16;
 pub(super) struct Samples {
     /// Whether the header is a valid one of stacktune, and what it lists as filled is filled.
     pub(super) fill: bool,
+    /// The data set of which the header is.
+    pub(super) set: Option<u64>,
     /// Number of pages checked.
     pub(super) pages: u64,
     /// Offsets of pages that are neither zero nor stacktune's own.
@@ -74,6 +76,7 @@ pub(super) fn sample(file: &File, device: &Device, own_data: &dyn OwnData) -> Re
     tally.foreign.dedup();
     Ok(Samples {
         fill: own_data.header(&head) && !tally.damaged,
+        set: own_data.set(&head),
         pages: tally.pages,
         foreign: tally.foreign,
         edges_crc: crc(&head, &tail),

@@ -11,7 +11,7 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 use super::exposed::{self, Replaced};
 use super::folder::{NEW, SUFFIX, folder};
-use super::record::{FORMAT, JournalEntry, JournalHeader, Line, Record, parse};
+use super::record::{DATA_SET, FORMAT, JournalEntry, JournalHeader, Line, Record, parse};
 use super::undo::Undo;
 use crate::error::{Error, Result};
 use crate::json;
@@ -145,6 +145,14 @@ impl Journal {
         Ok(made)
     }
 
+    /// Records that a data set is about to be filled on the stack: that one goes with it, and no other.
+    pub fn fills(&mut self, set: u64) -> Result<()> {
+        if self.record.data_sets().any(|known| known == set) {
+            return Ok(());
+        }
+        self.act(&format!("{DATA_SET}{set:016x}"), None, || Ok(()))
+    }
+
     /// Records that something was undone.
     pub(crate) fn undone(&mut self, number: u64) {
         // A step that could not be recorded was never done.
@@ -229,6 +237,17 @@ mod tests {
             }
         }
         panic!("it is held")
+    }
+
+    #[test]
+    fn a_data_set_is_named_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::begin(dir.path(), &id(), "mine", &[]).unwrap();
+        journal.act("data set of others", Some(undo("a")), || Ok(())).unwrap();
+        [0x1f, 7, 0x1f].iter().for_each(|set| journal.fills(*set).unwrap());
+        let record = parse(&fs::read(journal.path()).unwrap()).unwrap();
+        assert_eq!(record.data_sets().collect::<Vec<_>>(), [0x1f, 7]);
+        assert_eq!(record.entries.len(), 3);
     }
 
     #[test]

@@ -10,6 +10,9 @@ use crate::stack::id::StackId;
 /// The version of the format.
 pub(super) const FORMAT: u32 = 1;
 
+/// What an entry without an undo begins with that names a data set.
+pub(super) const DATA_SET: &str = "data set ";
+
 /// Who built what, and when: the first line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JournalHeader {
@@ -83,6 +86,15 @@ pub struct Record {
     pub retained: bool,
     /// Bytes of complete lines; the rest was torn.
     pub(super) whole_bytes: u64,
+}
+
+impl Record {
+    /// The data sets that were filled on the stack.
+    pub fn data_sets(&self) -> impl Iterator<Item = u64> + '_ {
+        let named = self.entries.iter().filter(|entry| entry.undo.is_none());
+        let names = named.filter_map(|entry| entry.command.strip_prefix(DATA_SET));
+        names.filter_map(|name| u64::from_str_radix(name, 16).ok())
+    }
 }
 
 /// Reads the lines. What a partial last line announced was never done.

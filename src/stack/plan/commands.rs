@@ -10,7 +10,7 @@ use crate::printable::Shown as _;
 use crate::settings::{Filesystem, Named, Raid};
 use crate::stack::devices::BlockDevice;
 use crate::stack::handover;
-use crate::stack::runner::{LOSETUP, MDADM, MOUNT, SFDISK, Tool, quoted};
+use crate::stack::runner::{LOSETUP, MDADM, MOUNT, SFDISK, Tool, WIPEFS, quoted};
 use crate::units::{KIB, MIB, approx_size};
 
 /// The name of a stack's arrays and partitions.
@@ -68,7 +68,11 @@ impl Step {
                 if *assume_clean {
                     create = create.with(&["--assume-clean"]);
                 }
-                vec![members.iter().fold(create, CommandLine::device)]
+                // The old content of its drives may show through it. What is seen there from then on came later,
+                // which is how `cleanup` knows what others have put on it.
+                let wipe = line(WIPEFS, &["--all", "--quiet"]);
+                let array = BlockDevice::Array { path: path.clone(), uuid: uuid.clone() };
+                vec![members.iter().fold(create, CommandLine::device), wipe.device(&array)]
             }
             Self::MakeFilesystem { filesystem, raid, devices, uuid, options } => {
                 let words = maker_options(*filesystem, *raid, uuid, options);
@@ -126,7 +130,8 @@ impl Step {
             Self::HoldLayer { layer } => {
                 let below: Vec<String> = layer.made.below.iter().map(BlockDevice::shown).collect();
                 format!(
-                    "make sure that {} is built on nothing but {}; layer `{}` is taken away by {}",
+                    "make sure that {} is built on nothing but {}, and wipe old signatures on it; layer `{}` is \
+                     taken away by {}",
                     layer.made.device().shown(),
                     below.join(", "),
                     layer.name,

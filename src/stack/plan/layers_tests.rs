@@ -178,8 +178,8 @@ fn layers_by_commands_lie_between_the_members_and_the_file_system() {
     let wanted = [
         "vgcreate st0123456789abcdef /dev/nvme0n1 /dev/nvme1n1 /dev/nvme2n1 /dev/nvme3n1\n",
         "lvcreate --stripes=4 --name=data st0123456789abcdef\n",
-        "is built on nothing but /dev/nvme0n1, /dev/nvme1n1, /dev/nvme2n1, /dev/nvme3n1; layer `lvm` is taken away by \
-         vgremove --yes st0123456789abcdef\n",
+        "is built on nothing but /dev/nvme0n1, /dev/nvme1n1, /dev/nvme2n1, /dev/nvme3n1, and wipe old \
+         signatures on it; layer `lvm` is taken away by vgremove --yes st0123456789abcdef\n",
         "cryptsetup open /dev/mapper/st0123456789abcdef-data c0123456789abcdef\n",
         "layer `crypt` is taken away by cryptsetup close c0123456789abcdef\nmkfs.ext4 ",
         "/dev/mapper/c0123456789abcdef\n",

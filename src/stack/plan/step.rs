@@ -87,7 +87,7 @@ pub enum Step {
         /// The new one.
         new: String,
     },
-    /// Creates an md array.
+    /// Creates an md array, and wipes signatures of what was on its members before.
     CreateArray {
         /// The node.
         path: PathBuf,
@@ -116,7 +116,8 @@ pub enum Step {
         /// The command's number, from 0.
         number: usize,
     },
-    /// Makes sure that a layer's device stands on nothing but the stack's own, and measures it.
+    /// Makes sure that a layer's device stands on nothing but the stack's own, wipes signatures of what was below
+    /// before, and measures it.
     HoldLayer {
         /// The layer.
         layer: Arc<Layer>,

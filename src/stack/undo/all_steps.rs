@@ -1,28 +1,34 @@
 //! Undoing everything in a journal, last step first.
 
 use super::one_step::UndoOutcome;
-use super::undoer::Undoer;
-use crate::error::{Error, Result};
+use super::undoer::{Scrutiny, Undoer};
+use crate::error::{Error, Kind, Result};
 use crate::stack::journal::{Journal, Undo, boot_id};
 use crate::stack::runner::Runner;
 use crate::stack::supervise::{Advance, Watch, attended};
 
 /// Undoes everything in the journal, last step first, and removes the journal.
 pub fn undo_all(journal: Journal, runner: &Runner, watch: Watch) -> Result<()> {
-    undo_with(journal, runner, false, watch)
+    undo_with(journal, runner, Terms::default(), watch)
 }
 
-/// The same; `forget_missing` gives up what is on missing drives.
-pub(super) fn undo_with(
-    mut journal: Journal,
-    runner: &Runner,
-    forget_missing: bool,
-    watch: Watch,
-) -> Result<()> {
+/// What is asked before something goes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Terms<'a> {
+    /// Give up what is on missing drives.
+    pub(super) forget_missing: bool,
+    /// Given where the drives were out of this process's hands.
+    pub(super) scrutiny: Option<Scrutiny<'a>>,
+}
+
+/// The same on these terms.
+pub(super) fn undo_with(mut journal: Journal, runner: &Runner, terms: Terms, watch: Watch) -> Result<()> {
     let header = journal.record().header.clone();
     let same_boot = header.boot == boot_id()?;
     let made = (&header, journal.record().entries.as_slice(), journal.record().retained);
-    let undoer = Undoer::of(made, runner, (same_boot, forget_missing));
+    let data_sets = journal.record().data_sets().collect();
+    let undoer = Undoer::of(made, runner, (same_boot, terms.forget_missing));
+    let undoer = undoer.under(terms.scrutiny, data_sets);
     let steps = journal.record().entries.len();
     let mut problems = Vec::new();
     let mut blocked = false;
@@ -41,7 +47,8 @@ pub(super) fn undo_with(
             Ok(UndoOutcome::Undone) => journal.undone(number as u64),
             Ok(UndoOutcome::Missing(error)) => problems.push(error),
             Err(error) => {
-                blocked |= !is_setting(&undo);
+                // Of a drive, nothing else stands any more when it is formatted back.
+                blocked |= !is_setting(&undo) && !matches!(undo, Undo::RestoreFormat { .. });
                 problems.push(Error { what: format!("{}: {}", undo.describe(), error.what), ..error });
             }
         }
@@ -71,5 +78,7 @@ fn left_over(journal: &Journal, problems: &[Error]) -> Error {
     let mut hints: Vec<String> = problems.iter().filter_map(|problem| problem.hint.clone()).collect();
     hints.dedup();
     hints.push(again);
-    Error::failed(what).hint(hints.join("\n  "))
+    let refused = problems.iter().all(|problem| problem.kind == Kind::Refused);
+    let error = if refused { Error::refused(what) } else { Error::failed(what) };
+    error.hint(hints.join("\n  "))
 }

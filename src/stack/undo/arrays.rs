@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::undoer::{OwnNodes, Undoer, refuse_used};
+use super::undoer::{OwnArray, OwnNodes, Undoer, refuse_used};
 use crate::error::{Error, Result};
 use crate::printable::Shown as _;
 use crate::stack::devices::{self, BlockDevice, Drive, node, same_id};
@@ -15,15 +15,16 @@ use crate::stack::tuning::array_state;
 impl Undoer<'_> {
     pub(super) fn remove_array(&self, uuid: &str, members: &[BlockDevice]) -> Result<Option<Drive>> {
         self.own_id(uuid)?;
+        // Others may have used, and then stopped, what a dead run has left.
+        let is_it = |array: &OwnArray| array.is_complete && same_id(&array.uuid, uuid);
+        if self.scrutiny.is_some() && !self.retained && self.arrays.iter().any(is_it) {
+            self.start_array(uuid)?;
+        }
         let mut stopped = false;
         for node in devices::arrays(self.runner, uuid)? {
             node::check(&node)?;
             refuse_used(&node)?;
-            // On an array that was never used, signatures are old content of its drives.
-            if self.retained {
-                refuse_in_part(&node)?;
-                self.refuse_foreign(&node)?;
-            }
+            self.refuse_foreign_on(&node, uuid)?;
             self.tool(MDADM, &["--stop".as_ref(), node.as_os_str()])?;
             stopped = true;
         }
@@ -35,10 +36,29 @@ impl Undoer<'_> {
             return Err(Error::refused(what).hint(discard(start, &nodes)));
         }
         for node in nodes {
+            // What was put on a member itself may have left the superblock in its place.
+            self.refuse_foreign(&node)?;
+            self.mark(&node);
             self.tool(MDADM, &["--zero-superblock".as_ref(), node.as_os_str()])?;
         }
         self.remove_links()?;
         Ok(missing)
+    }
+
+    /// Refuses an array with something foreign on it. One that waits for members shows nothing; that of a dead run is
+    /// started without them, and where that can't be, nobody reads it any more.
+    fn refuse_foreign_on(&self, node: &Path, uuid: &str) -> Result<()> {
+        if self.retained {
+            refuse_in_part(node)?;
+        } else if !is_active(node) {
+            self.runner.run(MDADM, &["--run".as_ref(), node.as_os_str()])?;
+            if !is_active(node) {
+                return Ok(());
+            }
+        }
+        let is_it =
+            |device: &BlockDevice| matches!(device, BlockDevice::Array { uuid: id, .. } if same_id(id, uuid));
+        self.refuse_foreign_below(node, is_it)
     }
 
     /// What an undo removes, in words; of an array also how it does.
@@ -62,7 +82,8 @@ impl Undoer<'_> {
 
     fn start_array(&self, uuid: &str) -> Result<()> {
         self.own_id(uuid)?;
-        let Some((_, members)) = self.arrays.iter().find(|(id, _)| same_id(id, uuid)) else { return Ok(()) };
+        let Some(array) = self.arrays.iter().find(|array| same_id(&array.uuid, uuid)) else { return Ok(()) };
+        let members = &array.members;
         if !devices::arrays(self.runner, uuid)?.is_empty() {
             return Ok(());
         }
@@ -123,10 +144,7 @@ fn discard(start: &str, nodes: &[&OsStr]) -> String {
 
 /// Refuses an array that is waiting for members: it has no size, and its content is not visible.
 fn refuse_in_part(node: &Path) -> Result<()> {
-    let really = node.canonicalize().unwrap_or_else(|_| node.to_owned());
-    let name = really.file_name().unwrap_or_default();
-    let state = fs::read_to_string(Path::new("/sys/block").join(name).join("md/array_state"));
-    if state.is_ok_and(|state| state.trim() != "inactive") {
+    if is_active(node) {
         return Ok(());
     }
     let what = format!("{} is only partly assembled, so what is on it is unknown", node.shown());
@@ -135,4 +153,12 @@ fn refuse_in_part(node: &Path) -> Result<()> {
          (`mdadm --stop {0}`) and discard it with `mdadm --zero-superblock` on its members",
         quoted(node.as_os_str())
     )))
+}
+
+/// Whether an array runs, with all its members or without some.
+fn is_active(node: &Path) -> bool {
+    let really = node.canonicalize().unwrap_or_else(|_| node.to_owned());
+    let name = really.file_name().unwrap_or_default();
+    let state = fs::read_to_string(Path::new("/sys/block").join(name).join("md/array_state"));
+    state.is_ok_and(|state| state.trim() != "inactive")
 }

@@ -15,7 +15,7 @@ use super::undoer::{Undoer, persist, refuse_used};
 use crate::error::{Error, Result};
 use crate::host::mounted_at;
 use crate::printable::{self, Shown as _};
-use crate::stack::devices;
+use crate::stack::devices::{self, BlockDevice};
 use crate::stack::guard::holders;
 use crate::stack::runner::{LOSETUP, UMOUNT, failure, quoted};
 
@@ -67,6 +67,9 @@ impl Undoer<'_> {
         })?;
         if self.may_hold_others() {
             self.refuse_unseen(file)?;
+        } else {
+            let is_it = |device: &BlockDevice| matches!(device, BlockDevice::Loop { file: of } if of == file);
+            self.refuse_foreign_below(file, is_it)?;
         }
         entry.remove(AtFlags::empty()).map_err(|error| Error::os("cannot remove", file, error))
     }

@@ -26,6 +26,7 @@ impl Undoer<'_> {
         }
         for node in nodes {
             refuse_used(&node)?;
+            self.mark(&node);
             // Without --force, so that wipefs refuses a device that is in use after all.
             self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
         }

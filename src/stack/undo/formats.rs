@@ -39,7 +39,7 @@ impl Undoer<'_> {
             read_anew(controller)?;
             device = formatted(drive, namespace)?.map_or(device, |(device, _)| device);
         }
-        self.refuse_foreign(&device.path)?;
+        self.refuse_others_data(&device)?;
         if let Some(partition) = device.partitions.first() {
             let what =
                 format!("{} has a partition, {partition}, which is not the stack's", device.path.shown());
@@ -49,6 +49,20 @@ impl Undoer<'_> {
         // Some drives keep what was there where a format is not a secure one.
         self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), device.path.as_os_str()])?;
         Ok(None)
+    }
+
+    /// Refuses a drive with what the stack has not put there. Where nothing has shown in this undo that the stack's own
+    /// was still in its place, the drive may have been in use since, and what is on it must be the stack's data set, or
+    /// nothing; or else the operator consents to losing it.
+    fn refuse_others_data(&self, device: &Device) -> Result<()> {
+        let Some(scrutiny) = self.scrutiny.filter(|_| !self.is_marked(&device.path)) else {
+            return self.refuse_foreign(&device.path);
+        };
+        let mut found = persist(|| guard::examine_device(device, 0, scrutiny.own_data))?;
+        if found.set.is_some_and(|set| !self.data_sets.contains(&set)) {
+            found.content.push("a data set that the stack did not fill".to_owned());
+        }
+        guard::permit(found, scrutiny.consent).map(drop)
     }
 
     /// The command that does the same by hand; none if nothing is to be done.
@@ -80,4 +94,95 @@ fn formatted(drive: &Drive, namespace: u32) -> Result<Option<(Device, LbaFormats
         return Err(Error::refused(what).hint("leave only the one that the stack was on, and clean up again"));
     }
     Ok(found.pop())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+    use std::path::Path;
+
+    use super::*;
+    use crate::settings::testing::capable_host;
+    use crate::stack::guard::{Consent, OwnData};
+    use crate::stack::id::StackId;
+    use crate::stack::journal::JournalHeader;
+    use crate::stack::runner::Runner;
+    use crate::stack::undo::undoer::Scrutiny;
+    use crate::units::MIB;
+
+    /// All pages are of the data set whose number the first byte is; of none where that is 0.
+    struct Pages;
+
+    impl OwnData for Pages {
+        fn header(&self, head: &[u8]) -> bool {
+            head[0] > 0
+        }
+
+        fn set(&self, head: &[u8]) -> Option<u64> {
+            (head[0] > 0).then_some(head[0].into())
+        }
+
+        fn page(&self, _: &File, offset: u64, page: &[u8]) -> bool {
+            offset == 0 || page.iter().all(|byte| *byte == b'o')
+        }
+    }
+
+    /// What comes of it that a file, for a drive, holds these bytes; `by` is who may say what.
+    fn judged(holds: &[(u64, &[u8])], by: impl FnOnce(&Undoer, &Path), consent: &Consent) -> Result<()> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(32 * MIB).unwrap();
+        holds.iter().for_each(|(at, bytes)| file.as_file().write_all_at(bytes, *at).unwrap());
+        let device = Device {
+            name: "nvme9n1".into(),
+            path: file.path().to_owned(),
+            number: "0:0".into(),
+            size_bytes: 32 * MIB,
+            by_id: Vec::new(),
+            serial: Some("S1".into()),
+            partitions: Vec::new(),
+            members: Vec::new(),
+            usage: Vec::new(),
+            read_only: false,
+            ..capable_host().devices.remove(0)
+        };
+        let header = JournalHeader {
+            format: 1,
+            id: StackId("00112233aabbccdd".into()),
+            boot: String::new(),
+            pid: 1,
+            profile: "mine".into(),
+            started_unix_s: 0,
+            drives: Vec::new(),
+        };
+        let runner = Runner::default();
+        let undoer = Undoer::of((&header, &[], false), &runner, (true, false));
+        let undoer = undoer.under(Some(Scrutiny { own_data: &Pages, consent }), vec![7]);
+        by(&undoer, file.path());
+        undoer.refuse_others_data(&device)
+    }
+
+    #[test]
+    fn a_drive_that_was_used_since_the_kill_is_formatted_back_only_with_consent() {
+        let none = Consent::default();
+        let (theirs, ours): (&[u8], &[u8]) = (&[b't'; 8192], &[b'o'; 8192]);
+        let unknown = |_: &Undoer, _: &Path| {};
+        let refused = |holds: &[(u64, &[u8])], why: &str| {
+            let error = judged(holds, unknown, &none).unwrap_err();
+            assert_eq!(error.exit_status(), 3, "{error}");
+            assert!(error.what.contains(why), "{error}");
+            assert!(error.hint.as_ref().is_some_and(|hint| hint.contains("--destroy")), "{error}");
+        };
+        judged(&[], unknown, &none).unwrap();
+        judged(&[(0, &[7]), (9 * MIB, ours)], unknown, &none).unwrap();
+        refused(&[(9 * MIB, theirs)], "is not empty: data at");
+        refused(&[(0, &[7]), (9 * MIB, theirs)], "is not empty: data at");
+        refused(&[(0, &[8]), (9 * MIB, ours)], "a data set that the stack did not fill");
+        // Where the stack's own was still in its place, what is below that is what the stack has left.
+        let marked = |undoer: &Undoer, node: &Path| undoer.mark(node);
+        judged(&[(9 * MIB, theirs)], marked, &none).unwrap();
+        let consent = Consent::default().and_typed(&["S1".to_owned()]);
+        judged(&[(9 * MIB, theirs)], unknown, &consent).unwrap();
+        judged(&[(0, &[8])], unknown, &consent).unwrap();
+    }
 }

@@ -22,9 +22,9 @@ impl Undoer<'_> {
         self.own_layer(name, made)?;
         if let Some(node) = layer_node(&made.path)? {
             refuse_used(&node)?;
-            return if self.retained { self.refuse_foreign(&node) } else { Ok(()) };
+            return self.refuse_foreign_layer(&node, made);
         }
-        if !self.may_hold_others() || self.forget_missing || !self.is_hidden(made)? {
+        if !self.may_hide_others(&made.path) || self.forget_missing || !self.is_hidden(made)? {
             return Ok(());
         }
         let (name, path, id) = (printable::line(name), made.path.shown(), &self.id.0);
@@ -32,6 +32,10 @@ impl Undoer<'_> {
         Err(Error::refused(what).hint(format!(
             "bring it up again, and clean up then; or give up what is on it: `stacktune cleanup --forget-missing {id}`"
         )))
+    }
+
+    fn refuse_foreign_layer(&self, node: &Path, made: &LayerMade) -> Result<()> {
+        self.refuse_foreign_below(node, |device| *device == made.device())
     }
 
     /// Whether a layer that is down may come up again with its content. One that a dead run has left, without a mark
@@ -59,10 +63,15 @@ impl Undoer<'_> {
         let (below, missing) = self.below(made)?;
         if let Some(node) = layer_node(&made.path)? {
             refuse_used(&node)?;
+            self.refuse_foreign_layer(&node, made)?;
         }
+        let stands = layer_node(&made.path)?.is_some();
         for node in below.iter().flat_map(|(_, nodes)| nodes) {
             self.refuse_others_holders(node)?;
             self.refuse_file_system(node)?;
+            if stands {
+                self.mark(node);
+            }
         }
         persist(|| {
             let down = self.run_down(made, &below);
@@ -141,7 +150,7 @@ impl Undoer<'_> {
     }
 
     /// A file system or a partition table directly on what is below is others', unless it has an id of the stack.
-    fn refuse_file_system(&self, node: &Path) -> Result<()> {
+    pub(super) fn refuse_file_system(&self, node: &Path) -> Result<()> {
         let is_file_system = self.probe(node, "USAGE")?.is_some_and(|usage| usage == "filesystem");
         if is_file_system || self.probe(node, "PTTYPE")?.is_some() {
             self.refuse_foreign(node)

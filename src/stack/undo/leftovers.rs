@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::all_steps::undo_with;
-use super::undoer::Undoer;
-use crate::error::{Error, Result};
+use super::all_steps::{Terms, undo_with};
+use super::undoer::{Scrutiny, Undoer};
+use crate::error::{Error, Kind, Result};
 use crate::printable::{self, Shown as _};
 use crate::stack::devices::Drive;
+use crate::stack::guard::{Consent, OwnData};
 use crate::stack::journal::{self, Journal, Opened, Record, Undo, boot_id};
 use crate::stack::runner::Runner;
 use crate::stack::supervise::Advance;
@@ -83,6 +84,8 @@ pub struct CleanupRequest {
     pub retained: bool,
     /// Give up what is on missing drives.
     pub forget_missing: bool,
+    /// To lose what is on drives that are formatted back, though the stack has not put it there.
+    pub consent: Consent,
 }
 
 /// A stack that `cleanup` removed, or tried to.
@@ -92,6 +95,9 @@ pub struct Cleaned {
     pub leftover: Leftover,
     /// Why something is still left; none if nothing is.
     pub problem: Option<String>,
+    /// Whether that is only because others' data would have been destroyed.
+    #[serde(skip)]
+    pub refused: bool,
     /// Folders made for the stack's own that stay, as others use them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<PathBuf>,
@@ -102,7 +108,8 @@ pub fn retained(state_dir: &Path) -> Result<Vec<Leftover>> {
     Ok(leftovers(state_dir)?.into_iter().filter(|stack| stack.state == StackState::Retained).collect())
 }
 
-/// Undoes what dead processes left, and nothing that stacktune did not make.
+/// Undoes what dead processes left, and nothing that stacktune did not make; `own_data` recognizes what that is on a
+/// drive.
 ///
 /// # Errors
 /// Input (2) if an id is unknown; refused (3) if a named stack's process is alive. What could not be removed
@@ -110,7 +117,7 @@ pub fn retained(state_dir: &Path) -> Result<Vec<Leftover>> {
 pub fn cleanup(
     state_dir: &Path,
     wanted: &CleanupRequest,
-    runner: &Runner,
+    (runner, own_data): (&Runner, &dyn OwnData),
     watch: &mut dyn FnMut(&Advance) -> bool,
 ) -> Result<Vec<Cleaned>> {
     journal::sweep(state_dir);
@@ -130,12 +137,16 @@ pub fn cleanup(
             Ok(Some(journal)) => {
                 leftover = summary_of(journal.record(), leftover.state, runner)?;
                 folders = folders_above(journal.record(), runner);
-                undo_with(journal, runner, wanted.forget_missing, &mut *watch).err()
+                let scrutiny = Some(Scrutiny { own_data, consent: &wanted.consent });
+                let terms = Terms { forget_missing: wanted.forget_missing, scrutiny };
+                undo_with(journal, runner, terms, &mut *watch).err()
             }
             Err(error) => Some(error),
         };
         folders.retain(|dir| problem.is_none() && dir.symlink_metadata().is_ok());
-        cleaned.push(Cleaned { leftover, problem: problem.map(|error| error.to_string()), folders });
+        let refused = problem.as_ref().is_some_and(|error| error.kind == Kind::Refused);
+        let problem = problem.map(|error| error.to_string());
+        cleaned.push(Cleaned { leftover, problem, refused, folders });
     }
     Ok(cleaned)
 }

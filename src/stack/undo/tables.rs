@@ -22,9 +22,9 @@ impl Undoer<'_> {
                 return Err(Error::refused(what)
                     .hint("save its content and delete it (`sfdisk --delete`), then clean up again"));
             }
-            if self.retained {
-                partitions(&node).iter().try_for_each(|partition| self.refuse_foreign(partition))?;
-            }
+            // When it was made, the partition's old content was wiped.
+            partitions(&node).iter().try_for_each(|partition| self.refuse_foreign(partition))?;
+            self.mark(&node);
             self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
             persist(|| no_partitions(&node))?;
         }

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat, unlinkat};
@@ -13,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::host::{Facts, Usage};
 use crate::printable::Shown as _;
 use crate::stack::devices::{self, BlockDevice, Drive, Found};
+use crate::stack::guard::{Consent, OwnData};
 use crate::stack::id::StackId;
 use crate::stack::journal::{JournalEntry, JournalHeader, Undo};
 use crate::stack::runner::{BLKID, Runner, Tool, failure};
@@ -37,6 +39,23 @@ impl InFolder {
     }
 }
 
+/// An array of the stack.
+pub(super) struct OwnArray {
+    pub(super) uuid: String,
+    pub(super) members: Vec<BlockDevice>,
+    /// Whether the step that made it was completed: what is on it then came later.
+    pub(super) is_complete: bool,
+}
+
+/// By what is decided whether the data on a drive may go that bears no mark of the stack any more.
+#[derive(Clone, Copy)]
+pub(super) struct Scrutiny<'a> {
+    /// Recognizes stacktune's own data.
+    pub(super) own_data: &'a dyn OwnData,
+    /// The operator's consent to lose what is not the stack's.
+    pub(super) consent: &'a Consent,
+}
+
 /// Undoes the steps of one stack.
 pub(crate) struct Undoer<'a> {
     /// Runs the tools.
@@ -51,12 +70,22 @@ pub(crate) struct Undoer<'a> {
     pub(super) retained: bool,
     /// Whether its file system was mounted: others may have put something on it, too.
     was_mounted: bool,
+    /// Given where the stack's drives were out of this process's hands.
+    pub(super) scrutiny: Option<Scrutiny<'a>>,
+    /// The data sets that were filled on it.
+    pub(super) data_sets: Vec<u64>,
+    /// Nodes on which this undoer has found something of the stack.
+    marked: Mutex<Vec<PathBuf>>,
     /// Whether this undoer has looked into its file system, and unmounted it.
     pub(super) unmounted: AtomicBool,
     /// The folders that the stack made, or was about to.
     pub(super) folders: Vec<PathBuf>,
-    /// The UUIDs of its arrays, and their members.
-    pub(super) arrays: Vec<(String, Vec<BlockDevice>)>,
+    /// Its arrays.
+    pub(super) arrays: Vec<OwnArray>,
+    /// The paths of its layers by commands that were completed.
+    complete_layers: Vec<PathBuf>,
+    /// The devices below its layers by commands, on which these may have left marks.
+    below_layers: Vec<BlockDevice>,
     /// The drives that it works on.
     pub(super) drives: Vec<Drive>,
     /// The files that its loop devices are over.
@@ -79,8 +108,19 @@ impl<'a> Undoer<'a> {
             _ => [None, None],
         });
         let arrays = entries.iter().filter_map(|entry| match &entry.undo {
-            Some(Undo::RemoveArray { uuid, members, .. }) => Some((uuid.clone(), members.clone())),
+            Some(Undo::RemoveArray { uuid, members, .. }) => {
+                Some(OwnArray { uuid: uuid.clone(), members: members.clone(), is_complete: entry.done })
+            }
             _ => None,
+        });
+        let complete_layers =
+            entries.iter().filter(|entry| entry.done).filter_map(|entry| match &entry.undo {
+                Some(Undo::LeaveLayer { made, .. }) => Some(made.path.clone()),
+                _ => None,
+            });
+        let below_layers = entries.iter().flat_map(|entry| match &entry.undo {
+            Some(Undo::LowerLayer { made, .. }) => made.below.clone(),
+            _ => Vec::new(),
         });
         let files = entries.iter().filter_map(|entry| match &entry.undo {
             Some(Undo::DetachLoop { file }) => Some(file.clone()),
@@ -93,13 +133,23 @@ impl<'a> Undoer<'a> {
             forget_missing,
             retained,
             was_mounted,
+            scrutiny: None,
+            data_sets: Vec::new(),
+            marked: Mutex::default(),
             unmounted: AtomicBool::new(false),
             folders: folders.flatten().collect(),
             arrays: arrays.collect(),
+            complete_layers: complete_layers.collect(),
+            below_layers: below_layers.collect(),
             drives: header.drives.clone(),
             files: files.collect(),
             since_unix_s: header.started_unix_s,
         }
+    }
+
+    /// The same where the stack's drives were out of this process's hands; these data sets were filled on it.
+    pub(super) fn under(self, scrutiny: Option<Scrutiny<'a>>, data_sets: Vec<u64>) -> Self {
+        Self { scrutiny, data_sets, ..self }
     }
 }
 
@@ -110,6 +160,12 @@ impl Undoer<'_> {
     /// Whether others may have put something on the file system that nobody has looked for yet.
     pub(super) fn may_hold_others(&self) -> bool {
         self.retained || self.was_mounted && !self.unmounted.load(Ordering::Relaxed)
+    }
+
+    /// Whether others may have put something on a layer by commands that is down.
+    pub(super) fn may_hide_others(&self, layer: &Path) -> bool {
+        let was_left = self.scrutiny.is_some() && self.complete_layers.iter().any(|path| path == layer);
+        self.may_hold_others() || was_left
     }
 
     /// A path is the stack's if a folder in it is named after the stack's id, which is random.
@@ -182,8 +238,8 @@ impl Undoer<'_> {
         Err(Error::refused(format!("{uuid} is not an id of stack {}", self.id.0)))
     }
 
-    /// Refuses a device of the stack that has something foreign on it; the stack's own content has been wiped
-    /// by then.
+    /// Refuses a device of the stack that has something foreign on it, whether the stack was retained or its process
+    /// died; the stack's own content has been wiped by then, and the old content of its drives when it was built.
     pub(super) fn refuse_foreign(&self, node: &Path) -> Result<()> {
         let Some(kind) = self.probe(node, "TYPE")?.or(self.probe(node, "PTTYPE")?) else { return Ok(()) };
         // What a killed mkfs left is the stack's.
@@ -192,6 +248,19 @@ impl Undoer<'_> {
         }
         Err(Error::refused(format!("{} holds {kind}, which the stack did not put there", node.shown()))
             .hint("save or wipe that first (`wipefs --all`), then clean up again"))
+    }
+
+    /// The same of a device that layers by commands may be built on: what they leave there for themselves, such as a
+    /// volume group of LVM, is not foreign. On a retained stack it can't be told from others'.
+    pub(super) fn refuse_foreign_below(
+        &self,
+        node: &Path,
+        is_it: impl Fn(&BlockDevice) -> bool,
+    ) -> Result<()> {
+        if !self.retained && self.below_layers.iter().any(is_it) {
+            return self.refuse_file_system(node);
+        }
+        self.refuse_foreign(node)
     }
 
     /// Whether it is one of the stack's drives, or now a loop device over one of its files. Not so for a loop device
@@ -237,6 +306,16 @@ impl Undoer<'_> {
         Ok((found, missing))
     }
 
+    /// Notes that a node bears a mark of the stack, which goes now: nobody has made anything else of it since.
+    pub(super) fn mark(&self, node: &Path) {
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner).push(node.to_owned());
+    }
+
+    /// Whether this undoer has found something of the stack on a node.
+    pub(super) fn is_marked(&self, node: &Path) -> bool {
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|marked| marked == node)
+    }
+
     /// Runs a tool until it succeeds, as what was closed a moment ago may make it fail for a while.
     pub(super) fn tool(&self, tool: Tool, arguments: &[&OsStr]) -> Result<()> {
         persist(|| self.runner.run_well(tool, arguments).map(drop))
@@ -260,7 +339,7 @@ impl Undoer<'_> {
 }
 
 /// Retries for a while.
-pub(super) fn persist(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
+pub(super) fn persist<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     let patience_ends = Instant::now() + PATIENCE;
     loop {
         match attempt() {

@@ -1,7 +1,7 @@
 //! Request scale: how large requests are, and how many are open at once.
 
 use super::boxes::Five;
-use crate::trace::io::{Form, Op, PLACED, TracedIo, edges};
+use crate::trace::io::{Form, LostEvents, Op, PLACED, TracedIo, edges};
 
 /// Sizes and depth.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Requests {
 impl Requests {
     /// Of a drive's I/Os. Without completions, or where some are lost, nothing is known of depth: what is open would never
     /// end.
-    pub fn of(ios: &[TracedIo], form: Form, lost: u64) -> Self {
+    pub fn of(ios: &[TracedIo], form: Form, lost: LostEvents) -> Self {
         let of = |op: Op| ios.iter().filter(move |io| io.op == op);
         let sizes = PLACED.map(|op| Five::of(of(op).map(|io| u64::from(io.bytes)).collect()));
         let mut requests = Self {
@@ -43,7 +43,7 @@ impl Requests {
             mean_depth: None,
             idle_share: None,
         };
-        if form.has_completions() && lost == 0 {
+        if form.has_completions() && lost.all == 0 {
             requests.follow(ios);
         }
         requests

@@ -8,7 +8,7 @@ use super::requests::Requests;
 use super::space::Space;
 use super::spec::{ContractSpec, Rule, TRAFFIC_MIN};
 use crate::error::Result;
-use crate::trace::io::{Trace, TracedDrive};
+use crate::trace::io::{LostEvents, Trace, TracedDrive};
 use crate::trace::selected::{Selected, select};
 
 /// The coverage and the block that the lights go by.
@@ -98,8 +98,8 @@ pub struct Scores {
     pub space_is_assumed: bool,
     /// A page of flash.
     pub page_bytes: u64,
-    /// Events that the trace lost: nothing is judged then.
-    pub lost: u64,
+    /// Events that the trace lost: nothing is judged unless they are completions alone.
+    pub lost: LostEvents,
     /// Pages that were written in part: their old content has to be read.
     pub rewritten_in_part: u64,
     /// The rules that were scored; those that were not have no figures.
@@ -124,7 +124,7 @@ impl Scores {
 
     /// The light of each rule, in their order.
     pub fn lights(&self) -> [Light; 5] {
-        if self.lost > 0 {
+        if self.lost.others() > 0 {
             return [Light::Unjudged(Why::Lost); 5];
         }
         let miss = self.misses.iter().find(|miss| miss.coverage_percent == JUDGED_PERCENT);

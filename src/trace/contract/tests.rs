@@ -1,5 +1,5 @@
 use super::*;
-use crate::trace::io::{Form, Op, Trace, TracedDrive, TracedIo};
+use crate::trace::io::{Form, LostEvents, Op, Trace, TracedDrive, TracedIo};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -32,7 +32,15 @@ fn serial(ios: &[(Op, u64, u64)]) -> Vec<TracedIo> {
 
 fn trace(ios: Vec<TracedIo>) -> Trace {
     let (processes, notes) = (Vec::new(), Vec::new());
-    Trace { ios, processes, notes, form: Form::Blktrace, lost: 0, unpaired: 0, requeued: 0 }
+    Trace {
+        ios,
+        processes,
+        notes,
+        form: Form::Blktrace,
+        lost: LostEvents::default(),
+        unpaired: 0,
+        requeued: 0,
+    }
 }
 
 fn scored(ios: &[(Op, u64, u64)], space_bytes: u64) -> Scores {
@@ -105,7 +113,7 @@ fn an_io_that_ends_as_it_begins_is_open_in_between() {
 #[test]
 fn without_completions_or_with_lost_ones_there_is_no_depth() {
     let mut lossy = trace(serial(&[(Op::Write, 0, 4 * KIB)]));
-    lossy.lost = 1;
+    lossy.lost = LostEvents { all: 1, completions: 1 };
     let mut of_log = trace(serial(&[(Op::Write, 0, 4 * KIB)]));
     of_log.form = Form::FioV3;
     of_log.ios[0].completed_ns = None;
@@ -302,9 +310,23 @@ fn a_page_written_in_part_is_written_whole() {
 #[test]
 fn nothing_is_judged_where_events_are_lost() {
     let mut lost = trace(serial(&[(Op::Write, 0, 2 * MIB)]));
-    lost.lost = 1;
+    let whole = score(&lost, &ContractSpec::default()).unwrap();
+    lost.lost = LostEvents::unknown(1);
     let scores = score(&lost, &ContractSpec::default()).unwrap();
     assert_eq!(scores.lights(), [Light::Unjudged(Why::Lost); 5]);
+    // What goes by issues alone is the same without a completion.
+    lost.ios.iter_mut().for_each(|io| io.completed_ns = None);
+    lost.lost = LostEvents { all: 1, completions: 1 };
+    let scores = score(&lost, &ContractSpec::default()).unwrap();
+    assert_eq!(scores.lights(), whole.lights());
+    assert!(
+        scores.lights().iter().all(|light| *light != Light::Unjudged(Why::Lost)),
+        "{:?}",
+        scores.lights()
+    );
+    assert_eq!(scores.requests.sizes, whole.requests.sizes);
+    let of = |scores: &Scores| (scores.misses.clone(), scores.alignment.clone(), scores.zombies.clone());
+    assert_eq!(of(&scores), of(&whole));
     let reads = scored(&[(Op::Read, 0, 4 * KIB)], MIB).lights();
     assert_eq!(reads[0], Light::Unjudged(Why::NoModel));
     assert_eq!(reads[2..], [Light::Unjudged(Why::NoWrites); 3]);

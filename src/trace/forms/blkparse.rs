@@ -85,7 +85,7 @@ fn summary(line: &str, events: &mut Events) -> Result<(), Wrong> {
     if let Some(rest) = line.strip_prefix("Skips:") {
         let skipped = rest.split_once('(').and_then(|(_, rest)| rest.split_ascii_whitespace().next());
         let skipped: Option<u64> = skipped.and_then(|number| number.parse().ok());
-        events.said_lost = skipped.ok_or("it does not say how many events were skipped")?;
+        events.said_lost.all = skipped.ok_or("it does not say how many events were skipped")?;
     }
     let is_begin = SUMMARY.iter().any(|word| line.starts_with(word));
     if is_begin || is_opening(line) || line.is_empty() || line.starts_with(' ') && events.is_at_end {

@@ -3,8 +3,8 @@
 use std::io::{BufRead, ErrorKind, Write};
 
 use crate::error::describe;
-use crate::trace::events::{Events, NAME_BYTES, Wrong};
-use crate::trace::io::{Form, Note, Op, SECTOR_BYTES, Trace, TracedDrive, edges};
+use crate::trace::events::{Events, NAME_BYTES, Wrong, lost_noted};
+use crate::trace::io::{Form, LostEvents, Note, Op, SECTOR_BYTES, Trace, TracedDrive, edges};
 use crate::trace::pairing::{Act, TraceEvent};
 
 const RECORD_BYTES: usize = 48;
@@ -153,7 +153,11 @@ pub fn write(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
         out.write_all(&note)?;
     }
     // What was lost is a gap before the second event, as where it was is not known.
-    let mut gap = u32::try_from(trace.lost).unwrap_or(LOST_MAX).min(LOST_MAX);
+    let mut gap = u32::try_from(trace.lost.all).unwrap_or(LOST_MAX).min(LOST_MAX);
+    let all = u64::from(gap);
+    if let Some(note) = lost_noted(LostEvents { all, completions: all.saturating_sub(trace.lost.others()) }) {
+        message(&note, drive, out)?;
+    }
     // Each drive's events are numbered by themselves.
     let drives = trace.drives();
     let mut numbers = vec![0_u32; drives.len()];

@@ -1,4 +1,4 @@
-//! Files of traces: read in five forms, which their content distinguishes, and written in two.
+//! Files of traces: read in five forms, which their content distinguishes, and written in four of them and as a table.
 //!
 //! | form | an I/O's | process | several files |
 //! |---|---|---|---|
@@ -22,10 +22,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use super::events::Events;
-use super::io::{Form, Trace};
+use super::io::{Form, Op, Trace};
 use crate::error::{Error, Result, describe};
 use crate::printable::Shown as _;
 use crate::regular_file;
+use crate::units::grouped;
 
 /// The forms that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,65 @@ pub enum WrittenForm {
     Blktrace,
     /// fio's log of version 3.
     Fio,
+    /// MQSim's text.
+    Mqsim,
+    /// WiscSee's events.
+    Wiscsee,
+    /// Comma-separated values.
+    Csv,
+}
+
+impl WrittenForm {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Blktrace => Form::Blktrace.name(),
+            Self::Fio => Form::FioV3.name(),
+            Self::Mqsim => Form::Mqsim.name(),
+            Self::Wiscsee => Form::Wiscsee.name(),
+            Self::Csv => "comma-separated values",
+        }
+    }
+
+    /// Operations that it has no line for.
+    fn lacks(self) -> &'static [Op] {
+        match self {
+            Self::Blktrace | Self::Fio | Self::Csv => &[],
+            Self::Mqsim => &[Op::Discard, Op::Flush],
+            Self::Wiscsee => &[Op::Flush],
+        }
+    }
+
+    /// Refuses a trace of which the form can't say what it lacks, or of which drive its I/Os are.
+    ///
+    /// # Errors
+    /// Of the kind `Failed`.
+    pub fn check(self, trace: &Trace) -> Result<()> {
+        let lost = match self {
+            Self::Blktrace => 0,
+            // Issues alone.
+            Self::Fio | Self::Mqsim => trace.lost.others(),
+            Self::Wiscsee | Self::Csv => trace.lost.all,
+        };
+        let name = self.name();
+        if lost > 0 {
+            let what = format!("{} of the trace, which {name} can't say", trace.lost.in_words());
+            return Err(Error::failed(what).hint("write it as blktrace's records"));
+        }
+        let drives = trace.drives().len();
+        if self == Self::Wiscsee && drives > 1 {
+            return Err(Error::failed(format!("the trace is of {drives} drives, and {name} are of one")));
+        }
+        Ok(())
+    }
+
+    /// What of a trace is left out, in words; none if nothing is.
+    pub fn left_out(self, trace: &Trace) -> Option<String> {
+        let counted = |op: &Op| (trace.ios.iter().filter(|io| io.op == *op).count() as u64, op.name());
+        let some = self.lacks().iter().map(counted).filter(|(count, _)| *count > 0);
+        let words: Vec<_> = some.map(|(count, name)| format!("{name} ({})", grouped(count))).collect();
+        (!words.is_empty()).then(|| format!("{} can't say, and lacks: {}", self.name(), words.join(", ")))
+    }
 }
 
 /// Reads a trace: one file, or blktrace's files of several processors.
@@ -69,6 +129,9 @@ pub fn write(trace: &Trace, form: WrittenForm, out: &mut dyn Write) -> std::io::
     match form {
         WrittenForm::Blktrace => blktrace::write(trace, out),
         WrittenForm::Fio => iolog::write(trace, out),
+        WrittenForm::Mqsim => simulators::write_mqsim(trace, out),
+        WrittenForm::Wiscsee => simulators::write_wiscsee(trace, out),
+        WrittenForm::Csv => simulators::write_csv(trace, out),
     }
 }
 

@@ -1,8 +1,10 @@
-//! The texts that two simulators of drives read: MQSim and WiscSim.
+//! The texts that two simulators of drives read, MQSim and WiscSim, and a table of I/Os.
+
+use std::io::Write;
 
 use super::lines::seconds_as_ns;
 use crate::trace::events::{Events, Wrong};
-use crate::trace::io::{Form, Op, SECTOR_BYTES, TracedDrive};
+use crate::trace::io::{Form, Op, SECTOR_BYTES, Trace, TracedDrive, edges};
 use crate::trace::pairing::{Act, TraceEvent};
 
 /// The form of a file with that first line.
@@ -64,4 +66,42 @@ pub fn wiscsee(line: &str, events: &mut Events) -> Result<(), Wrong> {
     let at_ns = seconds_as_ns(seconds).ok_or("its time can't be read")?;
     events.time(at_ns)?;
     events.add(TraceEvent { at_ns, offset_bytes, bytes, drive: TracedDrive(0), pid, act, op })
+}
+
+/// Writes MQSim's text: reads and writes, of drives that are numbered from 0 on.
+pub fn write_mqsim(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
+    let drives = trace.drives();
+    for io in trace.ios.iter().filter(|io| io.op.moves_data()) {
+        let drive = drives.partition_point(|drive| *drive < io.drive);
+        let (sector, sectors) = (io.offset_bytes / SECTOR_BYTES, u64::from(io.bytes) / SECTOR_BYTES);
+        writeln!(out, "{} {drive} {sector} {sectors} {}", io.issued_ns, u8::from(io.op == Op::Read))?;
+    }
+    Ok(())
+}
+
+/// Writes WiscSee's events: reads, writes and discards of a single drive, and at completions how long they took.
+pub fn write_wiscsee(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
+    let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+    for edge in edges(&trace.ios) {
+        let io = &trace.ios[edge.io as usize];
+        if io.op == Op::Flush {
+            continue;
+        }
+        let (pid, act, took_ns) =
+            if edge.is_issue() { (io.pid, "D", 0) } else { (0, "C", edge.at_ns - io.issued_ns) };
+        let (what, offset, bytes, at) = (io.op.name(), io.offset_bytes, io.bytes, seconds(edge.at_ns));
+        writeln!(out, "{pid} {act} {what} {offset} {bytes} {at} {} True", seconds(took_ns))?;
+    }
+    Ok(())
+}
+
+/// Writes a line of comma-separated values for each I/O; what is not known is empty.
+pub fn write_csv(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
+    writeln!(out, "issued_ns,completed_ns,drive,process,operation,offset,bytes")?;
+    for io in &trace.ios {
+        let completed = io.completed_ns.map_or_else(String::new, |ns| ns.to_string());
+        let (issued, drive, pid, what) = (io.issued_ns, io.drive, io.pid, io.op.name());
+        writeln!(out, "{issued},{completed},{drive},{pid},{what},{},{}", io.offset_bytes, io.bytes)?;
+    }
+    Ok(())
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::trace::io::{Note, Op, TracedDrive, TracedIo};
+use crate::trace::io::{LostEvents, Note, Op, TracedDrive, TracedIo};
 
 const DRIVE: TracedDrive = TracedDrive(8 << 20 | 16);
 
@@ -26,7 +26,15 @@ fn trace() -> Trace {
         io(Op::Write, 7_000_000_123, None, 8, 8),
     ];
     let processes = vec![(42, "mkfs.ext4".into())];
-    Trace { ios, processes, notes: Vec::new(), form: Form::Blktrace, lost: 0, unpaired: 0, requeued: 0 }
+    Trace {
+        ios,
+        processes,
+        notes: Vec::new(),
+        form: Form::Blktrace,
+        lost: LostEvents::default(),
+        unpaired: 0,
+        requeued: 0,
+    }
 }
 
 fn written(form: WrittenForm) -> Vec<u8> {
@@ -143,17 +151,29 @@ fn what_cannot_be_is_refused() {
 #[test]
 fn numbers_left_out_are_lost_events() {
     let lost = two(|record, n| record[4] = 1 + 4 * n as u8);
-    assert_eq!(read_bytes(&lost, "x").unwrap().lost, 3);
+    assert_eq!(read_bytes(&lost, "x").unwrap().lost, LostEvents::unknown(3));
     // Each processor counts by itself.
     let apart = two(|record, n| (record[4], record[40]) = (1 + 4 * n as u8, n as u8));
-    assert_eq!(read_bytes(&apart, "x").unwrap().lost, 0);
+    assert_eq!(read_bytes(&apart, "x").unwrap().lost.all, 0);
 }
 
 #[test]
 fn lost_events_stay_lost_in_another_form() {
     let mut bytes = Vec::new();
-    write(&Trace { lost: 70, ..trace() }, WrittenForm::Blktrace, &mut bytes).unwrap();
-    assert_eq!(read_bytes(&bytes, "x").unwrap(), Trace { lost: 70, ..trace() });
+    // The last two say more than a gap can: what is no completion stays so.
+    for (all, completions, kept) in [
+        (70, 0, (70, 0)),
+        (70, 70, (70, 70)),
+        (70, 69, (70, 69)),
+        (3 << 30, 3 << 30, (1 << 30, 1 << 30)),
+        (3 << 30, (3 << 30) - 5, (1 << 30, (1 << 30) - 5)),
+    ] {
+        bytes.clear();
+        let lost = LostEvents { all, completions };
+        write(&Trace { lost, ..trace() }, WrittenForm::Blktrace, &mut bytes).unwrap();
+        let kept = LostEvents { all: kept.0, completions: kept.1 };
+        assert_eq!(read_bytes(&bytes, "x").unwrap(), Trace { lost: kept, ..trace() });
+    }
     // Two drives count apart: nothing is missing of either.
     let mut two = trace();
     two.ios[1].drive = TracedDrive(3);
@@ -211,10 +231,10 @@ fn text_of_blkparse_is_read() {
         io(Op::Discard, 5000, 8000, 64, 128),
     ];
     assert_eq!(read.ios, expected);
-    assert_eq!((read.form, read.lost, read.unpaired), (Form::Blkparse, 0, 0));
+    assert_eq!((read.form, read.lost.all, read.unpaired), (Form::Blkparse, 0, 0));
     assert_eq!(read.processes, [(42, "mkfs.ext4".to_owned())]);
     let with = |from: &str, to: &str| TEXT.replacen(from, to, 1).into_bytes();
-    assert_eq!(read_bytes(&with("(0 - ", "(7 - "), "x").unwrap().lost, 7);
+    assert_eq!(read_bytes(&with("(0 - ", "(7 - "), "x").unwrap().lost, LostEvents::unknown(7));
     assert_eq!(
         read_bytes(
             &with("  8,16   1        3     0.000004000     0  C  FN 18446744073709551615 [0]\n", ""),
@@ -222,7 +242,7 @@ fn text_of_blkparse_is_read() {
         )
         .unwrap()
         .lost,
-        1
+        LostEvents::unknown(1)
     );
     assert_eq!(wrong(&with("8 + 8 [mk", "x + 8 [mk")), "x: line 2: x is no sector of a drive");
     assert_eq!(wrong(&with("0.000008000", "0.000000001")), "x: line 11: time goes back from 7000 ns to 1 ns");
@@ -264,6 +284,41 @@ fn a_log_of_fio_has_the_issues() {
     let many: Vec<_> = (0..2000).map(|n| format!("/{n} read 0 512\n")).collect();
     let many = many.concat();
     assert!(wrong(format!("fio version 2 iolog\n{many}").as_bytes()).contains("it is of over 1024 files"));
+}
+
+/// What is written is read again: all that the form has.
+#[test]
+fn the_texts_of_simulators_are_written() {
+    let no_flush = || trace().ios.into_iter().filter(|io| io.op != Op::Flush);
+    let events = written(WrittenForm::Wiscsee);
+    let read = read_bytes(&events, "x").unwrap();
+    let expected: Vec<_> = no_flush().map(|io| TracedIo { drive: TracedDrive(0), ..io }).collect();
+    assert_eq!((read.ios, read.form, read.unpaired), (expected, Form::Wiscsee, 0));
+    assert!(events.starts_with(b"42 D read 4096 4096 0.000001000 0.000000000 True\n"));
+    let read = read_bytes(&written(WrittenForm::Mqsim), "x").unwrap();
+    let of_data = no_flush().filter(|io| io.op != Op::Discard);
+    let expected = of_data.map(|io| TracedIo { completed_ns: None, pid: 0, drive: TracedDrive(0), ..io });
+    assert_eq!((read.ios, read.form), (expected.collect::<Vec<_>>(), Form::Mqsim));
+    let table = String::from_utf8(written(WrittenForm::Csv)).unwrap();
+    let lines: Vec<_> = table.lines().collect();
+    assert_eq!((lines.len(), lines[1]), (6, "1000,5000,8:16,42,read,4096,4096"));
+    assert_eq!(lines[5], "7000000123,,8:16,42,write,4096,4096");
+}
+
+#[test]
+fn what_a_form_cannot_say_is_said_or_refused() {
+    let left_out = |form: WrittenForm| form.left_out(&trace()).unwrap_or_default();
+    assert_eq!(left_out(WrittenForm::Blktrace), "");
+    assert_eq!(left_out(WrittenForm::Mqsim), "MQSim's text can't say, and lacks: discard (1), flush (1)");
+    let lost = |all, completions| Trace { lost: LostEvents { all, completions }, ..trace() };
+    let is_refused = |form: WrittenForm, trace: &Trace| form.check(trace).is_err();
+    let forms =
+        [WrittenForm::Blktrace, WrittenForm::Fio, WrittenForm::Mqsim, WrittenForm::Wiscsee, WrittenForm::Csv];
+    assert_eq!(forms.map(|form| is_refused(form, &lost(2, 0))), [false, true, true, true, true]);
+    assert_eq!(forms.map(|form| is_refused(form, &lost(2, 2))), [false, false, false, true, true]);
+    let mut two = trace();
+    two.ios[1].drive = TracedDrive(3);
+    assert_eq!(forms.map(|form| is_refused(form, &two)), [false, false, false, true, false]);
 }
 
 #[test]
@@ -317,5 +372,5 @@ fn a_million_records_of_garbage_are_refused() {
         record[46..48].fill(0);
     }
     let read = read_bytes(&bytes, "x").unwrap();
-    assert!(read.ios.len() > 200_000 && read.lost == 0, "{} {}", read.ios.len(), read.lost);
+    assert!(read.ios.len() > 200_000 && read.lost.all == 0, "{} {:?}", read.ios.len(), read.lost);
 }

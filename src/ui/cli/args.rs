@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use super::attest::AttestArgs;
 use super::contract::{ContractArgs, TraceArgs};
 use super::ftl::FtlArgs;
+use super::mimic::MimicArgs;
 use super::program::ProgramArgs;
 use super::shared::{DuelRules, EXIT_STATUS, JsonArgs, RunArgs, SetArgs, parse_positive, parse_size_above_0};
 use super::show::ShowArgs;
@@ -154,6 +155,11 @@ pub enum Cmd {
     /// Write amplification, misses of the mapping's cache, pages moved and blocks erased, with the mapping by pages, on
     /// demand (DFTL) or hybrid; latencies with --timed. Nothing is run, and no drive is opened.
     Ftl(FtlArgs),
+    /// Fit a profile to a block trace, so that its load is like the traced one
+    ///
+    /// Rates, sizes, depth, where pages are, and the log's flushes, of each class: fitted to the first half of the trace and
+    /// held against the second. Nothing is run, and no drive is opened.
+    Mimic(MimicArgs),
     /// Read a target back and check every page that stacktune wrote
     #[command(after_help = EXIT_STATUS)]
     Verify {
@@ -334,7 +340,7 @@ pub struct ReproduceArgs {
     /// A device that is a hardware RAID of level 0, 5 or 10, for Table 5 (may be repeated)
     #[arg(long, value_name = "LEVEL=DEVICE")]
     pub hardware_raid: Vec<String>,
-    /// The user to run table7's program as [default: who called sudo]
+    /// The user to run the program of table7 and contract-sqlite as [default: who called sudo]
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
     /// Print what would be run, built, written and destroyed, then exit
@@ -361,6 +367,9 @@ pub struct CleanupArgs {
     /// Forget what was built on drives that are gone, or lies on layers that are down
     #[arg(long)]
     pub forget_missing: bool,
+    /// Format this drive back to its old LBA format, whatever is on it by now (may be repeated)
+    #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath)]
+    pub destroy: Vec<String>,
     /// The output format.
     #[command(flatten)]
     pub output: JsonArgs,

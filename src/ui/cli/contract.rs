@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::shared::{EXIT_STATUS, JsonArgs, parse_positive};
+use super::program::{ProgramArgs, ProgramDuelArgs};
+use super::shared::{EXIT_STATUS, JsonArgs, RunArgs, SetArgs, parse_positive, parse_size_above_0};
 use crate::trace::TracedDrive;
 use crate::units::{format_size, parse_size};
 
@@ -16,6 +17,8 @@ Examples:
 
 ";
 
+/// A command that is traced on a profile's target runs for this long at most.
+const ON_TARGET: Duration = Duration::from_hours(1);
 /// The smallest and the largest page that is taken.
 const PAGE_BYTES: [u64; 2] = [2 << 10, 64 << 10];
 
@@ -41,7 +44,8 @@ pub struct ContractArgs {
     /// What the application's files held at the end, to hold unaligned bytes against [default: unknown]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub file_bytes: Option<u64>,
-    /// Only what was issued in that phase of a recorded run, as if nothing had been before: `warmup` or `run`
+    /// Only what was issued in that phase of a recorded run, as if nothing had been before: `warmup`, `run` or
+    /// `write-back`
     #[arg(long, value_name = "NAME")]
     pub phase: Option<String>,
     /// A rule to score, the others are left out (may be repeated) [default: all five]
@@ -87,6 +91,8 @@ Examples:
   stacktune trace --device /dev/sda --for 10s --out sda.blktrace.0
   sudo stacktune trace --device /dev/sda --device /dev/sdb --out x.blktrace.0 \\
       -- sqlite3 my.db 'vacuum'
+  sudo stacktune trace --on ./raid.toml --out run1 --destroy /dev/sdb \\
+      --prepare 'seq 30000000 > a' -- sort -T . a -o b
   stacktune trace --from trace.txt --as fio --out trace.iolog
 
 ";
@@ -96,13 +102,39 @@ Examples:
 #[command(after_help = format!("{TRACE_HELP}{EXIT_STATUS}"))]
 pub struct TraceArgs {
     /// A drive to trace, whole; it is only watched (may be repeated)
-    #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath, required_unless_present = "from")]
+    #[arg(
+        long,
+        value_name = "DEVICE",
+        value_hint = ValueHint::AnyPath,
+        required_unless_present_any = ["from", "on"]
+    )]
     pub device: Vec<PathBuf>,
-    /// How long to trace at most [default: until COMMAND ends, or Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_positive, requires = "device")]
+    /// A profile, by name or path, whose target COMMAND runs on: what it says is built, and the drives below are traced
+    ///
+    /// As `stacktune run PROFILE --trace`, with its rules: --out is the folder of a recording, and in the words {dir} stands
+    /// for the folder that COMMAND starts in. What it leaves in the page cache is written back and traced.
+    #[arg(
+        long,
+        value_name = "PROFILE",
+        value_hint = ValueHint::AnyPath,
+        conflicts_with = "device",
+        requires = "words"
+    )]
+    pub on: Option<String>,
+    /// How the profile is run.
+    #[command(flatten)]
+    pub built: BuiltArgs,
+    /// How long to trace at most [default: until COMMAND ends, or Ctrl-C; with --on an hour]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_positive, conflicts_with = "from")]
     pub duration: Option<Duration>,
     /// A trace to convert instead: a file, or blktrace's files of all processors
-    #[arg(long, value_name = "TRACE", num_args = 1.., value_hint = ValueHint::FilePath, conflicts_with = "device")]
+    #[arg(
+        long,
+        value_name = "TRACE",
+        num_args = 1..,
+        value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["device", "on"]
+    )]
     pub from: Vec<PathBuf>,
     /// The user to run COMMAND as [default: who called sudo]
     ///
@@ -110,16 +142,67 @@ pub struct TraceArgs {
     #[arg(long, value_name = "NAME", requires = "words")]
     pub user: Option<String>,
     /// The form of the file to write
-    #[arg(long = "as", value_name = "FORM", default_value = "blktrace")]
+    #[arg(long = "as", value_name = "FORM", default_value = "blktrace", conflicts_with = "on")]
     pub form: TraceForm,
-    /// The file to write; it must not exist
+    /// The file to write, or with --on the folder; it must not exist
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: PathBuf,
     /// A command to trace the drives for, while it runs, and its arguments; no shell reads them
     ///
     /// It runs in this folder, without a terminal. All that it starts is ended with it.
-    #[arg(last = true, value_name = "COMMAND", requires = "device")]
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "from")]
     pub words: Vec<String>,
+}
+
+/// How the profile of `trace --on` is run.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct BuiltArgs {
+    /// A line for `sh` that makes the command's data on the target first; it is not traced
+    #[arg(long, value_name = "LINE", conflicts_with_all = ["device", "from"])]
+    pub prepare: Option<String>,
+    /// The most memory that COMMAND may use, page cache included
+    #[arg(long, value_name = "SIZE", value_parser = parse_size_above_0, conflicts_with_all = ["device", "from"])]
+    pub mem: Option<u64>,
+    /// Allow it to destroy what this device of the profile holds (may be repeated)
+    #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath, conflicts_with_all = ["device", "from"])]
+    pub destroy: Vec<PathBuf>,
+    /// Allow the profile's layers to run their commands as root
+    #[arg(long, conflicts_with_all = ["device", "from"])]
+    pub allow_commands: bool,
+    /// Turn a knob of the profile (may be repeated)
+    #[arg(long, value_name = "KNOB=VALUE", conflicts_with_all = ["device", "from"])]
+    pub set: Vec<String>,
+    /// Print what would be built, destroyed and run, then exit
+    #[arg(long, conflicts_with_all = ["device", "from"])]
+    pub dry_run: bool,
+}
+
+impl TraceArgs {
+    /// The run that is to be traced, with --on.
+    pub fn to_run(&self) -> Option<ProgramArgs> {
+        let BuiltArgs { prepare, mem, destroy, allow_commands, set, dry_run } = self.built.clone();
+        let sets = SetArgs { set };
+        Some(ProgramArgs {
+            profile: Some(self.on.clone()?),
+            out: Some(self.out.clone()),
+            duration: Some(self.duration.unwrap_or(ON_TARGET)),
+            warmup: None,
+            user: self.user.clone(),
+            mem,
+            stop_if: None,
+            turns: Vec::new(),
+            duel: ProgramDuelArgs::default(),
+            trace: true,
+            prepare,
+            keep: false,
+            dry_run,
+            list: false,
+            theme: None,
+            run: RunArgs { read_only: false, destroy, allow_commands, sets },
+            output: JsonArgs::default(),
+            words: self.words.clone(),
+        })
+    }
 }
 
 /// The forms in which a trace is written.
@@ -129,6 +212,12 @@ pub enum TraceForm {
     Blktrace,
     /// fio's log of version 3, which has the times of issue alone
     Fio,
+    /// MQSim's text: reads and writes, and when they come
+    Mqsim,
+    /// WiscSee's events of a single drive: all but flushes
+    Wiscsee,
+    /// A table of comma-separated values, an I/O a line
+    Csv,
 }
 
 fn parse_page(text: &str) -> Result<u64, String> {

@@ -12,6 +12,7 @@ use super::args::{Cli, MAIN_HELP, RECORD_HELP, REPRODUCE_HELP, Shell};
 use super::attest::ATTEST_HELP;
 use super::contract::{CONTRACT_HELP, TRACE_HELP};
 use super::ftl::FTL_HELP;
+use super::mimic::MIMIC_HELP;
 use super::program::PROGRAM_HELP;
 use super::shared::EXIT_STATUS;
 use crate::ui::help;
@@ -86,7 +87,8 @@ pub fn write_man(out: &mut dyn Write) -> io::Result<()> {
         ATTEST_HELP,
         CONTRACT_HELP,
         TRACE_HELP,
-        FTL_HELP.trim_end(),
+        FTL_HELP,
+        MIMIC_HELP.trim_end(),
     ]
     .concat();
     let notes: Vec<_> = notes.lines().map(|line| paragraph(line, WIDTH, "")).collect();

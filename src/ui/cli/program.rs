@@ -99,12 +99,19 @@ pub struct ProgramArgs {
     /// Trace the drives below the target while it runs, for `stacktune contract DIR`
     #[arg(long)]
     pub trace: bool,
+    /// A line for `sh` that makes the program's data, instead of the profile's `setup`; it is neither measured nor traced
+    #[arg(long, value_name = "LINE")]
+    pub prepare: Option<String>,
     /// Keep what was built at the end, and print the commands that remove it
     #[arg(long)]
     pub keep: bool,
     /// Print what would be built, destroyed and run, then exit
     #[arg(long)]
     pub dry_run: bool,
+    /// The colours of the screen: dark, light, 16, mono, or one of btop's theme files by its name [default: those that
+    /// suit the terminal]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["out", "dry_run"])]
+    pub theme: Option<String>,
     /// List the built-in profiles of programs, and what each lacks here
     #[arg(long, exclusive = true)]
     pub list: bool,

@@ -41,6 +41,7 @@ pub const TOPICS: &[Topic] = &[
     topic!("figures", "What each figure means, and whether it can be believed"),
     topic!("flags", "Why a figure may not be the storage's own"),
     topic!("knobs", "Everything that can be turned"),
+    topic!("keys", "The keys of the screen"),
     topic!("profiles", "How a profile is written; the built-in ones"),
     topic!("safety", "From the demo to your own drives; what is refused"),
     topic!("stack", "RAID and file systems below the load"),

@@ -7,15 +7,16 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::by_window::by_window;
 use super::cells::{NONE, left, paragraph};
 use super::differences::{Difference, differences, less_durable_by, parsed, unreadable_settings};
 use super::figures::{self, Figure, Unit};
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::json;
-use crate::meter::flag::{FlagKind, used_by_others};
+use crate::meter::flag::used_by_others;
 use crate::meter::turns::estimate::{self, RECORDING_CHANGE_MIN, Side, Together, WINDOWS_MIN};
-use crate::meter::window::{Flag, Verdict, Window};
+use crate::meter::window::Verdict;
 use crate::runs::pitfalls::{Circumstances, drive_types};
 use crate::runs::record::Recording;
 use crate::settings::Better;
@@ -100,9 +101,10 @@ impl PartialEq for Shape {
 pub struct Cell {
     /// Over the whole run.
     pub value: Option<f64>,
-    /// The smallest and the largest value of a clean window.
+    /// The smallest and the largest value of a clean window; of a percentile, of a stretch of windows with enough I/Os.
+    /// None of fewer than three.
     pub range: Option<(f64, f64)>,
-    /// Clean windows that have the figure.
+    /// Clean windows that have the figure; of a percentile, such stretches.
     pub windows: usize,
     /// Change of the value from the first recording, as a fraction of it.
     pub change: Option<f64>,
@@ -114,7 +116,7 @@ pub struct Cell {
     pub why: Option<String>,
     /// Commits are less durable than in the first recording: no gain, whatever the figure.
     pub less_durable: bool,
-    /// Those of the clean windows.
+    /// By clean window or stretch.
     #[serde(skip)]
     values: Vec<f64>,
     /// Whether it can have a verdict.
@@ -134,11 +136,16 @@ pub fn compare(recordings: &[Recording]) -> Result<Comparison> {
     };
     let columns: Vec<_> = recordings.iter().enumerate().map(|(i, r)| Column::of(i, r)).collect();
     let summaries: Vec<_> = recordings.iter().map(|recording| &recording.summary).collect();
-    let mut rows: Vec<ComparedRow> = figures::of_runs(&summaries)
+    let figures = figures::of_runs(&summaries);
+    let values: Vec<_> = recordings.iter().map(|recording| by_window(&figures, recording)).collect();
+    let mut rows: Vec<ComparedRow> = figures
         .into_iter()
-        .map(|figure| {
-            let base = Cell::of(&figure, first);
-            let others = recordings[1..].iter().map(|other| base.beside(&figure, first, other));
+        .enumerate()
+        .map(|(at, figure)| {
+            let of = |column: usize| values[column][at].clone();
+            let base = Cell::of(&figure, first, of(0));
+            let others = (1..).zip(&recordings[1..]);
+            let others = others.map(|(column, other)| base.beside(&figure, first, (other, of(column))));
             ComparedRow {
                 figure: figure.key.clone(),
                 cells: std::iter::once(base.clone()).chain(others).collect(),
@@ -282,33 +289,17 @@ fn is_forbidden(figure: &Figure, recording: &Recording) -> bool {
             .any(|&c| summary.forbids_verdict(&summary.class(c).flags))
 }
 
-/// Whether this figure of a window can be compared.
-fn is_clean(figure: &Figure, window: &Window, least_ns: u64) -> bool {
-    let concerned = |class: &Class| figure.class.is_none_or(|own| own == *class);
-    let classes = Class::ALL.iter().filter(|class| concerned(class));
-    let mut flags = classes.flat_map(|&class| &window.class(class).flags).chain(&window.flags);
-    let forbids = |flag: &Flag| flag.forbids_verdict || figure.is_of_processor() && flag.is(FlagKind::Others);
-    window.is_clean() && window.duration_ns >= least_ns && !flags.any(forbids)
-}
-
-/// Half a window's length: a window cut short at an end spreads more than the others.
-fn least_ns(recording: &Recording) -> u64 {
-    let mut durations: Vec<_> = recording.windows.iter().map(|window| window.duration_ns).collect();
-    durations.sort_unstable();
-    durations.get(durations.len() / 2).map_or(0, |median| median / 2)
-}
-
 impl Cell {
-    fn of(figure: &Figure, recording: &Recording) -> Self {
-        let least_ns = least_ns(recording);
-        let clean = recording.windows.iter().filter(|window| is_clean(figure, window, least_ns));
-        let values: Vec<_> = clean.filter_map(|window| figure.of_window(window)).collect();
-        let range = values.iter().fold(None, |range: Option<(f64, f64)>, &x| {
+    fn of(figure: &Figure, recording: &Recording, values: Vec<f64>) -> Self {
+        let value = figure.of_run(&recording.summary);
+        // A percentile of all windows together may lie beside those of its stretches, if only by the width of a bucket.
+        let whole = value.filter(|_| figure.one_in().is_some() && !values.is_empty());
+        let range = values.iter().copied().chain(whole).fold(None, |range: Option<(f64, f64)>, x| {
             Some(range.map_or((x, x), |(low, high)| (low.min(x), high.max(x))))
         });
         Self {
-            value: figure.of_run(&recording.summary),
-            range: range.filter(|_| figure.unit != Unit::Count),
+            value,
+            range: range.filter(|_| figure.unit != Unit::Count && values.len() >= WINDOWS_MIN),
             windows: values.len(),
             why: figure.is_not_held(&recording.summary).then(|| "not held".into()),
             values,
@@ -317,8 +308,8 @@ impl Cell {
     }
 
     /// The other recording's cell beside this one, without its verdict.
-    fn beside(&self, figure: &Figure, first: &Recording, other: &Recording) -> Self {
-        let mut cell = Self::of(figure, other);
+    fn beside(&self, figure: &Figure, first: &Recording, (other, values): (&Recording, Vec<f64>)) -> Self {
+        let mut cell = Self::of(figure, other, values);
         cell.less_durable = !less_durable(other, first).is_empty();
         let (Some(before), Some(after)) = (self.value, cell.value) else { return cell };
         if figure.unit == Unit::Count {
@@ -419,7 +410,7 @@ impl fmt::Display for Comparison {
         }
         writeln!(
             f,
-            "\nfigures cover the whole run; [a–b]: smallest and largest of its clean windows\n(a percentile's range covers only windows with enough samples);\nchange against A, in (…) its interval; (…) alone: no verdict, and why"
+            "\nfigures cover the whole run; [a–b]: smallest and largest of its clean windows,\nif there are three (of a percentile: of as many windows together as hold enough I/Os);\nchange against A, in (…) its interval; (…) alone: no verdict, and why"
         )
     }
 }

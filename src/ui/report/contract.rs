@@ -85,12 +85,17 @@ fn notes(trace: &Trace, scores: &Scores) -> Vec<String> {
     {
         notes.push(format!("ghost data, valid on the drive and in no file: {}", approx_size(bytes)));
     }
-    if scores.lost > 0 {
-        let lost = grouped(scores.lost);
-        notes.push(format!(
-            "{lost} events are missing by their numbers: lost, or left out by a filter of blkparse's. Nothing is judged \
-             by what is left: trace again with larger buffers (blktrace -b, -n)"
-        ));
+    match (scores.lost.all, scores.lost.others()) {
+        (0, _) => {}
+        (completions, 0) => notes.push(format!(
+            "{} completions are missing: nothing is known of depth, and the rules are judged by what was issued",
+            grouped(completions)
+        )),
+        (all, _) => notes.push(format!(
+            "{} events are missing by their numbers: lost, or left out by a filter of blkparse's. Nothing is judged by \
+             what is left: trace again with larger buffers (blktrace -b, -n)",
+            grouped(all)
+        )),
     }
     notes
 }

@@ -26,7 +26,8 @@ pub fn contract_kept(traced: &Traced, drives: &[Watched], file_bytes: Option<u64
     };
     json!({
         "schema": SCHEMA,
-        "lost": traced.trace.lost,
+        "lost": traced.trace.lost.all,
+        "lost_completions": traced.trace.lost.completions,
         "is_cut": traced.is_cut,
         "drives": drives.iter().map(of).collect::<Vec<_>>(),
     })
@@ -46,7 +47,8 @@ pub fn contract_json(name: &str, trace: &Trace, scores: &Scores) -> Value {
         "unpaired": trace.unpaired,
         "requeued": trace.requeued,
         "notes": trace.notes.iter().map(|note| json!({ "at_ns": note.at_ns, "text": note.text })).collect::<Vec<_>>(),
-        "lost": scores.lost,
+        "lost": scores.lost.all,
+        "lost_completions": scores.lost.completions,
         "space_bytes": scores.space_bytes,
         "space_is_assumed": scores.space_is_assumed,
         "page_bytes": scores.page_bytes,

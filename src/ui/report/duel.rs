@@ -4,10 +4,13 @@ use std::fmt::Write;
 
 use super::cells::{left, paragraph, right};
 use super::stack_properties;
+use crate::meter::duel_outcome::{DuelOutcome, DuelVerdict};
+use crate::meter::window::LedgerLine;
+use crate::printable::line;
 use crate::runs::build_duel::Cost;
-use crate::runs::duel::report::{DuelRow, Verdict};
+use crate::runs::duel::report::DuelRow;
 use crate::runs::duel::{Begins, Report};
-use crate::ui::text::{bounds, fit, signed_percent, width};
+use crate::ui::text::{bounds, fit, signed_percent, unsigned_percent, width};
 use crate::units::{approx_size, approx_span, three_digits};
 
 /// Width of sentences.
@@ -23,18 +26,27 @@ pub fn duel(report: &Report) -> String {
     let _ = writeln!(out, "duel of {}: A {first}, B {second}", report.knob);
     let _ = writeln!(out, "{}", verdict(report));
     let (pairs, dropped) = (report.pairs.len(), report.dropped.len());
+    let s = if pairs == 1 { "" } else { "s" };
     let (settling, measured) = report.block_windows;
     let left_out = match report.begins {
         Begins::Turned => format!("those of the turn and the next {settling} don't"),
         Begins::Uncached => format!("those that empty the page cache and the next {settling} don't"),
         Begins::Built => format!("the first {settling} on what was built for it don't"),
     };
-    let _ = writeln!(out, "{pairs} pairs of blocks; {measured} windows of each block count, {left_out}");
+    let _ = writeln!(out, "{pairs} pair{s} of blocks; {measured} windows of each block count, {left_out}");
     if dropped > 0 {
         let _ = writeln!(
             out,
             "{dropped} more do not count, the last because of: {}",
             report.dropped[dropped - 1]
+        );
+    }
+    let lacking = report.lacking();
+    if lacking > 0 {
+        let _ = writeln!(
+            out,
+            "{lacking} of them lack {} in one block, which keeps its value from winning",
+            report.figure.name()
         );
     }
     let rows = || report.figures.iter().filter(|row| row.pairs > 0);
@@ -82,8 +94,12 @@ fn evidence(evidence: f64) -> String {
     if evidence < 10_000.0 { three_digits(evidence) } else { format!("{evidence:.0e}") }
 }
 
+fn between(interval: Option<(f64, f64)>) -> String {
+    interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)))
+}
+
 fn change(row: &DuelRow) -> String {
-    let between = row.interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)));
+    let between = between(row.interval);
     match row.change.filter(|_| row.is_clear()) {
         Some(change) => signed_percent(change) + &between,
         None if row.pairs == 0 => "not measured: no pair counts".into(),
@@ -93,20 +109,75 @@ fn change(row: &DuelRow) -> String {
 
 /// How it ended, in a sentence about A and B.
 pub fn verdict(report: &Report) -> String {
-    let row = report.figures.first();
-    let by = row.map_or_else(String::new, |row| format!("{} {}", row.figure.name(), change(row)));
-    let why = report.why.as_deref().unwrap_or("unknown");
-    match report.verdict {
-        Verdict::First => format!("A is better: {by}"),
-        Verdict::Second => format!("B is better: {by}"),
-        Verdict::LessDurable => {
-            let less = if report.less_durable == Some(0) { "A" } else { "B" };
+    verdict_on(&report.outcome(), ["A", "B"])
+}
+
+/// How the duel of a ledger's line ended, in a sentence about its values; none of a turn, and of a duel that goes on.
+pub fn verdict_of_line(turn: &LedgerLine) -> Option<String> {
+    if turn.duel.is_empty() || turn.open {
+        return None;
+    }
+    let values = [&turn.from, &turn.to].map(|value| line(value));
+    // A recording may end before its duel does.
+    let without = || "its line ended without a verdict".to_owned();
+    let outcome = turn.duel_outcome.as_ref();
+    Some(outcome.map_or_else(without, |outcome| verdict_on(outcome, values.each_ref().map(|value| &**value))))
+}
+
+/// The sentence about the values of these names. Beside the better one, a sign would read as its own: the change is in
+/// words, and of which value it is.
+fn verdict_on(outcome: &DuelOutcome, [first, second]: [&str; 2]) -> String {
+    let figure = line(&outcome.figure);
+    let between = between(outcome.interval);
+    let by = match outcome.change.filter(|_| outcome.is_clear) {
+        Some(change) => {
+            let word = if change < 0.0 { "lower" } else { "higher" };
+            format!("{figure} {}% {word} with {second}{between}", unsigned_percent(change))
+        }
+        None if outcome.pairs == 0 => format!("{figure} not measured: no pair counts"),
+        None => format!("{figure} no clear difference{between}"),
+    };
+    let why = outcome.why.as_deref().map_or("unknown".into(), line);
+    match outcome.verdict {
+        DuelVerdict::First => format!("{first} is better: {by}"),
+        DuelVerdict::Second => format!("{second} is better: {by}"),
+        DuelVerdict::LessDurable => {
+            let less = if outcome.less_durable == Some(0) { first } else { second };
             format!("{less} does more, but is less durable, which is no gain: {by}")
         }
-        Verdict::NoDifference => {
-            format!("no difference of {:.0}% or more: {by}", report.margin * 100.0)
+        DuelVerdict::NoDifference => {
+            format!("no difference of {:.0}% or more: {by}", outcome.margin * 100.0)
         }
-        Verdict::Unclear => format!("unclear, {why}: {by}"),
-        Verdict::NotJudged => format!("can't be judged, because {why}"),
+        DuelVerdict::Unclear => format!("unclear, {why}: {by}"),
+        DuelVerdict::NotJudged => format!("can't be judged, because {why}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_beside_the_better_value_says_whose_it_is() {
+        let outcome = DuelOutcome {
+            verdict: DuelVerdict::First,
+            figure: "scan MB/s".into(),
+            pairs: 7,
+            change: Some(-0.83),
+            interval: Some((-0.85, -0.8)),
+            is_clear: true,
+            margin: 0.05,
+            less_durable: None,
+            why: None,
+        };
+        let said = verdict_on(&outcome, ["A", "B"]);
+        assert_eq!(said, "A is better: scan MB/s 83% lower with B (−85 to −80%)");
+        let mut turn = LedgerLine { from: "2".into(), to: "64".into(), ..LedgerLine::default() };
+        assert_eq!(verdict_of_line(&turn), None);
+        turn.duel = vec![(1, "2".into())];
+        assert_eq!(verdict_of_line(&turn).as_deref(), Some("its line ended without a verdict"));
+        let (verdict, change, interval) = (DuelVerdict::Second, Some(0.031), None);
+        turn.duel_outcome = Some(DuelOutcome { verdict, change, interval, ..outcome });
+        assert_eq!(verdict_of_line(&turn).as_deref(), Some("64 is better: scan MB/s 3.1% higher with 64"));
     }
 }

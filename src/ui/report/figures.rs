@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::class::Class;
+use crate::meter::latencies::samples::Samples;
 use crate::meter::programs::program::MetricFigures;
 use crate::meter::window::{ClassFigures, Latencies, Latency, ProgramFigures, Window};
 use crate::printable;
@@ -281,6 +282,36 @@ impl Figure {
             }
         };
         value.filter(|x| x.is_finite())
+    }
+
+    /// Of a percentile, as one in how many samples lies beyond it.
+    pub fn one_in(&self) -> Option<u64> {
+        let What::Latency(_, name) = self.what else { return None };
+        match name {
+            "p50" => Some(2),
+            "p90" => Some(10),
+            "p99" => Some(100),
+            "p999" => Some(1000),
+            "p9999" => Some(10_000),
+            "p99999" => Some(100_000),
+            "p999999" => Some(1_000_000),
+            _ => None,
+        }
+    }
+
+    /// The samples of a window behind a latency.
+    pub fn samples(&self, window: &Window) -> Option<Samples> {
+        let What::Latency(sort, _) = self.what else { return None };
+        let class = self.class?;
+        let latency = window_latency(window.class(class), sort)?;
+        let of = &window.histograms[class.index()];
+        let histogram = match sort {
+            Sort::Service => &of.service,
+            Sort::Response => &of.response,
+            Sort::Write => &of.write,
+            Sort::Flush => &of.flush,
+        };
+        Some(Samples::of(histogram.as_ref()?, latency.max))
     }
 
     /// What a program reports under the name in the key.

@@ -25,7 +25,7 @@ pub struct Simulated<'a> {
     pub ios: usize,
     /// I/Os outside of it.
     pub others: u64,
-    /// Events that the trace lost.
+    /// Events that the trace lost, completions left out.
     pub lost: u64,
     /// Whether the capacity is only known to reach to the furthest I/O.
     pub capacity_is_assumed: bool,

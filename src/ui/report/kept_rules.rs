@@ -14,13 +14,18 @@ const LIGHT: usize = 16;
 pub fn text(contract: &Contract) -> String {
     let mut out = String::from("\nRules of drives\n");
     let lost = contract.lost;
+    let others = lost.saturating_sub(contract.lost_completions);
     let doubts = [
         (
-            lost > 0,
+            others > 0,
             format!(
                 "events are missing from the trace, {}: nothing is judged by what is left",
                 grouped(lost)
             ),
+        ),
+        (
+            lost > 0 && others == 0,
+            format!("completions are missing from the trace, {}: nothing is known of depth", grouped(lost)),
         ),
         (contract.is_cut, "the trace ended before the run did, as long as can be read".to_owned()),
     ];
@@ -70,6 +75,7 @@ mod tests {
         };
         let contract = Contract {
             lost: 1234,
+            lost_completions: 1233,
             is_cut: false,
             drives: vec![
                 drive("sda", rules, None),
@@ -77,6 +83,9 @@ mod tests {
             ],
             value: serde_json::Value::Null,
         };
+        let whole = text(&Contract { lost_completions: 1234, ..contract.clone() });
+        let expected = "\nRules of drives\n  completions are missing from the trace, 1,234: nothing is known of depth\n  sda";
+        assert!(whole.starts_with(expected), "{whole}");
         assert_eq!(
             text(&contract),
             "\nRules of drives\n  events are missing from the trace, 1,234: nothing is judged by what is left\n  \

@@ -6,6 +6,7 @@
 
 #[cfg(feature = "proofs")]
 mod attest;
+mod by_window;
 mod cells;
 mod chart;
 pub mod compare;
@@ -22,6 +23,8 @@ mod ftl;
 pub mod host;
 mod kept_rules;
 pub mod knobs;
+#[cfg(feature = "trace")]
+mod mimic;
 pub mod over_time;
 mod plan;
 pub mod profiles;
@@ -51,6 +54,8 @@ pub use differences::host_facts;
 pub use duel::{cost as duel_cost, duel};
 #[cfg(feature = "trace")]
 pub use ftl::{Simulated, SimulatedLatencies, ftl, ftl_csv, ftl_json};
+#[cfg(feature = "trace")]
+pub use mimic::{mimic, mimic_json};
 pub use over_time::OverTime;
 pub use plan::{PlanFile, plan, properties_of};
 #[cfg(feature = "programs")]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::cells::paragraph;
+use super::duel::verdict_of_line;
 use crate::json;
 use crate::meter::window::LedgerLine;
 use crate::printable::{Shown as _, line};
@@ -25,6 +26,8 @@ pub struct Run {
     pub until_ns: u64,
     /// The turns, in order.
     pub turns: Vec<Arc<LedgerLine>>,
+    /// The folder of its plain files and their number, if it ran on such.
+    pub files: Option<(String, u64)>,
 }
 
 /// What is remembered of a screen.
@@ -34,6 +37,8 @@ pub struct Ran {
     pub runs: Vec<Run>,
     /// Bytes written, those of fills included.
     pub written_bytes: u64,
+    /// The folders in which its files stay for the next run, with their bytes.
+    pub stay: Vec<(PathBuf, u64)>,
     /// The folders of the recordings, in order.
     pub recordings: Vec<PathBuf>,
     /// The files of the profiles that were saved, in order.
@@ -106,6 +111,9 @@ pub fn ran(ran: &Ran, kept: Option<&Path>) -> String {
     let nothing_ran = out.is_empty();
     if !nothing_ran {
         let _ = writeln!(out, "{} written", approx_size(ran.written_bytes));
+        for (folder, bytes) in &ran.stay {
+            let _ = writeln!(out, "{} of files stay in {}", approx_size(*bytes), folder.shown());
+        }
     }
     for file in &ran.saved {
         let _ = writeln!(out, "saved as {}", file.shown());
@@ -125,14 +133,10 @@ pub fn ran(ran: &Ran, kept: Option<&Path>) -> String {
 /// A turn: its values, its verdict, and what changed clearly.
 fn of_turn(turn: &LedgerLine) -> String {
     let undo = if turn.undo { "undo " } else { "" };
-    let mut text = format!(
-        "  {}. {undo}{} {} → {}: {}",
-        turn.number,
-        line(&turn.knob),
-        line(&turn.from),
-        line(&turn.to),
-        turn.outcome().word()
-    );
+    let mut text = format!("  {}. {undo}{}: {}", turn.number, line(&turn.turned()), turn.outcome().word());
+    if let Some(said) = verdict_of_line(turn) {
+        let _ = write!(text, ", {said}");
+    }
     if let Some(why) = turn.why_not_judged() {
         let _ = write!(text, ", {}", line(&why));
         if let Some(raw) = raw_change(turn) {
@@ -154,6 +158,7 @@ fn of_turn(turn: &LedgerLine) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::meter::duel_outcome::{DuelOutcome, DuelVerdict};
     use crate::meter::window::{Change, Verdict};
 
     fn turned(number: u64) -> LedgerLine {
@@ -188,19 +193,41 @@ mod tests {
         };
         let raw = Change { before: Some(100.0), after: Some(4149.0), ..Change::default() };
         seen.turn(Arc::new(LedgerLine { scan_mb_per_s: raw, ..others }));
+        let (from, to) = ("none, 4".into(), "ext4, 1".into());
+        let knob = "stack.filesystem, target.files.count".into();
+        seen.turn(Arc::new(LedgerLine { knob, from, to, duel: Vec::new(), ..turned(3) }));
+        let duel = vec![(1, "64".into()), (2, "128".into())];
+        let duel_outcome = Some(DuelOutcome {
+            verdict: DuelVerdict::First,
+            figure: "point p99".into(),
+            pairs: 7,
+            change: Some(0.4),
+            interval: Some((0.35, 0.45)),
+            is_clear: true,
+            margin: 0.05,
+            less_durable: None,
+            why: None,
+        });
+        let none = Change::default();
+        seen.turn(Arc::new(LedgerLine { duel, duel_outcome, scan_mb_per_s: none, ..turned(4) }));
         seen.begin();
         seen.begin();
         (seen.written_bytes, seen.recordings) = (1 << 30, vec!["/data/demo-1".into()]);
+        seen.stay = vec![("/cache/demo".into(), 962 << 20)];
         for file in ["/config/a.toml", "/config/b.toml", "/config/a.toml"] {
             seen.saved(file.into());
         }
         let text = ran(&seen, Some(Path::new("/state/ledger/x.jsonl")));
         assert_eq!(
             text,
-            "demo ran 3m 21s: 2 turns\n  1. scan.depth 64 → 128: BETTER, scan MB/s +25% (+21 to +29%)\n  \
+            "demo ran 3m 21s: 4 turns\n  1. scan.depth 64 → 128: BETTER, scan MB/s +25% (+21 to +29%)\n  \
              2. undo scan.depth 64 → 128: can't be judged, scan data fits memory (scan 100\n     \
-             → 4149 MB/s)\n\
-             1.00 GiB written\nsaved as /config/b.toml\nsaved as /config/a.toml\nrecorded in /data/demo-1\nthe ledger is kept in /state/ledger/x.jsonl\n"
+             → 4149 MB/s)\n  \
+             3. stack.filesystem none → ext4, target.files.count 4 → 1: BETTER, scan MB/s\n     \
+             +25% (+21 to +29%)\n  \
+             4. scan.depth 64 against 128: duel, 64 is better: point p99 40% higher with\n     \
+             128 (+35 to +45%)\n\
+             1.00 GiB written\n962 MiB of files stay in /cache/demo\nsaved as /config/b.toml\nsaved as /config/a.toml\nrecorded in /data/demo-1\nthe ledger is kept in /state/ledger/x.jsonl\n"
         );
         assert_eq!(ran(&Ran::default(), None), "", "nothing ran");
         seen.now().profile = "mine".into();

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::cells::{NONE, latency, left, paragraph, percent, right};
+use super::duel::verdict_of_line;
 use crate::class::Class;
 use crate::host::Throttling;
 use crate::meter::counts::slow::SlowKind;
@@ -380,7 +381,10 @@ fn slowest(summary: &Summary) -> String {
 fn turn(line: &LedgerLine) -> String {
     let undo = if line.undo { " (undo)" } else { "" };
     let at = approx_span(line.at_ns as f64 / 1e9);
-    let mut out = format!("{:>3}. at {at}: {} {} → {}{undo}\n", line.number, line.knob, line.from, line.to);
+    let mut out = format!("{:>3}. at {at}: {}{undo}\n", line.number, line.turned());
+    if let Some(said) = verdict_of_line(line) {
+        let _ = writeln!(out, "     {said}");
+    }
     if line.less_durable {
         out += "     less durable than before\n";
     }

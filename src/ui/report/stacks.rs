@@ -69,7 +69,7 @@ pub fn cleaned(cleaned: &[Cleaned], retained: &[Leftover]) -> String {
             "nothing is left behind by a dead run\n"
         };
     }
-    for Cleaned { leftover, problem, folders } in cleaned {
+    for Cleaned { leftover, problem, folders, .. } in cleaned {
         let Leftover { profile, stands, .. } = leftover;
         let id = line(&leftover.id);
         match problem {
@@ -148,7 +148,7 @@ mod tests {
         (stack.profile, stack.drives, stack.stands[0].what) = (evil.into(), vec![evil.into()], evil.into());
         stack.id = evil.into();
         stack.stands[0].commands = vec![evil.into()];
-        let removed = Cleaned { leftover: stack.clone(), problem: None, folders: Vec::new() };
+        let removed = Cleaned { leftover: stack.clone(), problem: None, refused: false, folders: Vec::new() };
         for text in [status(&[stack.clone()], 1090), cleaned(&[removed], &[stack])] {
             let is_false = |line: &str| line.starts_with("00112233aabbccdd of mine") || line.contains('\x1b');
             assert!(!text.lines().any(is_false), "{text:?}");
@@ -167,7 +167,8 @@ mod tests {
 
     #[test]
     fn what_could_not_be_removed_is_shown_with_the_reason() {
-        let gone = Cleaned { leftover: leftover(StackState::Dead), problem: None, folders: Vec::new() };
+        let dead = leftover(StackState::Dead);
+        let gone = Cleaned { leftover: dead, problem: None, refused: false, folders: Vec::new() };
         let busy = Cleaned { problem: Some("it is held by process 9".into()), ..gone.clone() };
         let text = cleaned(&[gone, busy], &[]);
         assert!(text.starts_with("00112233aabbccdd of mine was removed\n  mount at /s/mnt\n"), "{text}");

@@ -113,6 +113,36 @@ fn two_recordings_are_compared() {
 }
 
 #[test]
+fn a_percentile_of_few_commits_a_second_is_judged_by_windows_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let recording = |name: &str, like: &dyn Fn(u64) -> Like| {
+        let windows: Vec<_> = (0..25).map(|index| fixture::window(index, like(index))).collect();
+        recorded(dir.path(), name, &fixture::header(), &windows)
+    };
+    let slow = |commit_ns| Like { commits: 120, commit_ns, ..Like::default() };
+    let before = recording("before", &|_| slow(4_000_000));
+    let after = recording("after", &|_| slow(8_000_000));
+    let comparison = compare(&[before, after]).unwrap();
+    for percentile in ["p50", "p90", "p99"] {
+        let p = cell(&comparison, &format!("classes.wal.service_ns.{percentile}"), 1);
+        assert_eq!((p.verdict, p.why.as_deref()), (Verdict::Higher, None), "{percentile}");
+        assert!(p.change_range.unwrap().0 > 0.05);
+    }
+    // Three hundred commits make a stretch; those of 24 windows have no p99.9.
+    assert_eq!(cell(&comparison, "classes.wal.service_ns.p99", 0).windows, 8);
+    assert!(comparison.rows.iter().all(|row| row.figure != "classes.wal.service_ns.p999"));
+
+    // Of windows some of which have a p99 of their own, the others count, too.
+    let mixed = recording("mixed", &|index| match index % 4 {
+        0 => Like { commits: 1_200, ..Like::default() },
+        _ => slow(4_000_000),
+    });
+    let comparison = compare(&[mixed.clone(), mixed]).unwrap();
+    let (low, high) = cell(&comparison, "classes.wal.service_ns.p99", 0).range.unwrap();
+    assert!(low < 700_000.0 && high > 5_000_000.0, "{low} {high}");
+}
+
+#[test]
 fn overlapping_windows_are_no_clear_change() {
     let dir = tempfile::tempdir().unwrap();
     let a = like(dir.path(), "a", Like { jitter_ios: 4_000, ..Like::default() });

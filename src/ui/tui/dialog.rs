@@ -42,6 +42,8 @@ pub enum Dialog {
         ticked: Vec<String>,
         /// The chosen one.
         chosen: usize,
+        /// What the list is narrowed down by.
+        filter: Filter,
     },
     /// Choosing a theme, which the screen shows at once.
     Themes {
@@ -49,6 +51,8 @@ pub enum Dialog {
         entries: Vec<ThemeEntry>,
         /// The chosen one.
         chosen: usize,
+        /// What the list is narrowed down by.
+        filter: Filter,
         /// The palette from before.
         before: Theme,
     },

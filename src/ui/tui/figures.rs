@@ -7,8 +7,9 @@ use super::heat::{HISTORY_MAX, TailOf, Timeline, visible};
 use crate::class::Class;
 use crate::meter::flag::FlagKind;
 use crate::meter::latencies::pooled::{Pool, PooledLatencies, PooledLatency};
+use crate::meter::turns::ledger::BEFORE_WINDOWS;
 use crate::meter::whole_run::totals::Totals;
-use crate::meter::window::{Latency, LedgerLine, Window};
+use crate::meter::window::{Flag, Latency, LedgerLine, Window};
 
 /// Ledger lines kept for the screen; a recording has all of them.
 const LEDGER_MAX: usize = 1000;
@@ -93,6 +94,19 @@ impl Figures {
         self.past.push_back((Arc::new(bare), Arc::new(self.pooled)));
         self.window = Some(window);
         self.totals = Some(totals);
+    }
+
+    /// What forbids that a turn is judged now: a flag of the window that is shown, or of one before it with which the turn
+    /// would be compared. Of those before, a trend forbids nothing.
+    pub fn forbidding(&self) -> Option<&Flag> {
+        let forbids = |flag: &&Flag| flag.forbids_verdict;
+        let now = self.window.iter().flat_map(|window| &window.flags).find(forbids);
+        let settled = |window: &&Arc<Window>| {
+            window.is_clean() && !window.flags.iter().any(|flag| flag.is(FlagKind::Settling))
+        };
+        let past = || self.past.iter().rev().map(|(window, _)| window).filter(settled).take(BEFORE_WINDOWS);
+        let lasting = |flag: &&Flag| flag.forbids_verdict && !flag.is(FlagKind::Drifting);
+        now.or_else(|| past().flat_map(|window| &window.flags).find(lasting))
     }
 
     /// Goes that many windows forward, or back if negative, among those that are kept. Whether it could.

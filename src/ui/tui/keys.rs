@@ -236,7 +236,7 @@ pub const MAP: &[Binding] = &[
     bind(Knobs, &[Char('i')], "i", Action::ShowInactive, "inactive knobs", "", "Show or hide the knobs that have no effect under these settings."),
     bind(Ledger, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the newer line."),
     bind(Ledger, &[Down, Char('j')], "↓ j", Action::Down, "", "scroll", "Choose the older line; its figures are shown with their spread."),
-    bind(Main, &[Esc], "Esc", Action::Drop, "discard changes", "discard", "Discard the changes collected for a rebuild."),
+    bind(Main, &[Esc], "Esc", Action::Drop, "discard changes", "discard", "Leave the ledger, which closes the figures of its chosen line; else discard the changes collected for a rebuild."),
     bind(Main, &[Char('b')], "b", Action::Former, "rebuild previous", "rebuild previous", "After a failed build: rebuild the previous stack."),
     bind(Main, &[Char('u')], "u", Action::Undo, "undo", "undo", "Undo the last turn."),
     bind(Main, &[Char('v')], "v", Action::View, "next view", "view", "Show the next panel where not all fit: charts, system, ledger, notes."),
@@ -250,10 +250,10 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Tab, BackTab], "tab", Action::Focus, "knobs or ledger", "focus", "Move between the knobs and the ledger."),
     bind(Main, &[Char('z')], "z", Action::TailOf, "latency of the next class", "latency of", "Choose which class's latency the heat map shows: one, or all."),
     bind(Main, &[Char('Z')], "Z", Action::WholeRun, "whole run", "", "Show the whole run in the heat map, or its end."),
-    bind(Main, &[Char(',')], ", ⇧←", Action::Earlier, "previous window", "", "Show an earlier window: the cursor moves left, and the classes' figures are that window's."),
+    bind(Main, &[Char(',')], ", ⇧←", Action::Earlier, "previous window", "window", "Show an earlier window: the cursor moves left, and the classes' figures are that window's."),
     bind(Main, &[Char('.')], ". ⇧→", Action::Later, "next window", "", "Show a later window; after the last one, the figures are live again."),
     bind(Main, &[Char('L')], "L", Action::Slowest, "slowest window", "", "Show the window with the longest I/O of the class on the heat map: the moment of the tail."),
-    bind(Main, &[Char('0')], "0", Action::Now, "live figures", "", "Return to the live figures."),
+    bind(Main, &[Char('0')], "0", Action::Now, "live figures", "live", "Return to the live figures."),
     bind(Main, &[], "Ctrl-Z", Action::Suspend, "suspend", "", "Pause the load and return to the shell; `fg` continues both."),
     bind(Main, &[], "", Action::Themes, "theme", "", "Choose a theme: a built-in one, or one of btop's theme files in `~/.config/stacktune/themes`."),
     bind(Main, &[], "", Action::Theme(ThemeName::Dark), "theme dark", "", "Colours for a dark background."),
@@ -349,6 +349,7 @@ pub const MAP: &[Binding] = &[
     bind(Drives, &[End, Char('G')], "End G", Action::Last, "", "", "Choose the last."),
     bind(Drives, &[Char(' ')], "space", Action::Mark, "", "tick", "Tick the chosen drive, or clear its tick; pages are interleaved over the drives in the order in which they are ticked."),
     bind(Drives, &[Enter], "⏎", Action::Accept, "", "take", "Take the ticked drives into the plan; without one, the target is files."),
+    bind(Drives, &[Char('/')], "/", Action::Search, "", "filter", "Filter the list by name, model, serial number or what is on the drive."),
     bind(Drives, &[Char('e')], "e", Action::Edit, "", "type", "Type their names instead."),
     bind(Drives, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Close the list."),
     bind(Themes, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the theme above; the screen shows it."),
@@ -356,6 +357,7 @@ pub const MAP: &[Binding] = &[
     bind(Themes, &[Home, Char('g')], "Home g", Action::First, "", "", "Choose the first."),
     bind(Themes, &[End, Char('G')], "End G", Action::Last, "", "", "Choose the last."),
     bind(Themes, &[Enter], "⏎", Action::Accept, "", "take", "Keep the chosen theme."),
+    bind(Themes, &[Char('/')], "/", Action::Search, "", "filter", "Filter the list by name."),
     bind(Themes, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Go back to the colours from before."),
     bind(Search, &[Enter], "⏎", Action::Accept, "", "choose", "Choose the knob; its layer's knobs are listed."),
     bind(Search, &[Esc], "Esc", Action::Close, "", "cancel", "Go back to where you were."),
@@ -364,7 +366,7 @@ pub const MAP: &[Binding] = &[
     bind(Search, &[Right], "→", Action::CursorRight, "", "", "Move it to the right."),
     bind(Search, &[Up], "↑", Action::Up, "", "", "Choose the knob above."),
     bind(Search, &[Down], "↓", Action::Down, "", "choose", "Choose the knob below."),
-    bind(Filter, &[Enter], "⏎", Action::Accept, "", "take", "Choose this row."),
+    bind(Filter, &[Enter], "⏎", Action::Accept, "", "take", "Choose this row; a drive is ticked, and the whole list shown again."),
     bind(Filter, &[Esc], "Esc", Action::Close, "", "whole list", "Show the whole list again."),
     bind(Filter, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character; with none left, show the whole list."),
     bind(Filter, &[Left], "←", Action::CursorLeft, "", "", "Move the cursor to the left."),
@@ -375,7 +377,7 @@ pub const MAP: &[Binding] = &[
     bind(Filter, &[End], "End", Action::Last, "", "", "Move it to the end."),
     bind(Filter, &[PageUp], "PgUp", Action::PageUp, "", "", "Go up ten rows."),
     bind(Filter, &[PageDown], "PgDn", Action::PageDown, "", "", "Go down ten rows."),
-    bind(Filter, &[Tab], "tab", Action::Mark, "", "", "Mark the chosen recording, as space does in the whole list."),
+    bind(Filter, &[Tab], "tab", Action::Mark, "", "", "Mark the chosen recording, or tick the chosen drive, as space does in the whole list."),
     bind(Palette, &[Enter], "⏎", Action::Accept, "", "run", "Run the chosen action."),
     bind(Palette, &[Esc], "Esc", Action::Close, "", "cancel", "Run nothing."),
     bind(Palette, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character."),
@@ -394,6 +396,26 @@ pub const MAP: &[Binding] = &[
     bind(Help, &[Home, Char('g')], "Home g", Action::First, "", "", "Go to the beginning."),
     bind(Help, &[End, Char('G')], "End G", Action::Last, "", "", "Go to the end."),
     bind(Help, &[Esc, Char('q'), Char('?')], "Esc", Action::Close, "", "close", "Close it."),
+];
+
+/// The heading of the ledger's keys.
+pub const LEDGER_SECTION: &str = "Keys for the ledger";
+
+/// The parts of the help about keys, with their headings.
+pub const SECTIONS: [(&str, Context); 13] = [
+    ("Keys for the knobs", Knobs),
+    (LEDGER_SECTION, Ledger),
+    ("Keys everywhere", Main),
+    ("Keys in a recording", Replay),
+    ("Keys while searching", Search),
+    ("Keys in the palette", Palette),
+    ("Keys in the list of recordings", Shelf),
+    ("Keys while filtering a list", Filter),
+    ("Keys while typing", Text),
+    ("Keys in a plan", Plan),
+    ("Keys before a duel", Duel),
+    ("Keys after a failure", Failed),
+    ("Keys when quitting with a stack in place", Leaving),
 ];
 
 /// Keys with Ctrl, everywhere.
@@ -448,52 +470,5 @@ pub fn named(words: &str, on_recording: bool) -> Vec<&'static Binding> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Those that mean, or will mean, a page or a mode mean it everywhere on the main screen.
-    const ALLOTTED: &str = "DTAKMCwIW";
-
-    #[test]
-    fn no_key_means_two_things_in_one_place() {
-        for (i, row) in MAP.iter().enumerate() {
-            for other in &MAP[i + 1..] {
-                let together = row.context == other.context
-                    || (other.context == Main && matches!(row.context, Knobs | Ledger));
-                let shared = row.keys.iter().find(|key| other.keys.contains(key));
-                assert!(!together || shared.is_none(), "{shared:?}: {} and {}", row.help, other.help);
-            }
-        }
-        for row in MAP.iter().filter(|row| matches!(row.context, Knobs | Ledger | Replay)) {
-            let taken = row.keys.iter().find(|key| matches!(key, Char(c) if ALLOTTED.contains(*c)));
-            assert!(taken.is_none(), "{taken:?}: {}", row.help);
-        }
-    }
-
-    #[test]
-    fn every_action_of_the_screen_has_one_name() {
-        let rows = || MAP.iter().filter(|row| !row.name.is_empty());
-        for (i, row) in rows().enumerate() {
-            assert!(rows().skip(i + 1).all(|other| other.name != row.name), "{}", row.name);
-            let on_recording = matches!(row.action, Action::Replay(_));
-            assert_eq!(named(row.name, on_recording)[0].action, row.action, "{}", row.name);
-        }
-        let moves = [Action::Up, Action::Down, Action::PageUp, Action::PageDown, Action::First, Action::Last];
-        let unnamed = [Action::Enter, Action::Palette];
-        for row in MAP.iter().filter(|row| matches!(row.context, Knobs | Ledger | Main)) {
-            let is_move = moves.contains(&row.action) || unnamed.contains(&row.action);
-            assert!(row.name.is_empty() == is_move, "{}", row.help);
-        }
-        assert!(named("no such thing", false).is_empty());
-        assert!(named("undo", true).is_empty() && named("play", false).is_empty());
-    }
-
-    #[test]
-    fn the_letter_c_is_not_ctrl_c() {
-        let plain = KeyEvent::new(Char('c'), KeyModifiers::NONE);
-        let ctrl = KeyEvent::new(Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(action(&[Knobs, Main], &plain), Some(Action::Cumulative));
-        assert_eq!(action(&[Text], &ctrl), Some(Action::Quit));
-        assert_eq!(action(&[Text], &plain), None);
-    }
-}
+#[path = "keys_tests.rs"]
+mod tests;

@@ -6,6 +6,7 @@ use super::layout;
 use super::state::{FIRST_KNOB, ListRow, Listing, State};
 use crate::settings::Settings;
 use crate::settings::knobs::{self, Kind, Knob, Scope, StackLayer};
+use crate::short_list;
 
 /// The tables in the order of the screen.
 const TABLES: [&str; 15] = [
@@ -70,19 +71,30 @@ impl State {
         Listing { rows, inactive }
     }
 
-    /// The knobs of any layer that have all these words in name, help or values.
+    /// The knobs of any layer that have all these words in name, help or values; those whose name they match, and their
+    /// layers, come first.
     fn found(&self, words: &str) -> Listing {
         let settings = self.settings_asked();
         let has = |knob: &&Knob| {
             let text = text_of(knob);
             words.split_whitespace().all(|word| text.contains(word))
         };
-        let found: Vec<_> = self.knobs(settings.as_ref()).filter(has).collect();
+        let mut found: Vec<_> = self.knobs(settings.as_ref()).filter(has).collect();
+        let place = |layer: StackLayer| StackLayer::ALL.iter().position(|other| *other == layer);
+        // Stable: among equals, the tables' order stays.
+        short_list::sort_by_key(&mut found, |knob| (place(knob.layer()), distance(&knob.path, words)));
+        let mut layers: Vec<Vec<&'static Knob>> = Vec::new();
+        for knob in found {
+            match layers.last_mut().filter(|layer| layer[0].layer() == knob.layer()) {
+                Some(layer) => layer.push(knob),
+                None => layers.push(vec![knob]),
+            }
+        }
+        short_list::sort_by_key(&mut layers, |layer| distance(&layer[0].path, words));
         let mut rows = Vec::new();
-        for layer in StackLayer::ALL {
-            let mut knobs = found.iter().filter(|knob| knob.layer() == layer).peekable();
-            rows.extend(knobs.peek().is_some().then_some(ListRow::Heading(layer.name())));
-            rows.extend(knobs.map(|knob| ListRow::Knob(knob)));
+        for layer in layers {
+            rows.push(ListRow::Heading(layer[0].layer().name()));
+            rows.extend(layer.into_iter().map(ListRow::Knob));
         }
         Listing { rows, inactive: 0 }
     }
@@ -162,6 +174,23 @@ fn table_of(knob: &Knob) -> &'static str {
 }
 
 /// Everything that a search looks at, in small letters.
+/// How far a path is from the words: it is them, begins with them, contains them in this order, has all of them, or not.
+/// Its dots and underscores count as blanks.
+fn distance(path: &str, words: &str) -> u8 {
+    let plain = |text: &str| {
+        let blank = text.replace(['.', '_'], " ");
+        blank.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (path, words) = (plain(path), plain(words));
+    match () {
+        () if path == words => 0,
+        () if path.starts_with(&words) => 1,
+        () if path.contains(&words) => 2,
+        () if words.split(' ').all(|word| path.contains(word)) => 3,
+        () => 4,
+    }
+}
+
 fn text_of(knob: &Knob) -> String {
     let mut text = format!("{} {} {}", knob.path, knob.spec.help, knob.layer().name());
     if let Kind::Choice(choices) = knob.spec.kind {
@@ -200,6 +229,30 @@ pub(super) mod tests {
             let of_pages = !knob.is_of_another_engine(&Settings::default());
             assert_eq!(seen.contains(&knob.path.as_str()), of_pages, "{}", knob.path);
         }
+    }
+
+    #[test]
+    fn words_that_match_a_path_are_found_first() {
+        let state = State::new(Theme::mono(), 80, 24);
+        let first = |words: &str| {
+            let rows = state.found(words).rows;
+            let path = |row: &ListRow| match row {
+                ListRow::Knob(knob) => Some(knob.path.as_str()),
+                ListRow::Heading(_) => None,
+            };
+            rows.iter().find_map(path).unwrap()
+        };
+        for (words, path) in [
+            ("scan rate", "scan.rate"),
+            ("scan.rate", "scan.rate"),
+            ("rate scan", "scan.rate"),
+            ("io page", "io.page_size"),
+            ("scheduler", "queue.scheduler"),
+        ] {
+            let found = first(words);
+            assert_eq!(found, path, "{words}");
+        }
+        assert!(state.found("rate").rows.len() > 4, "and the others after it");
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct Areas {
     pub heat: Rect,
     /// MB/s over time.
     pub charts: Rect,
+    /// Latency over time of each class, beside that of the chosen one.
+    pub tails: [Rect; 4],
     /// The classes' table.
     pub classes: Rect,
     /// The processor.
@@ -63,6 +65,14 @@ pub struct Areas {
     pub message: Rect,
     /// Keys.
     pub hints: Rect,
+}
+
+impl Areas {
+    /// The same where the load has no classes: the notes take the place of their latencies.
+    pub fn without_tails(self) -> Self {
+        let notes = self.tails.into_iter().filter(|area| !area.is_empty()).fold(self.notes, Rect::union);
+        Self { notes, tails: [Rect::default(); 4], ..self }
+    }
 }
 
 impl View {
@@ -192,11 +202,16 @@ fn medium(frame: Areas, body: Rect, view: View) -> Areas {
     areas
 }
 
+/// Strips of two rows show more, where the ledger still has room for many turns.
+fn charts_rows(body: Rect) -> u16 {
+    if body.height >= 60 { 10 } else { 6 }
+}
+
 fn large(frame: Areas, body: Rect) -> Areas {
     let [left, right] = columns(body, 50);
     let ([stack], knobs) = rows(left, [STACK_ROWS_LARGE]);
     let more = body.height.saturating_sub(45) / 2;
-    let ([heat, charts, classes, system], ledger) = rows(right, [12 + more, 6, 9, 9]);
+    let ([heat, charts, classes, system], ledger) = rows(right, [12 + more, charts_rows(body), 9, 9]);
     let [cpu, rest] = columns(system, 47);
     let [members, notes] = columns(rest, rest.width.saturating_sub(2) / 2 - 3);
     Areas { stack, knobs, heat, charts, classes, cpu, members, ledger, notes, ..frame }
@@ -208,10 +223,16 @@ fn wide(frame: Areas, body: Rect) -> Areas {
     let ([stack], knobs) = rows(left, [STACK_ROWS_LARGE]);
     let [middle, right] = columns(rest, rest.width.saturating_sub(54));
     let more = body.height.saturating_sub(45) / 2;
-    let ([heat, charts, classes], ledger) = rows(middle, [14 + more, 6, 9]);
-    let ([cpu, members], notes) = rows(right, [9, 14 + more / 2]);
-    Areas { stack, knobs, heat, charts, classes, cpu, members, ledger, notes, ..frame }
+    let ([heat, charts, classes], ledger) = rows(middle, [14 + more, charts_rows(body), 9]);
+    let ([cpu, members], below) = rows(right, [9, 14 + more / 4]);
+    let each = below.height.saturating_sub(NOTES_ROWS) / 4;
+    let (tails, notes) = rows(below, [if each < TAIL_ROWS_MIN { 0 } else { each }; 4]);
+    Areas { stack, knobs, heat, charts, tails, classes, cpu, members, ledger, notes, ..frame }
 }
+
+/// Rows that the notes keep beside the classes' latencies, and those of each of these at least.
+const NOTES_ROWS: u16 = 10;
+const TAIL_ROWS_MIN: u16 = 5;
 
 #[cfg(test)]
 mod tests {
@@ -235,15 +256,31 @@ mod tests {
     }
 
     #[test]
+    fn a_tall_screen_has_each_classs_latency() {
+        let of = |w, h| areas(Rect::new(0, 0, w, h), View::Tails).unwrap();
+        assert!(of(240, 70).tails.iter().all(|area| area.height >= 7));
+        for small in [of(240, 46), of(160, 70), of(80, 24)] {
+            assert!(small.tails.iter().all(|area| area.is_empty()));
+        }
+        let all = of(240, 70);
+        let program = all.without_tails();
+        assert_eq!((program.notes.y, program.notes.bottom()), (all.tails[0].y, all.notes.bottom()));
+        assert_eq!(of(160, 50).without_tails(), of(160, 50));
+        assert!(all.notes.height >= NOTES_ROWS && all.ledger.height >= 20 && all.charts.height == 10);
+        assert!(of(160, 70).ledger.height >= 15 && of(160, 70).charts.height == 10);
+    }
+
+    #[test]
     fn panels_never_overlap_and_never_leave_the_screen() {
         for (w, h) in [(80, 24), (119, 60), (120, 40), (149, 46), (150, 46), (160, 50), (240, 70), (300, 100)]
         {
             let screen = Rect::new(0, 0, w, h);
             for view in [View::Tails, View::Charts, View::System, View::Ledger, View::Notes] {
                 let a = areas(screen, view).unwrap();
+                let [scan, point, wal, background] = a.tails;
                 let panels = [
                     a.header, a.stack, a.knobs, a.heat, a.charts, a.classes, a.cpu, a.members, a.ledger,
-                    a.notes, a.strip, a.message, a.hints,
+                    a.notes, a.strip, a.message, a.hints, scan, point, wal, background,
                 ];
                 for (i, one) in panels.iter().enumerate().filter(|(_, r)| !r.is_empty()) {
                     assert_eq!(screen.intersection(*one), *one, "{w}×{h} {view:?} {i}");

@@ -11,7 +11,7 @@ use super::themes::ThemeEntry;
 #[cfg(feature = "trace")]
 use super::tracing::{Said, Wanted};
 use crate::error::Error;
-use crate::host::Facts;
+use crate::host::{Device, Facts};
 use crate::runs::record::Listed;
 use crate::runs::session::{Candidate, Command, Event};
 use crate::settings::Settings;
@@ -48,6 +48,8 @@ pub enum Msg {
     NotRead(Error),
     /// What [`Effect::ExamineDrives`] asked for.
     DrivesExamined(Vec<Candidate>),
+    /// The drives that [`Effect::ReadDevices`] asked for.
+    DevicesRead(Vec<Device>),
     /// The themes that [`Effect::ListThemes`] asked for.
     ThemesListed(Result<Vec<ThemeEntry>, Error>),
     /// The profile that [`Effect::Load`] asked for.
@@ -89,6 +91,8 @@ pub enum Effect {
         /// Those that the run holds.
         held: Vec<String>,
     },
+    /// Read what is known of every drive of the host anew.
+    ReadDevices,
     /// Load a profile by its name.
     Load(String),
     /// Save settings under a name.

@@ -47,6 +47,8 @@ mod wake;
 #[cfg(test)]
 mod beside_tests;
 #[cfg(test)]
+mod first_look_tests;
+#[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod looks_tests;

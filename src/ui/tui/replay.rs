@@ -1,5 +1,6 @@
 //! A recording on the screen: its figures as a run reported them, where it is read, and whether it plays.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::figures::Figures;
@@ -21,6 +22,8 @@ use crate::units::approx_span;
 
 /// How many times faster than it was recorded it can be played.
 const SPEEDS: [u32; 6] = [1, 2, 5, 10, 30, 60];
+/// A duel has two values, and goes back to that from before.
+const DUEL_VALUES_MAX: usize = 3;
 /// Up to this length, the position is given in seconds.
 const SECONDS_MAX: f64 = 600.0;
 
@@ -191,39 +194,51 @@ fn states(recording: &mut Recording, from_ns: u64) -> Vec<(u64, Arc<Status>)> {
         }
     };
     // Turns before it are in the profile as run.
-    let is_own = |line: &&LedgerLine| line.at_ns >= from_ns;
+    let own = |line: &LedgerLine| line.turns().filter(|(at_ns, _)| *at_ns >= from_ns).count();
     let settings_after = recording.windows.iter().map(|window| window.setting);
     let (least, most) =
         settings_after.fold((u64::MAX, u64::MIN), |(least, most), at| (least.min(at), most.max(at)));
-    if most.saturating_sub(least) > recording.ledger.iter().filter(is_own).count() as u64 {
+    if most.saturating_sub(least) > recording.ledger.iter().map(own).sum::<usize>() as u64 {
         let missing =
             "Its ledger lacks turns: from the first of them on, the knobs are not those of the run.";
         recording.notes.push(missing.to_owned());
     }
-    let mut status = status(recording, settings);
-    let turns = recording.ledger.iter().filter(is_own);
-    let mut states = vec![(0, Arc::new(status.clone()))];
-    for line in turns {
-        match turned(&status.settings, line) {
-            Some(settings) => status.settings = settings,
-            None => status.notes.push(format!(
-                "the knobs are shown without turn {} ({} to {}), which this version doesn't know",
-                line.number, line.knob, line.to
-            )),
+    let mut status = Arc::new(status(recording, settings));
+    let mut states = vec![(0, Arc::clone(&status))];
+    for line in &recording.ledger {
+        let mut known: BTreeMap<&str, Arc<Status>> = BTreeMap::new();
+        for (at_ns, to) in line.turns().filter(|(at_ns, _)| *at_ns >= from_ns) {
+            if known.len() == DUEL_VALUES_MAX && !known.contains_key(to) {
+                break;
+            }
+            status = Arc::clone(known.entry(to).or_insert_with(|| Arc::new(after(&status, line, to))));
+            states.push((at_ns, Arc::clone(&status)));
         }
-        states.push((line.at_ns, Arc::new(status.clone())));
     }
     short_list::sort_by_key(&mut states, |(from_ns, _)| *from_ns);
     states
 }
 
-/// The settings after a turn of the ledger; none if this version can't make it.
-fn turned(settings: &Settings, line: &LedgerLine) -> Option<Settings> {
-    let turns: Vec<_> = if knobs::find_of(settings, &line.knob).is_some() {
-        vec![(&*line.knob, &*line.to)]
+/// The state after a turn of the ledger's line to that value.
+fn after(before: &Status, line: &LedgerLine, to: &str) -> Status {
+    let mut status = before.clone();
+    match turned(&status.settings, &line.knob, to) {
+        Some(settings) => status.settings = settings,
+        None => status.notes.push(format!(
+            "the knobs are shown without turn {} ({} to {to}), which this version doesn't know",
+            line.number, line.knob
+        )),
+    }
+    status
+}
+
+/// The settings after a turn; none if this version can't make it.
+fn turned(settings: &Settings, knob: &str, to: &str) -> Option<Settings> {
+    let turns: Vec<_> = if knobs::find_of(settings, knob).is_some() {
+        vec![(knob, to)]
     } else {
         // Several that were rebuilt together.
-        line.knob.split(", ").zip(line.to.split(", ")).collect()
+        knob.split(", ").zip(to.split(", ")).collect()
     };
     let mut settings = settings.clone();
     for (path, to) in turns {

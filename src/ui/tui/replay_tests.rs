@@ -15,6 +15,7 @@ use super::tests::{press, shown};
 use super::update::{replay, update};
 use super::view;
 use crate::error::Kind;
+use crate::meter::window::LedgerLine;
 use crate::runs::record::Recording;
 use crate::settings::knobs::find;
 
@@ -232,7 +233,7 @@ fn what_is_missing_in_a_recording_is_said() {
     let unknown = fixture::turns().remove(0);
     let turned = |recording: &mut Recording| {
         recording.windows[6].setting = 1;
-        recording.ledger.push(crate::meter::window::LedgerLine {
+        recording.ledger.push(LedgerLine {
             at_ns: 6_500_000_000,
             knob: "scan.of_old".into(),
             ..unknown.clone()
@@ -243,6 +244,41 @@ fn what_is_missing_in_a_recording_is_said() {
     press(&mut state, &[KeyCode::End]);
     let notes = &state.status.as_ref().unwrap().notes;
     assert!(notes.iter().any(|note| note.contains("without turn 1 (scan.of_old to 256)")), "{notes:?}");
+}
+
+#[test]
+fn a_duel_is_one_line_and_its_turns_are_in_force_one_after_the_other() {
+    let turns = [(1_500_000_000, "64"), (3_500_000_000, "256"), (5_500_000_000, "128")];
+    let duel = LedgerLine {
+        number: 1,
+        at_ns: turns[0].0,
+        knob: "scan.depth".into(),
+        from: "64".into(),
+        to: "256".into(),
+        duel: turns.map(|(at_ns, to)| (at_ns, to.to_owned())).into(),
+        flags: vec!["duel of 3 turns".into()],
+        ..LedgerLine::default()
+    };
+    let mut windows = fixture::minute();
+    windows.truncate(7);
+    for (window, setting) in windows.iter_mut().zip([0, 1, 1, 2, 2, 3, 3]) {
+        window.setting = setting;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let recording = fixture::recorded(dir.path(), &windows, &[duel]);
+    let mut state = empty(160, 50);
+    replay::open(&mut state, Replay::of(recording).unwrap(), None);
+    state.list_knobs();
+    press(&mut state, &[KeyCode::Home]);
+    let mut depths = Vec::new();
+    for _ in 0..windows.len() {
+        depths.push(value(&state, "scan.depth"));
+        press(&mut state, &[KeyCode::Right]);
+    }
+    assert_eq!(depths, ["128", "64", "64", "256", "256", "128", "128"]);
+    let screen = shown(&state);
+    assert!(screen.contains("▶ duel of scan.depth, 64 against 256: its line ended"), "{screen}");
+    assert!(!screen.contains("lacks turns") && !screen.contains("can't be judged"), "{screen}");
 }
 
 /// A name that no other folder of this test has.

@@ -22,6 +22,7 @@ use super::update::{self, update};
 use super::wake::{Wake, forward, read_input, watch_signals};
 use super::{background, both, job_control, shelf, themes, view};
 use crate::error::{Error, Result};
+use crate::host::Facts;
 use crate::runs::session::candidates;
 use crate::runs::session::{Command, Event, raise_thread_priority};
 use crate::threads;
@@ -361,6 +362,7 @@ impl Ui {
             Effect::ExamineDrives { facts, named, held } => {
                 return self.beside(move || Msg::DrivesExamined(candidates(&facts, &named, &held)));
             }
+            Effect::ReadDevices => return self.beside(|| Msg::DevicesRead(Facts::read_devices())),
             Effect::List => return Some(Msg::Listed(self.options.profiles.list())),
             Effect::Load(name) => {
                 return Some(Msg::Loaded(self.options.profiles.load(&name).map(Box::new)));

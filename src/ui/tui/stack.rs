@@ -28,6 +28,8 @@ pub struct LayerShown {
     pub bracket: &'static str,
     /// Bytes written below it per byte written above it.
     pub amplification: Option<f64>,
+    /// The p99 of the time in it by a trace of the window that is shown, in nanoseconds; absent without one.
+    pub traced_p99_ns: Option<u64>,
     /// Whether nothing is there.
     pub is_absent: bool,
 }
@@ -214,6 +216,7 @@ fn drives(status: &Status, window: Option<&Window>) -> LayerShown {
         },
         mb_per_s: window.and_then(|window| block_mb_per_s(&window.members, window.duration_ns)),
         mean_ns: window.and_then(|window| window.drive_ios?.mean_ns()),
+        traced_p99_ns: window.and_then(|window| window.traced_p99_ns),
         ..LayerShown::default()
     }
 }

@@ -18,6 +18,7 @@ use super::theme::Theme;
 use super::tracing::Tracing;
 use super::typed::Typed;
 use crate::error::Error;
+use crate::host::Device;
 use crate::runs::session::message::{Advance, DuelShown, Phase, Progress, Status};
 use crate::settings::Settings;
 use crate::settings::knobs::{self, Conditions, Knob, Scope, StackLayer, Value};
@@ -97,6 +98,8 @@ pub struct State {
     pub saved_as: Option<String>,
     /// The same of the run before, until this one runs.
     pub of_former: Option<Box<Settings>>,
+    /// The host's drives as they were when its page was opened, once they are read.
+    pub host: Option<Vec<Device>>,
     /// The progress of a fill.
     pub progress: Option<Progress>,
     /// The figures as they come.
@@ -145,6 +148,8 @@ pub struct State {
     pub view: View,
     /// The chosen ledger line, counted from the newest.
     pub ledger_chosen: usize,
+    /// The first row shown of what that line, opened, has to say.
+    pub ledger_top: usize,
     /// Whose latencies the heat map shows.
     pub tail_of: TailOf,
     /// Whether it shows the whole run.
@@ -188,6 +193,7 @@ impl State {
             of_profile: None,
             saved_as: None,
             of_former: None,
+            host: None,
             progress: None,
             live: Figures::default(),
             replay: None,
@@ -212,6 +218,7 @@ impl State {
             focus: Focus::default(),
             view: View::default(),
             ledger_chosen: 0,
+            ledger_top: 0,
             tail_of: TailOf::All,
             whole_run: false,
             suspending: false,
@@ -373,9 +380,15 @@ impl State {
             (Some(Dialog::Failed { .. }), _) => &[Context::Failed],
             (Some(Dialog::Leave), _) => &[Context::Leaving],
             (Some(Dialog::Replace { .. }), _) => &[Context::Question],
-            (Some(Dialog::Pick { filter, .. } | Dialog::Open { filter, .. }), _) if filter.is_typed() => {
-                &[Context::Filter]
-            }
+            (
+                Some(
+                    Dialog::Pick { filter, .. }
+                    | Dialog::Open { filter, .. }
+                    | Dialog::Drives { filter, .. }
+                    | Dialog::Themes { filter, .. },
+                ),
+                _,
+            ) if filter.is_typed() => &[Context::Filter],
             (Some(Dialog::Shelf(shelf)), _) if shelf.filter.is_typed() => &[Context::Filter],
             (Some(Dialog::Pick { .. }), _) => &[Context::Pick],
             (Some(Dialog::Drives { .. }), _) => &[Context::Drives],

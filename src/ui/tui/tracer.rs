@@ -11,6 +11,7 @@ use super::wake::Wake;
 use crate::error::Result;
 use crate::held_folder::HeldFolder;
 use crate::json;
+use crate::meter::context::ByTrace;
 use crate::printable::Shown as _;
 use crate::runs::record::{CONTRACT, TRACE, TRACE_FACTS, make_folder};
 use crate::runs::session::Tap;
@@ -102,7 +103,8 @@ fn tap(watch: &Watch) -> Tap {
             ("discards/s", of.discards_per_s),
             ("misses % at 10%", of.miss_ratio.map(|ratio| 100.0 * ratio)),
         ];
-        figures.into_iter().filter_map(|(name, figure)| Some((name.to_owned(), figure?))).collect()
+        let figures = figures.into_iter().filter_map(|(name, figure)| Some((name.to_owned(), figure?)));
+        ByTrace { figures: figures.collect(), p99_ns: of.p99_ns }
     })
 }
 

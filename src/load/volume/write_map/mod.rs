@@ -5,13 +5,14 @@
 //! From it, verification knows a page that is whole and in its place, but older than what was acknowledged.
 //!
 //! The file begins with a page of words: what it is of, and where its parts are. A part that no longer fits,
-//! such as a table when pages become smaller, is replaced by one at the end of the file. Whoever keeps it has a
+//! such as a table when pages become smaller ([`replace`]), is replaced by one at the end of the file. Whoever keeps it has a
 //! lock on it: copies of a data set have one map, and of two runs on them one keeps it.
 //!
 //! Words carry a check, as a map that has suffered itself must not accuse the storage.
 
 mod cell;
 mod mapping;
+mod replace;
 mod table;
 mod tracked;
 
@@ -58,7 +59,7 @@ enum Word {
     Epoch,
     State,
     Boot,
-    /// Extents, their bytes, table and slots of the data region.
+    /// Extents, their bytes, table and slots of the data region, and the table that is being replaced.
     Data,
     /// The same of the WAL region.
     Wal = 12,
@@ -80,6 +81,9 @@ pub const UNKEPT: &str = "a run wrote to it that could not keep its write map";
 pub const OLDER: &str = "its write map is older than the data";
 /// Why one says nothing that has suffered.
 pub const DAMAGED: &str = "its write map is damaged";
+/// Why one says nothing of which a table is being replaced.
+const HALF_REPLACED: &str =
+    "a run was killed while it made its write map anew for smaller pages, which the next run completes";
 /// Why one says nothing that another run keeps.
 const HELD: &str = "another run keeps its write map: one is a copy of the other's data set";
 
@@ -135,12 +139,11 @@ impl WriteMap {
     /// # Errors
     /// Where there is no room, or something can't be mapped.
     pub fn begin(&self, regions: [&Region; 2], page_bytes: [u64; 2], boot: u64) -> io::Result<()> {
-        for (region, page_bytes) in regions.into_iter().zip(page_bytes) {
-            self.prepare(region, page_bytes)?;
-        }
+        // First: of a table that is replaced when the machine stops, parts may be lost.
         self.head[Word::Boot as usize].store(boot, Ordering::Release);
         self.set(Word::State as usize, OPEN);
-        self.store.file.sync_data()
+        self.store.file.sync_data()?;
+        regions.into_iter().zip(page_bytes).try_for_each(|(region, bytes)| self.prepare(region, bytes))
     }
 
     /// Opens the map of a data set, to compare the two; the file need not be writable.
@@ -151,7 +154,9 @@ impl WriteMap {
         if flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK) {
             return Err(HELD.to_owned());
         }
-        Self::found(Store { file, read_only: true }, regions, epoch, boot)
+        let map = Self::found(Store { file, read_only: true }, regions, epoch, boot)?;
+        let half = regions.into_iter().any(|region| map.is_half_replaced(region));
+        if half { Err(HALF_REPLACED.to_owned()) } else { Ok(map) }
     }
 
     /// Maps one that another process keeps.
@@ -267,42 +272,6 @@ impl WriteMap {
         Table::of(&self.store, layout, region)
     }
 
-    /// Sees to it that the region's granules are as small as its pages. None of its pages is under way.
-    fn prepare(&self, region: &Region, page_bytes: u64) -> io::Result<()> {
-        let granule_log2 = page_bytes.ilog2().min(MIB.ilog2());
-        let old = Layout::decode(self.part(region, 2)?);
-        if old.is_some_and(|old| old.granule_log2 <= granule_log2) {
-            return Ok(());
-        }
-        self.settle(region, None)?;
-        let bytes_max = TABLE_BYTES_MAX[usize::from(region.id)];
-        let mut layout = Layout::fitting(region, granule_log2, bytes_max);
-        layout.at_pages = self.extend(layout.words(region).max(1) * WORD_BYTES)?;
-        if let Some(old) = old {
-            let new = Table::of(&self.store, layout, region)?;
-            new.take_over(&Table::of(&self.store, old, region)?, region)?;
-        }
-        self.set(Self::part_at(region, 2), layout.encode());
-        if let Some(old) = old {
-            self.give_back(old.at_pages, old.words(region) * WORD_BYTES);
-        }
-        Ok(())
-    }
-
-    /// Makes the file longer, and returns the page at which the new part begins. Its blocks are allocated: a
-    /// full disk is found here, and not when a worker stores to it.
-    fn extend(&self, bytes: u64) -> io::Result<u64> {
-        let at = self.store.file.metadata()?.len().next_multiple_of(PAGE_BYTES);
-        fallocate(&self.store.file, FallocateFlags::empty(), at, bytes.next_multiple_of(PAGE_BYTES))?;
-        Ok(at / PAGE_BYTES)
-    }
-
-    /// Gives the space of an earlier part back; best effort.
-    fn give_back(&self, at_pages: u64, bytes: u64) {
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        let _ = fallocate(&self.store.file, flags, at_pages * PAGE_BYTES, bytes.next_multiple_of(PAGE_BYTES));
-    }
-
     /// Begins to track a class's writes of pages to a region, none of which is under way. `outstanding` is its
     /// workers, and the depth of each.
     ///
@@ -321,7 +290,7 @@ impl WriteMap {
             let new_pages = self.extend(bytes)?;
             self.set(Self::part_at(region, 3), (new_pages << SLOTS_SHIFT) | (bytes / PAGE_BYTES));
             if had_bytes > 0 {
-                self.give_back(at_pages, had_bytes);
+                self.give_back(at_pages * PAGE_BYTES..at_pages * PAGE_BYTES + had_bytes);
             }
         }
         let slots = self.map_slots(region)?.ok_or(io::ErrorKind::InvalidData)?;

@@ -251,24 +251,43 @@ impl Table {
         granules.map(move |at| self.words_of(extent, at, 0))
     }
 
-    /// Takes over what a table of larger granules says.
+    /// Takes over what a table of larger granules says of a stretch of an extent, counted from the extent's beginning.
     ///
     /// # Errors
     /// Where that is damaged.
-    pub(super) fn take_over(&self, larger: &Self, region: &Region) -> io::Result<()> {
-        for extent in 0..region.extents.len() as u32 {
-            let first = self.offsets[extent as usize];
-            for at in (first..first + region.extent_bytes).step_by(self.granule_bytes() as usize) {
-                let words = self.words_of(extent, at, 0);
-                match larger.expected(extent, at).0 {
-                    Expected::Unknown => {}
-                    Expected::Exact(sequence) => self.store(words, EXACT | sequence),
-                    Expected::Floor(sequence) => self.store(words, FLOOR | sequence),
-                    Expected::Unsure => self.store(words, UNSURE),
-                    Expected::Damaged => return Err(io::ErrorKind::InvalidData.into()),
-                }
+    pub(super) fn take_over(&self, larger: &Self, extent: u32, stretch: &Range<u64>) -> io::Result<()> {
+        let end = self.offsets[extent as usize] + stretch.end;
+        for word in self.words_within(extent, stretch) {
+            let (_, at) = self.place_of(word);
+            // Of the last neighbours, the one that was drawn may not exist.
+            if at >= end {
+                continue;
+            }
+            let words = word..word + 1;
+            match larger.expected(extent, at).0 {
+                Expected::Unknown => {}
+                Expected::Exact(sequence) => self.store(words, EXACT | sequence),
+                Expected::Floor(sequence) => self.store(words, FLOOR | sequence),
+                Expected::Unsure => self.store(words, UNSURE),
+                Expected::Damaged => return Err(io::ErrorKind::InvalidData.into()),
             }
         }
         Ok(())
+    }
+
+    /// The words of a stretch of an extent.
+    fn words_within(&self, extent: u32, stretch: &Range<u64>) -> Range<usize> {
+        let Layout { granule_log2, sample_log2, .. } = self.layout;
+        let first = u64::from(extent) * self.per_extent;
+        let begin = first + (stretch.start >> granule_log2 >> sample_log2);
+        let end = first + (stretch.end >> granule_log2).div_ceil(1 << sample_log2);
+        begin as usize..end as usize
+    }
+
+    /// Where they are in the file.
+    pub(super) fn bytes_within(&self, extent: u32, stretch: &Range<u64>) -> Range<u64> {
+        let words = self.words_within(extent, stretch);
+        let at = |word: usize| (self.layout.at_pages << PAGE_LOG2) + word as u64 * WORD_BYTES;
+        at(words.start)..at(words.end)
     }
 }

@@ -5,11 +5,11 @@ use std::path::Path;
 use super::*;
 use crate::load::volume::region::Extent;
 
-const EPOCH: u64 = 5;
-const BOOT: u64 = 9;
+pub(super) const EPOCH: u64 = 5;
+pub(super) const BOOT: u64 = 9;
 const SECTOR: u64 = 512;
 
-fn region(id: u8, extents: u32, extent_mib: u64) -> Region {
+pub(super) fn region(id: u8, extents: u32, extent_mib: u64) -> Region {
     let extent = |member| Extent { path: "x".into(), identity: None, member, offset_bytes: 3 * MIB };
     Region {
         id,
@@ -19,27 +19,27 @@ fn region(id: u8, extents: u32, extent_mib: u64) -> Region {
     }
 }
 
-fn regions() -> [Region; 2] {
+pub(super) fn regions() -> [Region; 2] {
     [region(Region::DATA, 2, 4), region(Region::WAL, 1, 2)]
 }
 
-fn file(dir: &Path) -> File {
+pub(super) fn file(dir: &Path) -> File {
     let mut options = std::fs::OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).open(dir.join("map")).unwrap()
 }
 
-fn kept(dir: &Path, regions: &[Region; 2], page_bytes: u64) -> WriteMap {
+pub(super) fn kept(dir: &Path, regions: &[Region; 2], page_bytes: u64) -> WriteMap {
     let map = WriteMap::keep(file(dir), regions.each_ref(), EPOCH, BOOT).unwrap();
     map.begin(regions.each_ref(), [page_bytes; 2], BOOT).unwrap();
     map
 }
 
 /// Keeps the map as it would be if the process were killed now: nothing closes it, and nobody has its lock.
-fn killed(dir: &Path) {
+pub(super) fn killed(dir: &Path) {
     std::fs::copy(dir.join("map"), dir.join("killed")).unwrap();
 }
 
-fn after_kill(dir: &Path) -> File {
+pub(super) fn after_kill(dir: &Path) -> File {
     std::fs::rename(dir.join("killed"), dir.join("map")).unwrap_or_default();
     file(dir)
 }

@@ -146,11 +146,15 @@ pub(in crate::runs::session) fn refuse_shared_wal(
 }
 
 /// Shows the guard what stacktune wrote itself.
-pub(in crate::runs::session) struct OursCheck;
+pub struct OursCheck;
 
 impl OwnData for OursCheck {
     fn header(&self, head: &[u8]) -> bool {
         header_in(head).is_some()
+    }
+
+    fn set(&self, head: &[u8]) -> Option<u64> {
+        header_in(head).map(|header| header.set)
     }
 
     fn says_filled(&self, head: &[u8], offset: u64) -> bool {

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use super::host_tuning::HostTuning;
 use super::left_over::left_over;
 use super::retained_stack::RetainedStack;
-use super::target_folder::others_in_folder;
 use super::target_stack::{raise, refuse_unsuited};
 use crate::class::Class;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host::Facts;
 use crate::load::workers::Workers;
 use crate::load::workers::control::Writes;
@@ -64,18 +63,17 @@ pub(in crate::runs::session) fn open(
         attendant.notice(&text);
     }
     let resolved = Resolved::new(asked, options, facts)?;
-    if let Some(text) = others_in_folder(&resolved.settings) {
-        attendant.notice(&text);
-    }
+    resolved.folder_note.iter().for_each(|text| attendant.notice(text));
     let opened_bytes = resolved.budget.written_bytes();
-    let built = stand(&resolved, attendant, retained)?;
-    let mut target = match open_content(&resolved, built.as_ref(), attendant) {
-        Ok(content) => Target::of(content, built),
-        Err(error) => return Err(retain(error, built, &resolved, retained)),
-    };
-    let (resolved, sequence, host) = match make_ready(&resolved, &mut target, attendant) {
+    let mut built = stand(&resolved, attendant, retained)?;
+    let (mut target, (resolved, sequence, host)) = match open_ready(&resolved, &mut built, attendant) {
         Ok(ready) => ready,
-        Err(error) => return Err(retain(error, target.abandon(), &resolved, retained)),
+        Err(error) => {
+            if let Some(built) = built {
+                retained.put(built, resolved.identity);
+            }
+            return Err(error);
+        }
     };
     if let Some(userspace) = &resolved.userspace {
         let profile = &resolved.settings.name;
@@ -103,6 +101,24 @@ fn stand(
     raise(&resolved.stack, (spec, &resolved.settings.name), options, facts, budget, attendant).map(Some)
 }
 
+/// Opens what lies there and makes it ready for the load. What was built goes into the target; where that fails
+/// it is in `built` as before.
+fn open_ready(
+    resolved: &Resolved,
+    built: &mut Option<Built>,
+    attendant: &mut dyn Attendant,
+) -> Result<(Target, (Resolved, u64, HostTuning))> {
+    let content = open_content(resolved, built.as_ref(), attendant)?;
+    let mut target = Target::of(content, built.take());
+    match make_ready(resolved, &mut target, attendant) {
+        Ok(ready) => Ok((target, ready)),
+        Err(error) => {
+            *built = target.abandon();
+            Err(error)
+        }
+    }
+}
+
 /// Opens what lies there, if it can do what it is to do and may be filled.
 fn open_content(
     resolved: &Resolved,
@@ -124,14 +140,6 @@ fn open_content(
         attendant.notice(&format!("`verify` won't see lost writes: there is no write map: {why}"));
     }
     Ok(content)
-}
-
-/// Leaves what was built to the next session, or to be taken down.
-fn retain(error: Error, built: Option<Built>, resolved: &Resolved, retained: &mut RetainedStack) -> Error {
-    if let Some(built) = built {
-        retained.put(built, resolved.identity.clone());
-    }
-    error
 }
 
 /// Sees that the opened target can do what the settings say, fills it, and tunes the host for it. Returns

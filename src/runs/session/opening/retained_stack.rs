@@ -44,6 +44,7 @@ impl RetainedStack {
         self.stands.take().map_or(Ok(Vec::new()), |(built, _)| built.keep())
     }
 
+    /// Leaves what was built to the next session, or to be taken down.
     pub(in crate::runs::session) fn put(&mut self, built: Built, target: TargetIdentity) {
         self.stands = Some((built, target));
     }

@@ -1,10 +1,13 @@
 //! Where the write maps of data sets are: in the state folder, a file each.
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use crate::error::Result;
+use rustix::fs::{FlockOperation, flock};
+
+use crate::error::{Error, Result};
 use crate::load::volume::Volume;
 use crate::stack::journal::boot_id;
 use crate::stack::paths::state_dir;
@@ -13,6 +16,10 @@ use crate::units::GIB;
 
 /// What all maps may take together; what was not written for the longest goes first.
 const BYTES_MAX: u64 = GIB;
+/// Whatever the file system's are.
+const STAT_BLOCK_BYTES: u64 = 512;
+/// Locked by whoever opens a map to keep it.
+const TURN: &str = "writes.lock";
 
 fn folder() -> PathBuf {
     state_dir().join("writes")
@@ -56,33 +63,91 @@ pub fn forget(set: u64) {
     }
 }
 
+/// The map of that name, made if there is none; held against others who would keep it or make room, unless another
+/// run keeps it already.
 fn make(name: &str) -> Result<File> {
+    // One at a time: nobody removes a map that another run has opened and not yet locked.
+    let _turn = StateFolder::make(&state_dir())?.lock(TURN)?;
     let folder = StateFolder::make(&folder())?;
     if folder.file(name)?.is_none() {
-        make_room(&folder)?;
+        make_room(&folder, BYTES_MAX)?;
         folder.write(name, &[])?;
     }
     let file = folder.file(name)?;
-    file.ok_or_else(|| crate::error::Error::failed(format!("{name} was removed meanwhile")))
+    let file = file.ok_or_else(|| Error::failed(format!("{name} was removed meanwhile")))?;
+    // The lock is that of the open file, so whoever keeps the map has it from here on.
+    let _ = is_free(&file);
+    Ok(file)
 }
 
-/// Removes the oldest maps, for another.
-fn make_room(folder: &StateFolder) -> Result<()> {
+/// Whether no run keeps this map, or compares with it. Then it is held until the file is closed.
+fn is_free(file: &File) -> bool {
+    flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+/// Removes the oldest maps, for another; none that a run keeps.
+fn make_room(folder: &StateFolder, bytes_max: u64) -> Result<()> {
     let mut maps: Vec<(SystemTime, u64, String)> = Vec::new();
     for name in folder.names()? {
         let Some(file) = folder.file(&name)? else { continue };
         if let Ok(found) = file.metadata() {
-            maps.push((found.modified().unwrap_or(SystemTime::UNIX_EPOCH), found.len(), name));
+            // What was given back takes no room.
+            let bytes = found.blocks() * STAT_BLOCK_BYTES;
+            maps.push((found.modified().unwrap_or(SystemTime::UNIX_EPOCH), bytes, name));
         }
     }
     maps.sort();
     let mut bytes: u64 = maps.iter().map(|(_, bytes, _)| bytes).sum();
     for (_, length, name) in &maps {
-        if bytes <= BYTES_MAX {
+        if bytes <= bytes_max {
             break;
         }
-        folder.remove(name)?;
-        bytes -= length;
+        let Some(file) = folder.file(name)? else { continue };
+        if is_free(&file) {
+            folder.remove(name)?;
+            bytes -= length;
+        }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::units::MIB;
+
+    #[test]
+    fn the_oldest_maps_make_room_but_not_those_that_a_run_keeps() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = StateFolder::make(&dir.path().join("state/writes")).unwrap();
+        let made = |name: &str, age_s: u64| {
+            folder.write(name, &[]).unwrap();
+            let mut file = folder.file(name).unwrap().unwrap();
+            file.write_all(&vec![1; MIB as usize]).unwrap();
+            file.sync_all().unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(age_s)).unwrap();
+            file
+        };
+        let [kept, oldest, middle, newest] = [("kept", 40), ("oldest", 30), ("middle", 20), ("newest", 10)]
+            .map(|(name, age_s)| made(name, age_s));
+        assert!(is_free(&kept), "a run keeps it from here on");
+        drop([oldest, middle, newest]);
+        // A map that has given back most of its room is long, and takes little.
+        let hollow = made("hollow", 50);
+        hollow.set_len(4 * GIB).unwrap();
+        hollow.set_modified(SystemTime::now()).unwrap();
+        drop(hollow);
+        make_room(&folder, 6 * MIB).unwrap();
+        assert_eq!(folder.names().unwrap().len(), 5);
+        make_room(&folder, 4 * MIB + MIB / 2).unwrap();
+        assert_eq!(folder.names().unwrap(), ["hollow", "kept", "middle", "newest"]);
+        make_room(&folder, 0).unwrap();
+        assert_eq!(folder.names().unwrap(), ["kept"]);
+        drop(kept);
+        make_room(&folder, 0).unwrap();
+        assert!(folder.names().unwrap().is_empty());
+    }
 }

@@ -1,26 +1,50 @@
 //! The page cache before a program is measured: what it holds of the program's folder is written back and dropped, so that
 //! every run begins alike, whether its data were just made or are those of an earlier run.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use rustix::fs::{Advice, Dir, FileType, Mode, OFlags, fadvise, fdatasync, fstat, open, openat};
+use rustix::fs::{Advice, Dir, FileType, Mode, OFlags, Stat, fadvise, fdatasync, fstat, open, openat};
 use rustix::io::Errno;
 
 /// Files and folders that are looked at, and folders in each other: the program may have made any number.
 const ENTRIES_MAX: usize = 100_000;
 const DEPTH_MAX: usize = 32;
+/// The unit of `st_blocks`.
+const BLOCK_BYTES: u64 = 512;
+
+/// What is done with each file; whether that went well.
+type Visit<'a> = dyn FnMut(&OwnedFd, &Stat) -> bool + 'a;
 
 /// Drops what is cached of the files below a folder, which others may be changing. Returns whether all could be.
 pub(super) fn drop_cached(folder: &Path) -> bool {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut left = ENTRIES_MAX;
-    open(folder, flags, Mode::empty()).is_ok_and(|folder| drop_below(&folder, DEPTH_MAX, &mut left))
+    visit_below(folder, &mut |file, _| {
+        fdatasync(file).and_then(|()| fadvise(file, 0, None, Advice::DontNeed)).is_ok()
+    })
 }
 
-fn drop_below(folder: &OwnedFd, depth: usize, left: &mut usize) -> bool {
+/// What the files below a folder occupy, each once, in bytes; none if not all could be looked at.
+pub(super) fn occupied_below(folder: &Path) -> Option<u64> {
+    let (mut bytes, mut seen) = (0, HashSet::new());
+    let all = visit_below(folder, &mut |_, found| {
+        if seen.insert((found.st_dev, found.st_ino)) {
+            bytes += found.st_blocks as u64 * BLOCK_BYTES;
+        }
+        true
+    });
+    all.then_some(bytes)
+}
+
+fn visit_below(folder: &Path, visit: &mut Visit) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut left = ENTRIES_MAX;
+    open(folder, flags, Mode::empty()).is_ok_and(|folder| visit_in(&folder, DEPTH_MAX, &mut left, visit))
+}
+
+fn visit_in(folder: &OwnedFd, depth: usize, left: &mut usize, visit: &mut Visit) -> bool {
     let Ok(entries) = Dir::read_from(folder) else { return false };
     let mut all = true;
     for entry in entries.flatten() {
@@ -35,7 +59,7 @@ fn drop_below(folder: &OwnedFd, depth: usize, left: &mut usize) -> bool {
         // Neither a link nor a device of another's is opened for long; a pipe is not waited for.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         match openat(folder, name, flags, Mode::empty()) {
-            Ok(opened) => all &= drop_one(&opened, depth, left),
+            Ok(opened) => all &= visit_one(&opened, depth, left, visit),
             // Gone, a link, or a socket: none has pages.
             Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => {}
             Err(_) => all = false,
@@ -44,14 +68,12 @@ fn drop_below(folder: &OwnedFd, depth: usize, left: &mut usize) -> bool {
     all
 }
 
-fn drop_one(opened: &OwnedFd, depth: usize, left: &mut usize) -> bool {
-    match fstat(opened).map(|found| FileType::from_raw_mode(found.st_mode)) {
-        Ok(FileType::Directory) => drop_below(opened, depth - 1, left),
-        Ok(FileType::RegularFile) => {
-            fdatasync(opened).and_then(|()| fadvise(opened, 0, None, Advice::DontNeed)).is_ok()
-        }
-        Ok(_) => true,
-        Err(_) => false,
+fn visit_one(opened: &OwnedFd, depth: usize, left: &mut usize, visit: &mut Visit) -> bool {
+    let Ok(found) = fstat(opened) else { return false };
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory => visit_in(opened, depth - 1, left, visit),
+        FileType::RegularFile => visit(opened, &found),
+        _ => true,
     }
 }
 
@@ -65,7 +87,12 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
         std::fs::write(dir.path().join("a/b/f"), [1; 5000]).unwrap();
         std::os::unix::fs::symlink("/proc/kmsg", dir.path().join("link")).unwrap();
+        std::fs::hard_link(dir.path().join("a/b/f"), dir.path().join("again")).unwrap();
         assert!(drop_cached(dir.path()));
+        // 5,000 bytes take two blocks of 4 KiB, or what another file system takes.
+        let occupied = occupied_below(dir.path()).unwrap();
+        assert!((5000..10_000).contains(&occupied), "{occupied}");
+        assert_eq!(occupied_below(&dir.path().join("none")), None);
         assert_eq!(std::fs::read(dir.path().join("a/b/f")).unwrap(), [1; 5000]);
         assert!(!drop_cached(&dir.path().join("none")) && !drop_cached(&dir.path().join("link")));
     }

@@ -133,9 +133,10 @@ impl Session {
                 from: from.clone(),
                 to: value,
                 undo: by == TurnedBy::Undo,
+                duel: by.values(),
                 survives: (before, self.survives()),
             };
-            self.enter(turn, by);
+            self.enter(turn);
             if by == TurnedBy::Operator {
                 self.can_be_undone(&name, &from);
             }

@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
+use rustix::fs::{Mode, OFlags, open, syncfs};
+
+use super::cold::occupied_below;
 use super::how::ProgramOptions;
 use super::probes::Asked;
 use super::process::{Process, Site};
@@ -11,6 +14,7 @@ use super::stop_if::StopIf;
 use super::words::Values;
 use crate::error::{Error, Result};
 use crate::host::Trusting;
+use crate::marks::PROGRAM_NAME;
 use crate::meter::programs::program::ProgramFigures;
 use crate::meter::programs::program_probe::ProgramProbe;
 use crate::runs::session::run::Session;
@@ -107,6 +111,29 @@ impl Session {
         if let Some(running) = &self.program {
             let _ = running.site.groups.end();
         }
+    }
+
+    /// Writes back what the page cache holds of the target's file system. Returns when that began, by the clock of a trace.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    pub fn write_back(&mut self) -> Result<u64> {
+        let began_ns = self.classes.now_ns();
+        let Some(folder) = self.target.layout().members.iter().find_map(|member| member.path.clone()) else {
+            return Ok(began_ns);
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let written = open(&folder, flags, Mode::empty()).and_then(syncfs);
+        written.map_err(|error| Error::os("cannot write back what is cached of", &folder, error))?;
+        Ok(began_ns)
+    }
+
+    /// What the program's files occupy, if their file system was made for this run, and all could be looked at.
+    pub fn program_bytes(&self) -> Option<u64> {
+        self.target.built()?;
+        self.program.as_ref()?;
+        let folder = self.target.layout().members.iter().find_map(|member| member.path.clone())?;
+        occupied_below(&folder.join(PROGRAM_NAME))
     }
 
     /// Begins what is measured.

@@ -74,7 +74,7 @@ impl Target {
         (read_only, preconditioned): (bool, bool),
         attendant: &mut dyn Attendant,
     ) -> Result<u64> {
-        let (pages, built) = match self {
+        let (pages, mut built) = match self {
             Self::Imagined(_)
             | Self::UserspaceDrives(_)
             | Self::Folder(_)
@@ -85,6 +85,9 @@ impl Target {
             Self::Files(pages) | Self::Devices(pages) => (pages, None),
             Self::Stack(Stack { content: OnStack::Pages(pages), built }) => (pages, Some(built)),
         };
+        if let Some(built) = &mut built {
+            built.journal().fills(pages.volume.set)?;
+        }
         let scattered = built.is_some() && preconditioned && pages.refuse_scattered(budget)?;
         let began = Instant::now();
         let mut filled = match pages.fill(budget, attendant) {

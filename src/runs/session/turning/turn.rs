@@ -22,15 +22,16 @@ fn keeps_program(settings: &Settings) -> bool {
 impl Session {
     /// Turns a knob: acknowledged at once, in force when the old I/O has drained.
     pub fn turn(&mut self, path: &str, value: &Value) {
-        self.turn_for(path, value, TurnedBy::Operator);
+        self.turn_by(path, value, &TurnedBy::Operator);
     }
 
-    /// The same for a duel, which leaves the knob as it was: there is nothing to undo, and no line for the operator.
-    pub fn turn_in_duel(&mut self, path: &str, value: &Value) {
-        self.turn_for(path, value, TurnedBy::Duel);
+    /// Turns the knob of a duel of these values: its turns are one line of the ledger, and none can be undone.
+    pub(in crate::runs::session) fn turn_in_duel(&mut self, path: &str, value: &Value, values: [String; 2]) {
+        self.turns.duel = Some((path.to_owned(), values.clone()));
+        self.turn_by(path, value, &TurnedBy::Duel(values));
     }
 
-    fn turn_for(&mut self, path: &str, value: &Value, by: TurnedBy) {
+    fn turn_by(&mut self, path: &str, value: &Value, by: &TurnedBy) {
         let outcome = self.begin_turn(path, value, by);
         self.report(Event::Turned { knob: path.to_owned(), outcome });
         self.status();
@@ -65,7 +66,7 @@ impl Session {
             ));
             return;
         }
-        self.turn_each(last.from, TurnedBy::Undo);
+        self.turn_each(last.from, &TurnedBy::Undo);
         self.status();
     }
 
@@ -89,7 +90,7 @@ impl Session {
             return self.report(Event::Notice(format!("nothing was turned back: {why}")));
         }
         let before = self.turns.undo.len();
-        self.turn_each(turns, TurnedBy::Operator);
+        self.turn_each(turns, &TurnedBy::Operator);
         let made = self.turns.undo.split_off(before);
         // The last one first: each was possible with those before it.
         let from: Vec<_> = made.into_iter().rev().flat_map(|turned| turned.from).collect();
@@ -100,7 +101,7 @@ impl Session {
     }
 
     /// Turns knobs, each as soon as it can be: a value may need another knob's first.
-    fn turn_each(&mut self, mut turns: Vec<(String, Value)>, by: TurnedBy) {
+    fn turn_each(&mut self, mut turns: Vec<(String, Value)>, by: &TurnedBy) {
         loop {
             let (many, mut refusals) = (turns.len(), Vec::new());
             turns.retain(|(path, value)| {
@@ -121,10 +122,10 @@ impl Session {
     }
 
     /// Turns a knob; whether it is in force at once.
-    fn begin_turn(&mut self, path: &str, value: &Value, by: TurnedBy) -> Result<bool, String> {
+    fn begin_turn(&mut self, path: &str, value: &Value, by: &TurnedBy) -> Result<bool, String> {
         let knob = knobs::find_of(&self.resolved.settings, path);
         if let Some(name) = knob.and_then(Knob::of_program) {
-            return self.turn_own(name, &value.to_string(), by);
+            return self.turn_own(name, &value.to_string(), by.clone());
         }
         self.try_turn(path, value, by)?;
         let in_force = !self.classes.any_pending();
@@ -134,7 +135,7 @@ impl Session {
         Ok(in_force)
     }
 
-    fn try_turn(&mut self, path: &str, value: &Value, by: TurnedBy) -> Result<(), String> {
+    fn try_turn(&mut self, path: &str, value: &Value, by: &TurnedBy) -> Result<(), String> {
         let knob = knobs::find(path).ok_or_else(|| format!("there is no `{path}`"))?;
         let from = knob.get(&self.resolved.settings);
         if from == *value {
@@ -155,7 +156,7 @@ impl Session {
         tuned.queues |= was.host.queue != now.host.queue;
         tuned.md |= was.host.md != now.host.md;
         self.host.turn(&was.host, &now.host, &mut self.target)?;
-        if by == TurnedBy::Operator {
+        if *by == TurnedBy::Operator {
             self.turns.undo.push(Turned { from: vec![(path.to_owned(), from.clone())] });
         }
         let idle = knob.inactive(&was.settings).is_some() && knob.inactive(&now.settings).is_some();
@@ -169,7 +170,8 @@ impl Session {
             knob: path.to_owned(),
             from: from.to_string(),
             to: value.to_string(),
-            undo: by == TurnedBy::Undo,
+            undo: *by == TurnedBy::Undo,
+            duel: by.values(),
             survives: {
                 let (facts, lost) = (&self.resolved.facts, self.losses.count);
                 let of = |resolved: &Resolved| survival((&resolved.settings, &resolved.stack), facts, lost);
@@ -177,17 +179,20 @@ impl Session {
             },
         };
         self.apply(turned);
-        self.enter(turn, by);
+        self.enter(turn);
         Ok(())
     }
 
-    /// Enters a turn into the ledger.
-    pub(in crate::runs::session) fn enter(&mut self, turn: Turn, by: TurnedBy) {
-        for line in self.turns.ledger.turn(turn) {
+    /// Enters a turn into the ledger. One of a duel may come when that is over: the last, of a program's knob.
+    pub(in crate::runs::session) fn enter(&mut self, turn: Turn) {
+        let (ledger, on) = (&mut self.turns.ledger, &self.turns.duel);
+        let is_late = turn
+            .duel
+            .as_ref()
+            .is_some_and(|values| on.as_ref().is_none_or(|(knob, of)| *knob != turn.knob || of != values));
+        let lines = if is_late { ledger.turn_after_duel(turn) } else { ledger.turn(turn) };
+        for line in lines {
             self.recorder.line(line);
-        }
-        if by == TurnedBy::Duel {
-            self.turns.of_duels.insert(self.turns.ledger.len());
         }
     }
 

@@ -1,6 +1,5 @@
 //! What was turned so far, and the plan that waits for the operator.
 
-use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 use crate::meter::turns::ledger::{Ledger, Turn};
@@ -13,17 +12,6 @@ use crate::stack::id::StackId;
 pub(in crate::runs::session) struct Turned {
     /// Each knob's path and its value before.
     pub from: Vec<(String, Value)>,
-}
-
-/// On whose behalf a knob is turned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::runs::session) enum TurnedBy {
-    /// The operator, who can undo it.
-    Operator,
-    /// The operator, who undoes a turn.
-    Undo,
-    /// A duel, which leaves the knob as it was.
-    Duel,
 }
 
 /// A plan that waits for the operator.
@@ -42,6 +30,24 @@ pub(in crate::runs::session) struct Pending {
     pub opens: bool,
 }
 
+/// Why a knob is turned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::runs::session) enum TurnedBy {
+    /// The operator asked for it.
+    Operator,
+    /// It undoes the last turn.
+    Undo,
+    /// A duel of these values goes on, or leaves the knob as it was before.
+    Duel([String; 2]),
+}
+
+impl TurnedBy {
+    /// The values of the duel whose turn it is; none if it is of none.
+    pub fn values(&self) -> Option<[String; 2]> {
+        if let Self::Duel(values) = self { Some(values.clone()) } else { None }
+    }
+}
+
 /// The turns of a session.
 #[derive(Debug, Default)]
 pub(in crate::runs::session) struct Turns {
@@ -49,8 +55,8 @@ pub(in crate::runs::session) struct Turns {
     /// Numbers the settings that were in force.
     pub setting: u64,
     pub undo: Vec<Turned>,
-    /// Numbers of the ledger's lines that duels wrote.
-    pub of_duels: BTreeSet<u64>,
+    /// The duel that goes on: its knob's path, and its values.
+    pub duel: Option<(String, [String; 2])>,
     /// Knobs that were turned and are not yet in force, by path.
     pub draining: Vec<String>,
     /// Plans shown so far, and the one that waits.

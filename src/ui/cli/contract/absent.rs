@@ -3,6 +3,8 @@
 
 use clap::Args;
 
+use super::program::ProgramArgs;
+
 pub(super) const CONTRACT_HELP: &str = "";
 pub(super) const TRACE_HELP: &str = "";
 
@@ -16,3 +18,11 @@ pub struct ContractArgs {
 
 /// Those of `stacktune trace`.
 pub type TraceArgs = ContractArgs;
+
+impl ContractArgs {
+    /// No run is traced.
+    #[allow(clippy::unused_self)]
+    pub fn to_run(&self) -> Option<ProgramArgs> {
+        None
+    }
+}

@@ -270,7 +270,7 @@ fn changes_of_a_long_run_are_shown_with_the_bytes_written_until_then() {
     let both = text_of(&both);
     assert!(both.contains("\nA: scan MB/s\n"), "{both}");
     assert!(both.contains("  scan MB/s: no change seen"), "{both}");
-    assert!(both.contains("  A: scan MB/s: 991 → 336 (-66%) at 30s"), "{both}");
+    assert!(both.contains("  A: scan MB/s: 991 → 336 (−66%) at 30s"), "{both}");
 
     let on_files = falling(&dir.path().join("files"), 30_000, &header());
     let on_files = text_of(&shown("figure7", &[on_files], &[]));

@@ -293,12 +293,12 @@ fn gigabytes(bytes: u64) -> String {
 }
 
 fn change_text(change: &Change) -> String {
+    let percent = format!("{:+.0}", (change.after / change.before - 1.0) * 100.0).replace('-', "−");
     format!(
-        "{}: {} → {} ({:+.0}%) at {}, with {} written until then",
+        "{}: {} → {} ({percent}%) at {}, with {} written until then",
         change.figure.name(),
         three_digits(change.before),
         three_digits(change.after),
-        (change.after / change.before - 1.0) * 100.0,
         approx_span(change.at_s),
         gigabytes(change.written_bytes)
     )

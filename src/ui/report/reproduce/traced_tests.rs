@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::json;
+use crate::meter::flag::FlagKind;
 use crate::runs::paper::KeptFigure::{
     self, Discards, FirstQuarter, Gini, Idle, LastQuarter, Length, LengthSegmented, MaxToMean, Miss1, Miss5,
     Miss10, P99ToP50, ReadDepth, ReadDepthHigh, ReadKib, TimesWritten, UnalignedLarge, UnalignedSmall,
@@ -14,7 +15,7 @@ use crate::runs::paper::KeptFigure::{
 use crate::runs::paper::{self, Figure, RowResult, Ruling};
 use crate::runs::record::fixture::{self, Like};
 use crate::runs::record::{CONTRACT, Outcome, Recording, Writer};
-use crate::trace::{Op, Trace, Traced, TracedDrive, TracedIo, Watched, read_bytes};
+use crate::trace::{LostEvents, Op, Trace, Traced, TracedDrive, TracedIo, Watched, read_bytes};
 use crate::ui::report::contract_kept;
 
 const KIB: u64 = 1 << 10;
@@ -25,8 +26,16 @@ const EVENTS: &str = "7 D write 0 4096 0.000000000 0 True\n0 C write 0 4096 0.00
 
 /// A recording with that file.
 fn recorded(dir: &Path, name: &str, kept: Option<&Value>) -> Recording {
+    flagged(dir, name, kept, None)
+}
+
+/// The same with that flag in each window.
+fn flagged(dir: &Path, name: &str, kept: Option<&Value>, flag: Option<FlagKind>) -> Recording {
     let dir = dir.join(name);
-    let windows = fixture::windows(Like::default());
+    let mut windows = fixture::windows(Like::default());
+    for window in &mut windows {
+        window.flags.extend(flag.map(|kind| kind.flag("As it is.")));
+    }
     let mut writer = Writer::create(&dir, &fixture::header()).unwrap();
     windows.iter().for_each(|window| writer.window(window).unwrap());
     writer.finish(&fixture::totals(&windows), &Outcome::Complete).unwrap();
@@ -60,7 +69,7 @@ fn traced() -> Traced {
         ios: (0..).zip(ios).map(io).collect(),
         processes: Vec::new(),
         form: read_bytes(EVENTS.as_bytes(), "x").unwrap().form,
-        lost: 0,
+        lost: LostEvents::default(),
         unpaired: 0,
         requeued: 0,
         notes: Vec::new(),
@@ -131,9 +140,17 @@ fn what_is_not_whole_has_no_figures() {
     };
     assert_eq!(why("untraced", None), "the run was not traced");
     let mut lost = traced();
-    lost.trace.lost = 7;
+    lost.trace.lost = LostEvents { all: 7, completions: 6 };
     let lost = contract_kept(&lost, &[watched()], None);
     assert_eq!(why("lost", Some(&lost)), "events are missing from its trace: 7");
+    // Without completions, what goes by issues is known.
+    let mut ends = traced();
+    ends.trace.lost = LostEvents { all: 7, completions: 7 };
+    let recording = recorded(dir.path(), "ends", Some(&contract_kept(&ends, &[watched()], None)));
+    assert_eq!((Miss1.obstacle(&recording), WriteKib.obstacle(&recording)), (None, None));
+    assert_eq!(WriteKib.of_run(&recording), Some(128.0));
+    assert_eq!((WriteDepth.of_run(&recording), Idle.of_run(&recording)), (None, None));
+    assert_eq!(WriteDepth.obstacle(&recording).unwrap(), "completions are missing from its trace: 7");
     let cut = contract_kept(&Traced { is_cut: true, ..traced() }, &[watched()], None);
     assert_eq!(why("cut", Some(&cut)), "its trace ended before the run did");
     let other = Watched { name: "sdb".into(), drive: TracedDrive(9 << 20), ..watched() };
@@ -180,6 +197,22 @@ fn claims_are_judged_by_traces_that_are_whole() {
         (lost.ruling, &*why),
         (Ruling::Unclear, "row update xfs: events are missing from its trace: 3")
     );
+    // What is counted does not depend on what the load waited for, but on whether the drive was in order.
+    let flagged_rows = |kind: FlagKind| {
+        [("update ext4", [2.0, 2.05, 1.95]), ("update xfs", [1.0, 1.02, 0.98])].map(|(label, misses)| {
+            let run = |(at, percent): (usize, f64)| {
+                let drive = json!({ "name": "sda", "locality": [{ "ratio": percent / 100.0 }] });
+                let kept = json!({ "schema": 1, "lost": 0, "is_cut": false, "drives": [drive] });
+                flagged(dir.path(), &format!("{kind:?}-{label}-{at}"), Some(&kept), Some(kind))
+            };
+            let runs = misses.into_iter().enumerate().map(run).collect();
+            RowResult { label: label.into(), runs, reason: None }
+        })
+    };
+    assert_eq!(judged(xfs, &flagged_rows(FlagKind::ProcessorsFull)).ruling, Ruling::Holds);
+    let degraded = judged(xfs, &flagged_rows(FlagKind::Degraded));
+    assert_eq!(degraded.ruling, Ruling::Unclear);
+    assert!(degraded.why.unwrap().contains("degraded"));
     let varmail = judged("ext4's locality groups scatter Varmail's files", &[]);
     assert_eq!(varmail.ruling, Ruling::NotJudged);
     assert!(varmail.why.unwrap().contains("no load like Varmail"));

@@ -13,11 +13,16 @@ use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Focus, State};
 use crate::ui::tui::theme::Theme;
 use crate::ui::tui::typed::Typed;
+use crate::ui::tui::view::pages::help_begins_at;
 
 const FORGOTTEN: &str = "earlier windows are no longer kept";
 
 /// Carries out an action.
 pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
+    if action == Action::Drop && state.focus == Focus::Ledger {
+        state.focus = Focus::Knobs;
+        return Vec::new();
+    }
     match replay::act(state, action) {
         Some(effects) => effects,
         None => act_on_run(state, action),
@@ -42,7 +47,7 @@ fn act_on_run(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Plan => return plan::ask(state),
         Action::Drop => return discard(state),
         Action::Former => return plan::former(state),
-        Action::Host => state.dialog = Some(Dialog::Host { top: 0 }),
+        Action::Host => return host(state),
         Action::Believe => state.dialog = Some(Dialog::Believe { top: 0 }),
         Action::Contract => state.dialog = Some(Dialog::Contract { top: 0 }),
         Action::Pause => return pause(state),
@@ -77,7 +82,7 @@ fn act_on_run(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Response => state.response = !state.response,
         Action::View => next_view(state),
         Action::Focus => focus(state),
-        Action::Help => state.dialog = Some(Dialog::Help { top: 0 }),
+        Action::Help => state.dialog = Some(Dialog::Help { top: help_begins_at(state) }),
         // Only in dialogs, or handled before; of a recording, where none is shown.
         Action::Quit
         | Action::Replay(_)
@@ -132,6 +137,12 @@ fn pause(state: &mut State) -> Vec<Effect> {
             Vec::new()
         }
     }
+}
+
+/// Opens the host's page, for which its drives are read anew; a recording has its own host.
+fn host(state: &mut State) -> Vec<Effect> {
+    state.dialog = Some(Dialog::Host { top: 0 });
+    if state.replay.is_some() { Vec::new() } else { vec![Effect::ReadDevices] }
 }
 
 fn undo(state: &mut State) -> Vec<Effect> {
@@ -214,6 +225,7 @@ fn next_view(state: &mut State) {
 }
 
 fn focus(state: &mut State) {
+    state.ledger_top = 0;
     state.focus = match state.focus {
         Focus::Ledger => Focus::Knobs,
         Focus::Knobs => {

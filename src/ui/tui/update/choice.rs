@@ -2,6 +2,10 @@
 
 use crate::settings::knobs::{Knob, StackLayer};
 use crate::ui::tui::state::{Focus, ListRow, State};
+use crate::ui::tui::view;
+
+/// The most that a step scrolls by; one further goes to an end of the list.
+const PAGE: usize = 10;
 
 /// The knobs of the layers that are turned first, where they have an effect: others stand above them in the list.
 const LEADING: [&str; 6] =
@@ -10,8 +14,7 @@ const LEADING: [&str; 6] =
 /// Moves the choice by that many knobs (or ledger lines).
 pub fn step(state: &mut State, by: isize) {
     if state.focus == Focus::Ledger {
-        let last = state.figures().ledger.len().saturating_sub(1);
-        state.ledger_chosen = state.ledger_chosen.saturating_add_signed(by).min(last);
+        step_in_ledger(state, by);
         return;
     }
     let rows = &state.listing.rows;
@@ -26,6 +29,21 @@ pub fn step(state: &mut State, by: isize) {
         return;
     }
     choose(state, knobs[at.saturating_add_signed(by).min(last)]);
+}
+
+/// Scrolls through the chosen line's figures where its panel has no room for all; then chooses another line.
+fn step_in_ledger(state: &mut State, by: isize) {
+    let last = state.figures().ledger.len().saturating_sub(1);
+    let hidden = view::ledger::hidden(state);
+    let top = state.ledger_top.min(hidden);
+    let is_far = by.unsigned_abs() > PAGE;
+    let scrolled = top.saturating_add_signed(by).min(hidden);
+    if !is_far && scrolled != top {
+        state.ledger_top = scrolled;
+        return;
+    }
+    state.ledger_chosen = state.ledger_chosen.saturating_add_signed(by).min(last);
+    state.ledger_top = 0;
 }
 
 /// Chooses a row if it is a knob.

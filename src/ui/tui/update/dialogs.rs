@@ -19,11 +19,11 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
     match dialog {
         Dialog::Edit { knob, input, error } => return edit(state, (knob, input, error), key),
         Dialog::Pick { knob, chosen, filter } => return pick::pressed(state, knob, (chosen, filter), key),
-        Dialog::Drives { found, ticked, chosen } => {
-            return drives::pressed(state, (found, ticked, chosen), action);
+        Dialog::Drives { found, ticked, chosen, filter } => {
+            return drives::pressed(state, (found, ticked), (chosen, filter), key);
         }
-        Dialog::Themes { entries, chosen, before } => {
-            themes::pressed(state, (entries, chosen, before), action);
+        Dialog::Themes { entries, chosen, filter, before } => {
+            themes::pressed(state, (entries, before), (chosen, filter), key);
         }
         Dialog::Save { mut input, selected, error } => match action {
             Some(Action::Close) => {}

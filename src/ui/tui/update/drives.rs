@@ -1,16 +1,16 @@
 //! Ticking the drives of the target, from those of the host as the guard finds them.
 
-use super::input::{PAGE, blocked, scrolled};
+use super::filter::{self, Pressed};
+use super::input::blocked;
 use super::turn;
 use crate::runs::session::{Candidate, OnDevice};
 use crate::settings::knobs::{Value, find};
 use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::filter::Filter;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::State;
-
-/// The drives, once they are examined; the names of the ticked ones; the chosen row.
-type Picking = (Option<Vec<Candidate>>, Vec<String>, usize);
+use crate::ui::tui::view::drives::rows;
 
 /// Opens the list for the chosen knob, and has the drives examined.
 pub fn begin(state: &mut State) -> Vec<Effect> {
@@ -23,7 +23,8 @@ pub fn begin(state: &mut State) -> Vec<Effect> {
     let now = &status.settings;
     let held = now.target.devices.iter().chain(&now.wal.target).cloned().collect();
     let (facts, ticked) = (status.facts.clone(), settings.target.devices);
-    state.dialog = Some(Dialog::Drives { found: None, ticked: ticked.clone(), chosen: 0 });
+    state.dialog =
+        Some(Dialog::Drives { found: None, ticked: ticked.clone(), chosen: 0, filter: Filter::default() });
     vec![Effect::ExamineDrives { facts, named: ticked, held }]
 }
 
@@ -34,33 +35,43 @@ pub fn examined(state: &mut State, candidates: Vec<Candidate>) {
     }
 }
 
-/// Handles a key.
+/// Handles a key: the drives, once they are examined, and the names of the ticked ones.
 pub fn pressed(
     state: &mut State,
-    (found, mut ticked, chosen): Picking,
-    action: Option<Action>,
+    (found, mut ticked): (Option<Vec<Candidate>>, Vec<String>),
+    (mut chosen, mut filter): (usize, Filter),
+    (action, typed): (Option<Action>, Option<char>),
 ) -> Vec<Effect> {
-    let rows = found.as_deref().unwrap_or_default();
-    let last = rows.len().saturating_sub(1);
-    let chosen = match action {
-        Some(Action::Close) => return Vec::new(),
-        Some(Action::Edit) => {
+    let candidates = found.as_deref().unwrap_or_default();
+    let in_sight = |filter: &Filter| rows(candidates, filter);
+    // A host without drives has files.
+    let pressed = match &found {
+        Some(none) if none.is_empty() && action == Some(Action::Accept) => Pressed::Act(Action::Accept),
+        _ => filter::pressed(&mut filter, chosen, (action, typed), &in_sight),
+    };
+    match pressed {
+        Pressed::Moved(row) => chosen = row,
+        Pressed::Act(Action::Close) => return Vec::new(),
+        Pressed::Act(Action::Edit) => {
             turn::edit(state);
             return Vec::new();
         }
-        Some(Action::Accept) if found.is_some() => {
+        // What was looked for is ticked; the whole list shows what is taken.
+        Pressed::Act(Action::Accept) if filter.is_typed() => {
+            let looked_for = candidates.get(chosen).filter(|candidate| !ticked.contains(&candidate.name));
+            looked_for.into_iter().for_each(|candidate| tick(&mut ticked, candidate));
+            filter = Filter::default();
+        }
+        Pressed::Act(Action::Accept) if found.is_some() => {
             let Some(knob) = find("target.devices") else { return Vec::new() };
             return turn::picked(state, knob, Value::List(ticked));
         }
-        Some(Action::Mark) => {
-            if let Some(candidate) = rows.get(chosen) {
-                tick(&mut ticked, candidate);
-            }
-            chosen
+        Pressed::Act(Action::Mark) => {
+            candidates.get(chosen).into_iter().for_each(|candidate| tick(&mut ticked, candidate));
         }
-        _ => scrolled(chosen, action, PAGE, last),
-    };
-    state.dialog = Some(Dialog::Drives { found, ticked, chosen });
+        Pressed::Act(_) => {}
+    }
+    state.dialog = Some(Dialog::Drives { found, ticked, chosen, filter });
     Vec::new()
 }
 

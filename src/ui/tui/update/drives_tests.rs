@@ -2,7 +2,7 @@
 
 use crossterm::event::KeyCode;
 
-use super::tests::{choose, key, letter};
+use super::tests::{choose, key, letter, typed};
 use super::update;
 use crate::runs::session::{Candidate, OnDevice};
 use crate::settings::knobs::Value;
@@ -96,6 +96,48 @@ fn what_the_guard_refuses_is_not_ticked_and_says_why() {
     choose(&mut state, "target.devices");
     assert_eq!(key(&mut state, KeyCode::Enter), []);
     assert!(state.dialog.is_none());
+}
+
+#[test]
+fn a_drive_is_found_by_what_is_known_of_it() {
+    let mut state = listed(120, 40);
+    typed(&mut state, "/s2 FILLED");
+    let screen = shown(&state);
+    assert!(screen.contains("target.devices /s2 FILLED▏") && !screen.contains("_S1"), "{screen}");
+    assert!(screen.contains("▸ [ ] /dev/disk/by-id/nvme-Drive_960G_S2"), "{screen}");
+    // It is ticked, and once more it is not.
+    key(&mut state, KeyCode::Tab);
+    assert!(shown(&state).contains("[1] ") && shown(&state).contains("1 ticked"), "{}", shown(&state));
+    key(&mut state, KeyCode::Tab);
+    assert!(shown(&state).contains("none ticked"), "{}", shown(&state));
+    // Enter ticks what was looked for, and takes nothing before the whole list is shown.
+    assert_eq!(key(&mut state, KeyCode::Enter), []);
+    let screen = shown(&state);
+    assert!(screen.contains("[1] ") && screen.contains("_S1") && state.collected.is_empty(), "{screen}");
+    // One that is ticked stays so, and what the guard refuses is not.
+    typed(&mut state, "/s2");
+    key(&mut state, KeyCode::Enter);
+    typed(&mut state, "/vda");
+    key(&mut state, KeyCode::Enter);
+    typed(&mut state, "/nothing like that");
+    assert!(shown(&state).contains("no drive matches"), "{}", shown(&state));
+    assert_eq!(key(&mut state, KeyCode::Enter), []);
+    key(&mut state, KeyCode::Esc);
+    key(&mut state, KeyCode::Enter);
+    let taken = vec!["/dev/disk/by-id/nvme-Drive_960G_S2".to_owned()];
+    assert_eq!(state.collected.get("target.devices"), Some(&Value::List(taken)));
+}
+
+#[test]
+fn a_host_without_drives_keeps_files() {
+    let mut state = listed(80, 24);
+    update(&mut state, Msg::DrivesExamined(Vec::new()));
+    assert!(shown(&state).contains("this host has no drives"), "{}", shown(&state));
+    typed(&mut state, "/x");
+    key(&mut state, KeyCode::Enter);
+    assert!(shown(&state).contains("none ticked: the target is files"), "{}", shown(&state));
+    key(&mut state, KeyCode::Enter);
+    assert!(state.dialog.is_none() && state.collected.is_empty(), "{:?}", state.collected);
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::class::Class;
 use crate::meter::window::LedgerLine;
 use crate::runs::duel::Figure;
 use crate::runs::session::message::DuelShown;
 use crate::runs::session::{Command, DuelAsked};
+use crate::settings::Settings;
 use crate::settings::knobs::{Knob, Scope, Value, find_of};
 use crate::ui::report::duel::verdict;
 use crate::ui::tui::dialog::Dialog;
@@ -78,7 +80,7 @@ fn begin(state: &mut State, line: u64, knob: &Knob, values: [Value; 2]) {
         ));
         return;
     }
-    let figure = figure_of(&knob.path);
+    let figure = figure_of(&knob.path, state.status.as_ref().map(|status| &status.settings));
     let chosen = figures(state).iter().position(|other| *other == figure).unwrap_or(0);
     state.dialog = Some(Dialog::Duel { line, knob: knob.path.clone(), values, chosen });
 }
@@ -92,8 +94,17 @@ pub fn figures(state: &State) -> Vec<Figure> {
     state.status.as_ref().map(|status| Figure::deciding(&status.settings)).unwrap_or_default()
 }
 
-/// The figure that a knob is most likely turned for.
-fn figure_of(knob: &str) -> Figure {
+/// The figure that a knob is most likely turned for. A limit on a class's rate is for the others: on that rate the answer
+/// is known.
+fn figure_of(knob: &str, settings: Option<&Settings>) -> Figure {
+    let runs = |class: Class| settings.is_none_or(|settings| settings.classes[class.index()].enabled);
+    if matches!(knob, "scan.rate" | "background.rate") {
+        return match () {
+            () if runs(Class::Point) => Figure::PointP99,
+            () if runs(Class::Wal) => Figure::WalP99,
+            () => Figure::Total,
+        };
+    }
     match knob.split('.').next() {
         Some("scan") => Figure::Scan,
         Some("point") => Figure::PointP99,

@@ -43,6 +43,24 @@ fn the_chosen_line_of_the_ledger_is_fought_over_by_the_chosen_figure() {
 }
 
 #[test]
+fn a_limit_on_a_rate_is_judged_by_what_it_does_to_the_others() {
+    for (knob, [from, to], expected) in [
+        ("scan.rate", ["none", "100MB/s"], Figure::PointP99),
+        ("background.rate", ["25MB/s", "50MB/s"], Figure::PointP99),
+        ("wal.rate", ["25MB/s", "50MB/s"], Figure::WalP99),
+        ("scan.depth", ["64", "128"], Figure::Scan),
+    ] {
+        let mut state = running(160, 50);
+        let (knob, from, to) = (knob.to_owned(), from.to_owned(), to.to_owned());
+        let line = LedgerLine { number: 1, knob: knob.clone(), from, to, ..LedgerLine::default() };
+        tell(&mut state, Event::Ledger(Arc::new(line)));
+        assert_eq!(letter(&mut state, 'D'), []);
+        let Some(Dialog::Duel { chosen, .. }) = state.dialog else { panic!("{knob}: {:?}", said(&state)) };
+        assert_eq!(Figure::ALL[chosen], expected, "{knob}");
+    }
+}
+
+#[test]
 fn an_older_line_is_fought_over_where_it_is_chosen() {
     let mut state = turned(160, 50);
     let line = state.live.ledger.iter().rev().nth(1).unwrap().clone();

@@ -53,6 +53,10 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
             profile::listed(state, found);
             Vec::new()
         }
+        Msg::DevicesRead(devices) => {
+            state.host = Some(devices);
+            Vec::new()
+        }
         Msg::DrivesExamined(candidates) => {
             drives::examined(state, candidates);
             Vec::new()

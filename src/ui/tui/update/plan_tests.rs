@@ -436,7 +436,7 @@ fn the_host_page_opens_scrolls_and_closes() {
         (0..200).map(|n| (format!("mitigation_{n:03}"), "Mitigation: some".to_owned())).collect();
     status.facts = Arc::new(facts);
     tell(&mut state, Event::Status(Arc::new(status)));
-    assert_eq!(letter(&mut state, 'H'), []);
+    assert_eq!(letter(&mut state, 'H'), [Effect::ReadDevices]);
     assert!(shown(&state).contains("Debian GNU/Linux 13"));
     key(&mut state, KeyCode::End);
     assert!(shown(&state).contains("none found"), "{}", shown(&state));

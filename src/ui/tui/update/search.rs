@@ -49,18 +49,10 @@ pub fn searched(
     }
 }
 
-/// Chooses the knob whose path is nearest to what is typed: it, or the first that begins with it or contains it.
+/// Chooses the first knob, whose path is nearest to what is typed.
 fn choose_best(state: &mut State) {
-    let words = state.search().map_or_else(String::new, |typed| typed.trim().to_lowercase());
-    let row_of = |fits: &dyn Fn(&str) -> bool| {
-        let is = |row: &ListRow| matches!(row, ListRow::Knob(knob) if fits(&knob.path));
-        state.listing.rows.iter().position(is)
-    };
-    let best = row_of(&|path| path == words)
-        .or_else(|| row_of(&|path| path.starts_with(&words)))
-        .or_else(|| row_of(&|path| path.contains(&words)))
-        .or_else(|| row_of(&|_| true));
-    state.chosen = best.unwrap_or(0);
+    let first = state.listing.rows.iter().position(|row| matches!(row, ListRow::Knob(_)));
+    state.chosen = first.unwrap_or(0);
     state.top = 0;
     state.scroll_to_chosen();
 }

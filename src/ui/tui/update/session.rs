@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::printable::Shown as _;
 use crate::runs::session::message::{Event, Phase, Status};
+use crate::settings::Settings;
 use crate::settings::knobs::find_of;
 use crate::ui::text::wrap;
 use crate::ui::tui::consent::Consent;
@@ -68,7 +69,7 @@ fn begin(state: &mut State) {
     state.live = Figures::default();
     (state.frozen, state.ledger_chosen, state.duel) = (None, 0, None);
     state.of_former = state.of_profile.take().or(state.of_former.take());
-    (state.saved_as, state.mark) = (None, None);
+    (state.saved_as, state.mark, state.ledger_top) = (None, None, 0);
     state.ran.begin();
     choose_first(state);
     state.duels.clear();
@@ -99,7 +100,13 @@ fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
     }
     state.recording.clone_from(&status.recording);
     state.written_bytes = status.written_bytes;
-    state.ran.now().profile.clone_from(&status.settings.name);
+    let run = state.ran.now();
+    run.profile.clone_from(&status.settings.name);
+    run.files = plain_files(&status.settings);
+    // What another target fell back to was announced.
+    let former = state.status.as_ref().map_or(&[][..], |former| &former.fallbacks);
+    let is_gone = |text: &String| former.contains(text) && !status.fallbacks.contains(text);
+    state.notices.retain(|text| !is_gone(text));
     let before = state.status.replace(status);
     let ended = before.map_or_else(Vec::new, |before| tracing::settle(state, &before.drives));
     plan::settle(state);
@@ -111,6 +118,14 @@ fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
     ended.into_iter().chain(suspend::reported(state)).collect()
 }
 
+/// The folder of the run's plain files and their number; none where it has devices, builds a stack or keeps none.
+fn plain_files(settings: &Settings) -> Option<(String, u64)> {
+    let target = &settings.target;
+    let is_plain = settings.touches_storage() && target.devices.is_empty() && !settings.stack.is_built();
+    let is_of_classes = settings.program.is_none() && !settings.is_keyed();
+    (is_plain && is_of_classes).then(|| (target.dir.clone(), target.count))
+}
+
 fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) -> Vec<Effect> {
     state.ran.turn(Arc::clone(&line));
     // Who has turned a knob knows how; the file with this ledger says so next time.
@@ -120,6 +135,9 @@ fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) -
     state.live.ledger(line);
     // A new line on top must not move what the operator reads.
     let grown = state.live.ledger.len() > before;
+    if grown && state.ledger_chosen == 0 {
+        state.ledger_top = 0;
+    }
     if grown && state.ledger_chosen > 0 && state.focus == Focus::Ledger && state.frozen.is_none() {
         state.ledger_chosen += 1;
     }

@@ -1,16 +1,15 @@
 //! Choosing a theme: the screen shows the chosen one at once.
 
-use super::input::{PAGE, scrolled};
+use super::filter::{self, Pressed};
 use crate::error::Result;
 use crate::ui::theme_name::ThemeName;
 use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::filter::Filter;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::state::State;
 use crate::ui::tui::theme::Theme;
 use crate::ui::tui::themes::ThemeEntry;
-
-/// The list, the chosen row, and the palette from before.
-type Choosing = (Vec<ThemeEntry>, usize, Theme);
+use crate::ui::tui::view::themes::rows;
 
 /// Opens the list with those of the folder; what is wrong with that is said.
 pub fn listed(state: &mut State, listed: Result<Vec<ThemeEntry>>) {
@@ -22,24 +21,31 @@ pub fn listed(state: &mut State, listed: Result<Vec<ThemeEntry>>) {
     }
     let before = state.theme.clone();
     let chosen = entries.iter().position(|entry| entry.theme.as_ref() == Ok(&before)).unwrap_or(0);
-    state.dialog = Some(Dialog::Themes { entries, chosen, before });
+    state.dialog = Some(Dialog::Themes { entries, chosen, filter: Filter::default(), before });
 }
 
-/// Handles a key.
-pub fn pressed(state: &mut State, (entries, chosen, before): Choosing, action: Option<Action>) {
-    let last = entries.len().saturating_sub(1);
-    let chosen = match action {
-        Some(Action::Close) => {
+/// Handles a key: the list, and the palette from before.
+pub fn pressed(
+    state: &mut State,
+    (entries, before): (Vec<ThemeEntry>, Theme),
+    (mut chosen, mut filter): (usize, Filter),
+    (action, typed): (Option<Action>, Option<char>),
+) {
+    match filter::pressed(&mut filter, chosen, (action, typed), &|filter| rows(&entries, filter)) {
+        Pressed::Moved(row) => chosen = row,
+        Pressed::Act(Action::Close) => {
             state.theme = before;
             return;
         }
         // One that is not understood can't be taken.
-        Some(Action::Accept) if entries.get(chosen).is_some_and(|entry| entry.theme.is_ok()) => return,
-        _ => scrolled(chosen, action, PAGE, last),
-    };
+        Pressed::Act(Action::Accept) if entries.get(chosen).is_some_and(|entry| entry.theme.is_ok()) => {
+            return;
+        }
+        Pressed::Act(_) => {}
+    }
     let shown = entries.get(chosen).and_then(|entry| entry.theme.as_ref().ok());
     state.theme = shown.unwrap_or(&before).clone();
-    state.dialog = Some(Dialog::Themes { entries, chosen, before });
+    state.dialog = Some(Dialog::Themes { entries, chosen, filter, before });
 }
 
 #[cfg(test)]
@@ -63,11 +69,11 @@ mod tests {
         assert_eq!(key(&mut state, KeyCode::Enter), [Effect::ListThemes]);
         let nord = parse(b"theme[main_fg]=\"#d8dee9\"\ntheme[main_bg]=\"#2e3440\"").unwrap();
         let of = |name: &str, theme| ThemeEntry { name: name.into(), theme };
-        let files = vec![
-            of("broken", Err("line 1: main_fg must be a colour".to_owned())),
-            of("nord", Ok(nord.clone())),
-        ];
-        update(&mut state, Msg::ThemesListed(Ok(files.clone())));
+        let files = || {
+            let broken = Err("line 1: main_fg must be a colour".to_owned());
+            vec![of("broken", broken), of("nord", Ok(nord.clone()))]
+        };
+        update(&mut state, Msg::ThemesListed(Ok(files())));
         assert!(shown(&state).contains("▸ mono"), "{}", shown(&state));
         press(&mut state, &[KeyCode::End]);
         assert_eq!(state.theme, nord);
@@ -79,11 +85,31 @@ mod tests {
         assert!(state.theme == nord && state.dialog.is_none());
 
         // Esc goes back.
-        update(&mut state, Msg::ThemesListed(Ok(files)));
+        update(&mut state, Msg::ThemesListed(Ok(files())));
         press(&mut state, &[KeyCode::Home]);
         assert_eq!(state.theme, Theme::dark());
         press(&mut state, &[KeyCode::Esc]);
         assert_eq!(state.theme, nord);
+
+        // It is found by its name, and seen as soon as it is; Esc shows the whole list first.
+        update(&mut state, Msg::ThemesListed(Ok(files())));
+        typed(&mut state, "/NO");
+        let screen = shown(&state);
+        assert!(
+            screen.contains("theme /NO▏") && screen.contains("▸ mono") && screen.contains("nord"),
+            "{screen}"
+        );
+        typed(&mut state, "r");
+        assert!(state.theme == nord && !shown(&state).contains("broken"), "{}", shown(&state));
+        typed(&mut state, "x");
+        assert!(shown(&state).contains("no theme matches"), "{}", shown(&state));
+        press(&mut state, &[KeyCode::Enter]);
+        assert!(state.dialog.is_some(), "nothing is chosen that is not in sight");
+        press(&mut state, &[KeyCode::Esc]);
+        assert!(shown(&state).contains("broken") && state.theme == nord, "{}", shown(&state));
+        typed(&mut state, "/dark");
+        press(&mut state, &[KeyCode::Enter]);
+        assert!(state.theme == Theme::dark() && state.dialog.is_none());
 
         // What can't be read leaves the built-in ones.
         update(&mut state, Msg::ThemesListed(Err(Error::failed("cannot read the themes"))));

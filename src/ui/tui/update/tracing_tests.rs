@@ -1,17 +1,18 @@
 //! Traces: begun and ended by a key, and the page that shows how the rules are kept.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crossterm::event::KeyCode;
 
 use super::tests::{letter, said};
 use crate::error::Error;
+use crate::meter::context::ByTrace;
+use crate::meter::window::Window;
 use crate::runs::session::message::{Command, Phase};
 use crate::runs::session::{Event, Tap};
 use crate::settings::Interface;
 use crate::trace::contract::{ContractSpec, score};
-use crate::trace::{Live, read_bytes};
+use crate::trace::{Live, LostEvents, read_bytes};
 use crate::ui::tui::fixture::{self, running, tell};
 use crate::ui::tui::message::{Effect, Msg};
 use crate::ui::tui::state::State;
@@ -31,6 +32,7 @@ fn hear(state: &mut State, said: Said) {
 
 /// 60 times the same 4 MiB, in pieces of 128 KiB, and a second drive that nothing was issued to.
 fn live(lost: u64) -> Live {
+    let lost = LostEvents::unknown(lost);
     let line = |at: u64| {
         let (offset, from, to) = (at % 32 * (128 << 10), 20 * at, 20 * at + 10);
         format!("7 D write {offset} 131072 0.{from:09} 0 True\n0 C write {offset} 131072 0.{to:09} 0 True\n")
@@ -49,7 +51,7 @@ fn begun() -> State {
     let cpus = fixture::facts().cpu.online;
     assert_eq!(letter(&mut state, 'T'), [Effect::Trace(Wanted::Begin(drives, cpus))]);
     assert!(!shown(&state).contains("TRACE"));
-    hear(&mut state, Said::Began(vec!["nvme0n1".into(), "nvme1n1".into()], Tap::of(|_| BTreeMap::new())));
+    hear(&mut state, Said::Began(vec!["nvme0n1".into(), "nvme1n1".into()], Tap::of(|_| ByTrace::default())));
     assert!(said(&state).starts_with("traces nvme0n1, nvme1n1: C shows"), "{}", said(&state));
     state
 }
@@ -123,4 +125,35 @@ fn the_page_shows_the_rules_as_they_are_kept() {
             "{screen}"
         );
     }
+}
+
+/// The screen after a window of which a trace has that p99.
+fn after(state: &mut State, index: u64, p99_ns: Option<u64>) -> String {
+    let window = Window { traced_p99_ns: p99_ns, ..fixture::window(index) };
+    tell(state, Event::Window(Arc::new(window), Arc::new(fixture::totals(index))));
+    shown(state)
+}
+
+#[test]
+fn the_drives_have_a_p99_where_the_trace_has_one_of_the_window() {
+    for (columns, lines, text) in [
+        (80, 24, "drives      p99T 412µs"),
+        (120, 40, "drives      p99T 412µs"),
+        (160, 50, "p99 412µs, traced · on nvme0n1"),
+    ] {
+        let mut state = running(columns, lines);
+        assert!(!after(&mut state, 80, None).contains("p99T") && !shown(&state).contains("traced"));
+        let screen = after(&mut state, 81, Some(412_000));
+        assert!(screen.contains(text), "{columns}x{lines}: {screen}");
+        // It is of its window: the next one has none, and the one before still has it.
+        let next = after(&mut state, 82, None);
+        assert!(!next.contains(text) && next.contains("4 files"), "{columns}x{lines}: {next}");
+        letter(&mut state, ',');
+        assert!(shown(&state).contains(text), "{columns}x{lines}: {}", shown(&state));
+    }
+    let mut state = begun();
+    hear(&mut state, Said::Live(Arc::new(live(0))));
+    after(&mut state, 80, Some(412_000));
+    letter(&mut state, 'C');
+    assert!(shown(&state).contains("in this window, from issue to completion: 412µs."), "{}", shown(&state));
 }

@@ -95,6 +95,8 @@ const COLUMNS: [(Column, &str, usize, u8); 14] = [
     (Column::Missed, "missed", 6, 10),
 ];
 const NAME_CELLS: usize = 10;
+/// Cells of the panel's title and its frame.
+const TITLE_CELLS: usize = 13;
 /// What flags have at least, and what they have where the first one of a class is longer.
 const FLAGS_CELLS: [usize; 2] = [12, 20];
 
@@ -139,8 +141,15 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     };
     // First, as a narrow screen cuts the end.
     let frozen = if state.frozen.is_some() { "FROZEN · " } else { "" };
-    let inner =
-        panel(state, buf, area, "classes", &format!("{frozen}{time} · {}", span_of_time(state)), false);
+    let span = span_of_time(state);
+    let whole = format!("{frozen}{time} · {span}");
+    // Of a window of the past, when it was matters more than what the latencies are of.
+    let remark = if width(&whole) + TITLE_CELLS <= cells || frozen.is_empty() {
+        whole
+    } else {
+        frozen.to_owned() + &span
+    };
+    let inner = panel(state, buf, area, "classes", &remark, false);
     let has = |part: Part| {
         let mut all = Class::ALL.into_iter().filter_map(|class| figures(state, class));
         all.any(|figures| part.of(shown(state, figures), PooledLatency::default()).is_some())

@@ -5,7 +5,7 @@ use ratatui::style::Style;
 use crate::trace::Live;
 use crate::trace::contract::{Light, Scores};
 use crate::ui::report::{RULES, advice, rule_figures, size_table};
-use crate::ui::text::{left, wrap};
+use crate::ui::text::{latency, left, wrap};
 use crate::ui::tui::state::State;
 use crate::units::grouped;
 
@@ -30,9 +30,22 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
         out.extend(wrap(text, cells).into_iter().map(|line| (line, style)));
     };
     add(&heading(live, tracing.is_on), theme.dim);
-    if live.lost > 0 {
-        let lost = grouped(live.lost);
-        add(&format!("{lost} events are missing: nothing is judged by what is left."), theme.warn);
+    let window = state.figures().window.as_ref();
+    if let Some(ns) = window.and_then(|window| window.traced_p99_ns) {
+        let p99 = latency(Some(ns));
+        let what = "of the drives' reads and writes in this window, from issue to completion";
+        add(&format!("p99 {what}: {p99}."), theme.plain);
+    }
+    match (live.lost.all, live.lost.others()) {
+        (0, _) => {}
+        (completions, 0) => {
+            let lost = grouped(completions);
+            add(&format!("{lost} completions are missing: nothing is known of depth."), theme.warn);
+        }
+        (all, _) => {
+            let lost = grouped(all);
+            add(&format!("{lost} events are missing: nothing is judged by what is left."), theme.warn);
+        }
     }
     for (name, scores) in tracing.drives.iter().zip(&live.scores) {
         out.push((String::new(), theme.plain));

@@ -7,6 +7,7 @@ use ratatui::text::Line;
 use super::frame::{put, span, window};
 use crate::runs::session::{Candidate, OnDevice};
 use crate::ui::text::{fit, left, width, wrap};
+use crate::ui::tui::filter::Filter;
 use crate::ui::tui::state::State;
 
 const CELLS: u16 = 100;
@@ -15,11 +16,20 @@ const BELOW: usize = 5;
 /// Lines of the frame, around the list, and of the last remark.
 const FRAME: usize = 5;
 
+/// The drives that the filter lets through: by name, what they are, and what is on them.
+pub fn rows(found: &[Candidate], filter: &Filter) -> Vec<usize> {
+    let text = |row: usize| {
+        let candidate = &found[row];
+        format!("{} {} {}", candidate.name, candidate.about, in_brief(candidate))
+    };
+    filter.rows(found.len(), &text)
+}
+
 /// Draws it.
 pub fn render(
     state: &State,
     (found, ticked): (Option<&[Candidate]>, &[String]),
-    chosen: usize,
+    (chosen, filter): (usize, &Filter),
     buf: &mut Buffer,
     screen: Rect,
 ) {
@@ -27,15 +37,27 @@ pub fn render(
     let wide = CELLS.min(screen.width.saturating_sub(4));
     let cells = usize::from(wide) - 4;
     let room = usize::from(screen.height).saturating_sub(BELOW + FRAME).max(1);
+    let all = found.unwrap_or_default();
+    let in_sight = rows(all, filter);
+    let place = in_sight.iter().position(|row| *row == chosen);
     let mut lines = match found {
         None => vec![Line::from(span("the drives are being examined…", theme.dim))],
         Some([]) => vec![Line::from(span("this host has no drives", theme.dim))],
-        Some(found) => rows(state, found, ticked, (chosen, room), cells),
+        Some(_) if in_sight.is_empty() => vec![Line::from(span("no drive matches", theme.dim))],
+        Some(found) => {
+            let first = place.unwrap_or(0).saturating_sub(room - 1);
+            let shown: Vec<_> = in_sight.iter().skip(first).take(room).map(|&at| (at, &found[at])).collect();
+            drawn(state, &shown, ticked, (chosen, width_of_names(found, cells)), cells)
+        }
     };
+    // A list that is narrowed down leaves the lines below it where they are.
+    lines.resize(lines.len().max(all.len().min(room)), Line::default());
     lines.push(Line::default());
-    if let Some(candidate) = found.and_then(|found| found.get(chosen)) {
-        let mut below = wrap(&candidate.about, cells);
-        below.extend(wrap(&in_full(candidate), cells));
+    if !all.is_empty() {
+        let candidate = place.and_then(|_| all.get(chosen));
+        let text = |of: &dyn Fn(&Candidate) -> String| candidate.map_or_else(String::new, of);
+        let mut below = wrap(&text(&|candidate| candidate.about.clone()), cells);
+        below.extend(wrap(&text(&in_full), cells));
         below.resize(BELOW, String::new());
         lines.extend(below.into_iter().map(|line| Line::from(span(line, theme.plain))));
     }
@@ -44,27 +66,33 @@ pub fn render(
         1 => "1 ticked".to_owned(),
         many => format!("{many} ticked, in this order"),
     };
-    lines.push(Line::from(span(
-        format!("{take} · nothing is written before its plan is confirmed"),
-        theme.dim,
-    )));
-    let inner = window(theme, buf, screen, wide, lines.len() as u16 + 2, "target.devices");
+    let beside = if filter.is_typed() {
+        "tab ticks · Enter ticks and shows the whole list"
+    } else {
+        "nothing is written before its plan is confirmed"
+    };
+    lines.push(Line::from(span(format!("{take} · {beside}"), theme.dim)));
+    let title = filter.titled("target.devices");
+    let inner = window(theme, buf, screen, wide, lines.len() as u16 + 2, &title);
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
         put(buf, inner.x, y, inner.width, line);
     }
 }
 
-fn rows(
+/// Cells of the names' column.
+fn width_of_names(found: &[Candidate], cells: usize) -> usize {
+    found.iter().map(|candidate| width(&candidate.name)).max().unwrap_or(0).min(cells / 2) + 2
+}
+
+fn drawn(
     state: &State,
-    found: &[Candidate],
+    shown: &[(usize, &Candidate)],
     ticked: &[String],
-    (chosen, room): (usize, usize),
+    (chosen, names): (usize, usize),
     cells: usize,
 ) -> Vec<Line<'static>> {
     let theme = &state.theme;
-    let names = found.iter().map(|candidate| width(&candidate.name)).max().unwrap_or(0).min(cells / 2) + 2;
-    let first = chosen.saturating_sub(room - 1);
-    let row = |(at, candidate): (usize, &Candidate)| {
+    let row = |&(at, candidate): &(usize, &Candidate)| {
         let place = ticked.iter().position(|name| *name == candidate.name);
         let tick = place.map_or_else(|| "[ ] ".to_owned(), |place| format!("[{}] ", place + 1));
         let style = match (&candidate.found, at == chosen) {
@@ -84,7 +112,7 @@ fn rows(
             span(fit(&in_brief(candidate), cells.saturating_sub(names + width(&tick) + 2)), of_found),
         ])
     };
-    found.iter().enumerate().skip(first).take(room).map(row).collect()
+    shown.iter().map(row).collect()
 }
 
 fn in_brief(candidate: &Candidate) -> String {

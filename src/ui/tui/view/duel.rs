@@ -130,7 +130,7 @@ impl Scale {
     /// The ends of the scale, and what they mean.
     fn axis(&self) -> String {
         let less = self.reach / (1.0 + self.reach);
-        let (left, right) = (format!("B -{:.0}%", less * 100.0), format!("B +{:.0}%", self.reach * 100.0));
+        let (left, right) = (format!("B −{:.0}%", less * 100.0), format!("B +{:.0}%", self.reach * 100.0));
         let gap = self.cells.saturating_sub(width(&left) + width(&right));
         let middle = self.cell(0.0).saturating_sub(width(&left)).min(gap.saturating_sub(1));
         format!("{left}{}0{}{right}", " ".repeat(middle), " ".repeat(gap.saturating_sub(middle + 1)))

@@ -17,23 +17,28 @@ use crate::ui::tui::state::State;
 use crate::units::{approx_size, approx_span, format_size};
 
 /// A part of the line; where not all fits, the least needed is dropped first.
+#[derive(Default)]
 struct Part {
     text: String,
     style: Style,
     need: u8,
+    /// What stays of it instead, always.
+    short: Option<String>,
 }
 
 /// Always shown.
 const ALWAYS: u8 = 9;
+/// The limit of what may be written is less needed than anything beside it that says something is wrong.
+const WRITTEN: u8 = 7;
 
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let theme = &state.theme;
-    let mut parts = vec![Part { text: "stacktune".into(), style: theme.dim, need: 1 }];
+    let mut parts = vec![Part { text: "stacktune".into(), style: theme.dim, need: 1, ..Part::default() }];
     if let Some(name) = state.profile() {
         let changed = if state.is_changed() { "*" } else { "" };
         let name = fit(name, 24) + changed;
-        parts.push(Part { text: name, style: theme.strong, need: 7 });
+        parts.push(Part { text: name, style: theme.strong, need: 7, ..Part::default() });
     }
     parts.extend(if let Some(replay) = &state.replay { read(state, replay) } else { doing(state) });
     if let Some(many) = state.turned_since_mark() {
@@ -42,43 +47,51 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
             1 => "◆ 1 knob from the mark".to_owned(),
             many => format!("◆ {many} knobs from the mark"),
         };
-        parts.push(Part { text, style: theme.accent, need: 6 });
+        parts.push(Part { text, style: theme.accent, need: 6, ..Part::default() });
     }
     if let Some(status) = &state.status {
-        parts.push(Part { text: way(status), style: theme.plain, need: 3 });
+        parts.push(Part { text: way(status), style: theme.plain, need: 3, ..Part::default() });
         // Figures under other settings than the profile's must be recognizable.
         if !status.fallbacks.is_empty() {
             let many = status.fallbacks.len();
             let text = format!("{many} fallback{}", if many == 1 { "" } else { "s" });
-            parts.push(Part { text, style: theme.warn, need: 8 });
+            parts.push(Part { text, style: theme.warn, need: 8, ..Part::default() });
         }
     }
     if let Some(window) = &state.figures().window {
         if let [first, others @ ..] = &window.flags[..] {
             let more = if others.is_empty() { String::new() } else { format!(" +{}", others.len()) };
-            parts.push(Part { text: format!("⚑ {}{more}", first.text), style: theme.warn, need: 5 });
+            // That there are flags is never left out.
+            let short = Some(format!("⚑{}", window.flags.len()));
+            parts.push(Part { text: format!("⚑ {}{more}", first.text), style: theme.warn, need: 5, short });
         }
         if state.replay.is_none() {
             let elapsed = approx_span((window.start_ns + window.duration_ns) as f64 / 1e9);
-            parts.push(Part { text: elapsed, style: theme.plain, need: 4 });
+            parts.push(Part { text: elapsed, style: theme.plain, need: 4, ..Part::default() });
         }
     }
     parts.extend(steadiness(state));
     if let Some(status) = &state.status {
-        let need = if state.replay.is_some() { 1 } else { ALWAYS };
-        parts.push(Part { text: written(state, status), style: theme.plain, need });
+        let (text, short) = written(state, status);
+        let (need, short) = if state.replay.is_some() { (1, None) } else { (WRITTEN, Some(short)) };
+        parts.push(Part { text, style: theme.plain, need, short });
     }
     let errors = state.live.errors();
     if errors > 0 {
         let text = format!("{} I/O error{}", count(errors as f64), if errors == 1 { "" } else { "s" });
-        parts.push(Part { text, style: theme.bad, need: 8 });
+        parts.push(Part { text, style: theme.bad, need: 8, ..Part::default() });
     }
     if let Some(text) = state.status.as_ref().and_then(|status| survives(status)) {
-        parts.push(Part { text, style: theme.plain, need: 0 });
+        parts.push(Part { text, style: theme.plain, need: 0, ..Part::default() });
     }
     let host = state.status.as_ref().map(|status| &status.facts.hostname).filter(|_| state.replay.is_none());
     if let Some(host) = host {
-        parts.push(Part { text: format!("on {}", fit(host, 20)), style: theme.dim, need: 2 });
+        parts.push(Part {
+            text: format!("on {}", fit(host, 20)),
+            style: theme.dim,
+            need: 2,
+            ..Part::default()
+        });
     }
     put(buf, area.x, area.y, area.width, &fitted(parts, usize::from(area.width)));
 }
@@ -92,13 +105,13 @@ fn steadiness(state: &State) -> Option<Part> {
         SteadyState::Steady => theme.good,
         SteadyState::Changed => theme.warn,
     };
-    steadiness.is_known().then(|| Part { text: steadiness.to_string(), style, need: 8 })
+    steadiness.is_known().then(|| Part { text: steadiness.to_string(), style, need: 8, ..Part::default() })
 }
 
 /// What the run is doing, in words.
 fn doing(state: &State) -> Vec<Part> {
     let theme = &state.theme;
-    let part = |text: &str, style| Part { text: text.into(), style, need: ALWAYS };
+    let part = |text: &str, style| Part { text: text.into(), style, need: ALWAYS, ..Part::default() };
     let mut parts = Vec::new();
     parts.push(match (&state.ended, state.phase()) {
         (Some(Err(_)), _) => part("STOPPED", theme.bad),
@@ -137,15 +150,20 @@ fn read(state: &State, replay: &Replay) -> Vec<Part> {
     };
     let position = replay.position(state.live.shown_end_ns().unwrap_or(0));
     let mut parts = vec![
-        Part { text: "RECORDING".into(), style: theme.warn, need: ALWAYS },
-        Part { text: letter + &fit(&replay.name, 30), style: theme.strong, need },
-        Part { text: position + &plays, style: theme.strong, need: ALWAYS },
+        Part { text: "RECORDING".into(), style: theme.warn, need: ALWAYS, ..Part::default() },
+        Part { text: letter + &fit(&replay.name, 30), style: theme.strong, need, ..Part::default() },
+        Part { text: position + &plays, style: theme.strong, need: ALWAYS, ..Part::default() },
     ];
     if let Some(began) = &replay.began {
-        parts.push(Part { text: began.clone(), style: theme.plain, need: 7 });
+        parts.push(Part { text: began.clone(), style: theme.plain, need: 7, ..Part::default() });
     }
     if !replay.host.is_empty() {
-        parts.push(Part { text: format!("on {}", fit(&replay.host, 20)), style: theme.plain, need: 6 });
+        parts.push(Part {
+            text: format!("on {}", fit(&replay.host, 20)),
+            style: theme.plain,
+            need: 6,
+            ..Part::default()
+        });
     }
     parts
 }
@@ -181,14 +199,15 @@ fn survives(status: &Status) -> Option<String> {
     status.properties.as_ref().map(|stack| stack_properties::resilience(&stack.resilience))
 }
 
-/// What was written, and the limit, as writing wears the drive.
-fn written(state: &State, status: &Status) -> String {
+/// What was written with the limit, as writing wears the drive; and without.
+fn written(state: &State, status: &Status) -> (String, String) {
     // Of a recording, what its windows say.
     let window = state.live.window.as_ref().map_or(0, |w| w.written_bytes_total);
     let bytes = approx_size(if state.replay.is_some() { window } else { state.written_bytes });
+    let short = format!("{bytes} written");
     match status.settings.run.max_writes_bytes {
-        Some(limit) => format!("{bytes} of {} written", format_size(limit)),
-        None => format!("{bytes} written"),
+        Some(limit) => (format!("{bytes} of {} written", format_size(limit)), short),
+        None => (short.clone(), short),
     }
 }
 
@@ -198,7 +217,10 @@ fn fitted(mut parts: Vec<Part>, cells: usize) -> Line<'static> {
     while taken(&parts) > cells {
         let least = parts.iter().enumerate().filter(|(_, p)| p.need < ALWAYS).min_by_key(|(_, p)| p.need);
         let Some((at, _)) = least else { break };
-        parts.remove(at);
+        match parts[at].short.take() {
+            Some(text) => parts[at] = Part { text, need: ALWAYS, style: parts[at].style, short: None },
+            None => drop(parts.remove(at)),
+        }
     }
     let mut spans = vec![Span::raw(" ")];
     for part in parts {

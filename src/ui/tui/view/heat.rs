@@ -32,13 +32,26 @@ pub fn plot(area: Rect) -> Rect {
     Rect { x: area.x + LABEL_CELLS, y: area.y + 1, width, height }
 }
 
-/// Draws it.
+/// Draws that of the chosen class, or of all.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
+    map(state, buf, area, state.tail_of, span_of);
+}
+
+/// Draws that of each class, where the screen has room for them.
+pub fn of_classes(state: &State, buf: &mut Buffer, areas: &[Rect; 4]) {
+    for (class, area) in Class::ALL.into_iter().zip(areas).filter(|(_, area)| !area.is_empty()) {
+        map(state, buf, *area, TailOf::Class(class), |_, _| String::new());
+    }
+}
+
+/// Draws a map; what `more` says of its columns stands in its title, behind whose latency it is.
+fn map(state: &State, buf: &mut Buffer, area: Rect, of: TailOf, more: fn(&State, &[Column]) -> String) {
     let figures = state.figures();
     let cells = usize::from(area.width.saturating_sub(LABEL_CELLS));
-    let latencies = Latencies { of: state.tail_of, response: state.response };
+    let latencies = Latencies { of, response: state.response };
     let columns = columns(state, figures, cells, latencies);
-    let inner = panel(state, buf, area, "latency", &remark(state, &columns), false);
+    let remark = whose(state, of) + &more(state, &columns);
+    let inner = panel(state, buf, area, "latency", &remark, false);
     let plot = plot(area);
     let theme = &state.theme;
     // The same for both of two recordings, so that flipping between them shows what moved.
@@ -120,17 +133,22 @@ fn ruled(state: &State, over_it: Over, (symbol, style): (&'static str, Style)) -
     }
 }
 
-/// Whose latency, which, over how long.
-fn remark(state: &State, columns: &[Column]) -> String {
-    let of = match state.tail_of {
+/// Whose latency, and which.
+fn whose(state: &State, of: TailOf) -> String {
+    let name = match of {
         TailOf::All => "all",
         TailOf::Class(class) => class.name(),
     };
-    let what = match (state.response, state.tail_of) {
+    let what = match (state.response, of) {
         (true, _) => "response",
         (false, TailOf::Class(Class::Wal)) => "commit",
         (false, _) => "service",
     };
+    format!("{name} · {what}")
+}
+
+/// Over how long, and what the lines are.
+fn span_of(state: &State, columns: &[Column]) -> String {
     let span_ns = columns
         .first()
         .zip(columns.last())
@@ -141,7 +159,7 @@ fn remark(state: &State, columns: &[Column]) -> String {
         (false, true) => span,
         (false, false) => format!("last {span}"),
     };
-    format!("{of} · {what} · {span} · p99 ─ p50 ·")
+    format!(" · {span} · p99 ─ p50 ·")
 }
 
 impl Scale {

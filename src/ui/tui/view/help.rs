@@ -6,8 +6,8 @@ use super::{hints, notes};
 use crate::settings::knobs::value::Kind;
 use crate::settings::knobs::{self, Knob};
 use crate::ui::text::{left, wrap};
-use crate::ui::tui::keys::{Context, MAP};
-use crate::ui::tui::state::State;
+use crate::ui::tui::keys::{Context, LEDGER_SECTION, MAP, SECTIONS};
+use crate::ui::tui::state::{Focus, State};
 
 /// The meaning of each figure.
 const FIGURES: &[(&str, &str)] = &[
@@ -53,7 +53,7 @@ const FIGURES: &[(&str, &str)] = &[
     ),
     (
         "stack",
-        "Each layer with its setting; MB/s that pass it; the mean time that it adds (application: from the intended start to the hand-over, of classes that hold a rate); WA: bytes written below it per byte above it. – is not measured. What is chosen there lists its knobs.",
+        "Each layer with its setting; MB/s that pass it; the mean time that it adds (application: from the intended start to the hand-over, of classes that hold a rate); WA: bytes written below it per byte above it. – is not measured. While T traces, the drives have the p99 of their reads and writes, from issue to completion (p99T, traced). What is chosen there lists its knobs.",
     ),
     (
         "latency",
@@ -84,21 +84,7 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
             entry(&mut out, "·", 1, &note, cells, style);
         }
     }
-    for (title, context) in [
-        ("Keys for the knobs", Context::Knobs),
-        ("Keys for the ledger", Context::Ledger),
-        ("Keys everywhere", Context::Main),
-        ("Keys in a recording", Context::Replay),
-        ("Keys while searching", Context::Search),
-        ("Keys in the palette", Context::Palette),
-        ("Keys in the list of recordings", Context::Shelf),
-        ("Keys while filtering a list", Context::Filter),
-        ("Keys while typing", Context::Text),
-        ("Keys in a plan", Context::Plan),
-        ("Keys before a duel", Context::Duel),
-        ("Keys after a failure", Context::Failed),
-        ("Keys when quitting with a stack in place", Context::Leaving),
-    ] {
+    for (title, context) in SECTIONS {
         heading(&mut out, state, title);
         for row in MAP.iter().filter(|row| row.context == context && !row.label.is_empty()) {
             entry(&mut out, row.label, 8, row.help, cells, theme.plain);
@@ -128,6 +114,12 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
         }
     }
     out
+}
+
+/// The line that it begins at: the keys of the ledger where that has the focus, else the chosen knob.
+pub fn begins_at(state: &State, cells: usize) -> usize {
+    let text = (state.focus == Focus::Ledger).then(|| text(state, cells));
+    text.and_then(|text| text.iter().position(|(line, _)| line == LEDGER_SECTION)).unwrap_or(0)
 }
 
 /// Everything about the chosen knob.

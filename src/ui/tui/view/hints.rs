@@ -10,7 +10,7 @@ use crate::runs::session::message::Phase;
 use crate::ui::text::{fit_middle, percent, width, wrap};
 use crate::ui::tui::keys;
 use crate::ui::tui::layout;
-use crate::ui::tui::state::State;
+use crate::ui::tui::state::{Focus, State};
 use crate::ui::tui::update::pick::{has_drives, has_names};
 use crate::units::{approx_size, approx_span};
 
@@ -134,7 +134,8 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
     let rows: Vec<_> = keys::hints(state.contexts()).filter(|row| is_of_use(state, row)).collect();
     let wide = |row: &&keys::Binding| width(label(state, row)) + 1 + width(hint(state, row)) + 2;
     let kept = |row: &&keys::Binding| match row.action {
-        keys::Action::Help | keys::Action::Quit => true,
+        // With the way back from a window of the past.
+        keys::Action::Help | keys::Action::Quit | keys::Action::Now | keys::Action::Earlier => true,
         // What can be done after the end.
         keys::Action::Open => state.ended.is_some(),
         _ => false,
@@ -161,9 +162,11 @@ fn is_of_use(state: &State, row: &keys::Binding) -> bool {
         keys::Action::Replay(keys::Step::Both) => {
             state.beside.is_some() && layout::halves(state.terminal).is_some()
         }
+        keys::Action::Drop if leaves_ledger(state) => true,
         action if state.replay.is_some() && state.dialog.is_none() && action.needs_run() => false,
         action if state.dialog.is_none() && !state.can_turn() && needs_load(state, action) => false,
         keys::Action::Mute => state.knob().class.is_some(),
+        keys::Action::Now | keys::Action::Earlier => state.frozen.is_some(),
         keys::Action::Undo => !state.live.ledger.is_empty(),
         keys::Action::Duel => !state.live.ledger.is_empty() || state.mark.is_some() || state.duel.is_some(),
         keys::Action::Edit if matches!(row.context, keys::Context::Pick | keys::Context::Drives) => true,
@@ -175,6 +178,10 @@ fn is_of_use(state: &State, row: &keys::Binding) -> bool {
         keys::Action::Former => state.former.is_some() && state.ended.is_some(),
         _ => true,
     }
+}
+
+fn leaves_ledger(state: &State) -> bool {
+    state.focus == Focus::Ledger && state.dialog.is_none()
 }
 
 /// Whether it acts on a load that runs or is paused. Without a load nothing can be turned, and a recording can only be
@@ -201,6 +208,7 @@ pub fn label(state: &State, row: &keys::Binding) -> &'static str {
         _ if state.ascii && row.label == ENTER => "Enter",
         keys::Action::TurnUp => "←→",
         keys::Action::Later if row.context == keys::Context::Replay => "←→",
+        keys::Action::Earlier => ", .",
         keys::Action::Down => "↑↓",
         keys::Action::LayerDown => "[ ]",
         _ => row.label,
@@ -211,6 +219,7 @@ pub fn label(state: &State, row: &keys::Binding) -> &'static str {
 fn hint(state: &State, row: &keys::Binding) -> &'static str {
     match row.action {
         keys::Action::Enter if !state.collected.is_empty() => "plan",
+        keys::Action::Drop if leaves_ledger(state) => "close",
         keys::Action::Enter if has_names(state.knob()) || has_drives(state.knob()) => "pick",
         keys::Action::Pause if state.phase() == Phase::Paused => "resume",
         keys::Action::Replay(keys::Step::Play) if state.replay.as_ref().is_some_and(|r| r.plays) => "stop",

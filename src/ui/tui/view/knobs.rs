@@ -10,7 +10,7 @@ use super::help;
 use crate::class::Class;
 use crate::settings::knobs::{Knob, Scope, Value};
 use crate::ui::text::{fit, fit_end, left, width};
-use crate::ui::tui::layout;
+use crate::ui::tui::layout::{self, Tier};
 use crate::ui::tui::state::{Focus, ListRow, State};
 
 /// Values begin behind the longest key that is listed, but not before this cell, nor behind that one.
@@ -18,6 +18,9 @@ const KEY_CELLS: [usize; 2] = [13, 20];
 
 /// What a value and its marks have at least beside the path of a knob.
 const VALUE_CELLS: usize = 11;
+
+/// Rows below the list from which on they say what the chosen knob does.
+const ABOUT_ROWS_MIN: usize = 8;
 
 /// What is under the mouse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,16 +86,29 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
             buf.set_style(Rect::new(column.x, y, column.width, 1), state.theme.chosen);
         }
     }
-    if let [first, second] = columns[..]
-        && rows.len() <= usize::from(first.height)
-    {
-        about(state, buf, second);
-    }
+    about(state, buf, &columns);
 }
 
-/// What the chosen knob does and accepts, where the list leaves a column to it.
-fn about(state: &State, buf: &mut Buffer, area: Rect) {
-    for (y, (text, style)) in (area.y..area.bottom()).zip(help::chosen(state, usize::from(area.width))) {
+/// What the chosen knob does and accepts, where the list leaves room for it: a column, or on a large screen what is below
+/// the list.
+fn about(state: &State, buf: &mut Buffer, columns: &[Rect]) {
+    let listed = state.listing.rows.len();
+    let is_large = matches!(layout::tier(state.screen), Some(Tier::Large | Tier::Wide));
+    let area = match *columns {
+        [first, second] if listed <= usize::from(first.height) => second,
+        [only] if is_large && listed + ABOUT_ROWS_MIN < usize::from(only.height) => {
+            let above = listed as u16 + 1;
+            Rect { y: only.y + above, height: only.height - above, ..only }
+        }
+        _ => return,
+    };
+    let mut lines = help::chosen(state, usize::from(area.width));
+    let room = usize::from(area.height);
+    if lines.len() > room {
+        lines.truncate(room - 1);
+        lines.push(("? has the rest".into(), state.theme.dim));
+    }
+    for (y, (text, style)) in (area.y..area.bottom()).zip(lines) {
         put(buf, area.x, y, area.width, &Line::from(span(text, style)));
     }
 }

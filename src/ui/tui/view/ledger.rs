@@ -10,9 +10,12 @@ use super::frame::{has_focus, panel, put, span};
 use crate::meter::flag::FlagKind;
 use crate::meter::turns::outcome::{self, TurnOutcome};
 use crate::meter::window::{Change, FigureUnit, LedgerFigure, LedgerLine, Verdict};
+use crate::ui::report::duel::verdict_of_line;
+use crate::ui::report::ran::Run;
 use crate::ui::text::{
-    NONE, clear_change, fit, interval, ledger_value, left, raw_change, signed_percent, width,
+    NONE, clear_change, fit, interval, ledger_value, left, raw_change, signed_percent, width, wrap,
 };
+use crate::ui::tui::layout;
 use crate::ui::tui::state::{Focus, State};
 use crate::units::{approx_span, three_digits};
 
@@ -31,27 +34,36 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         1 => "1 turn · ".into(),
         n => format!("{n} turns · "),
     };
-    let remark = count + if area.width < 60 { "newest first" } else { "newest first · ⏎ its figures" };
+    let more = if focused { " · Esc closes its figures" } else { " · tab: its figures" };
+    let more = if area.width < 60 || ledger.is_empty() { "" } else { more };
+    let remark = format!("{count}newest first{more}");
     let inner = panel(state, buf, area, "ledger", &remark, focused);
     let theme = &state.theme;
     if state.shows_first_steps() {
         first_steps(state, buf, inner);
         return;
     }
+    let cells = usize::from(inner.width);
     if ledger.is_empty() {
-        put(buf, inner.x, inner.y, inner.width, &Line::from(span("no knob has been turned yet", theme.dim)));
+        let none = Line::from(span("no knob has been turned yet", theme.dim));
+        for (y, line) in (inner.y..inner.bottom()).zip([none].into_iter().chain(earlier(state, cells))) {
+            put(buf, inner.x, y, inner.width, &line);
+        }
         return;
     }
-    let cells = usize::from(inner.width);
     // Unless the ledger has the focus, the newest turn is shown.
     let chosen = if focused { state.ledger_chosen.min(ledger.len() - 1) } else { 0 };
-    let duel = state.duel.as_ref();
-    let mut lines = duel.map_or_else(Vec::new, |(_, shown)| duel::rows(state, shown, cells));
+    let mut lines = above(state, cells);
     let room = usize::from(inner.height).saturating_sub(lines.len());
     let newest_first: Vec<_> = ledger.iter().rev().collect();
     let entry = |at: usize| {
         let open = focused && at == chosen;
-        entry(state, newest_first[at], open, cells)
+        let mut rows = entry(state, newest_first[at], open, cells);
+        // One that is longer than the panel is scrolled.
+        if open {
+            rows.drain(..state.ledger_top.min(rows.len().saturating_sub(room)));
+        }
+        rows
     };
     // The first line shown, such that the chosen one is fully visible, at the bottom if need be.
     let mut first = chosen;
@@ -67,9 +79,37 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         lines.extend(entry(at));
     }
     lines.extend(marked(state, 0));
+    lines.extend(earlier(state, cells));
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
         put(buf, inner.x, y, inner.width, line);
     }
+}
+
+/// The turns of what ran before on this screen, the newest first: a run of another target has a ledger of its own.
+fn earlier(state: &State, cells: usize) -> Vec<Line<'static>> {
+    let runs = state.ran.runs.iter().rev().skip(1).filter(|run| !run.turns.is_empty());
+    let row = |run: &Run| {
+        let (many, s) = (run.turns.len(), if run.turns.len() == 1 { "" } else { "s" });
+        let profile = crate::printable::line(&run.profile);
+        let text = format!("before: {many} turn{s} under {profile}, listed once the screen ends");
+        Line::from(span(fit(&text, cells), state.theme.dim))
+    };
+    runs.map(row).collect()
+}
+
+/// A duel that goes on, above the turns.
+fn above(state: &State, cells: usize) -> Vec<Line<'static>> {
+    state.duel.as_ref().map_or_else(Vec::new, |(_, shown)| duel::rows(state, shown, cells))
+}
+
+/// How many rows of the chosen line, which is open, its panel has no room for.
+pub fn hidden(state: &State) -> usize {
+    let ledger = &state.figures().ledger;
+    let Some(areas) = layout::areas(state.screen, state.view) else { return 0 };
+    let Some(line) = ledger.iter().rev().nth(state.ledger_chosen) else { return 0 };
+    let cells = usize::from(areas.ledger.width);
+    let room = usize::from(areas.ledger.height.saturating_sub(1)).saturating_sub(above(state, cells).len());
+    entry(state, line, true, cells).len().saturating_sub(room)
 }
 
 /// What a new user does first, where the ledger will be.
@@ -125,14 +165,18 @@ fn entry(state: &State, line: &LedgerLine, open: bool, cells: usize) -> Vec<Line
 fn head(state: &State, line: &LedgerLine, chosen: bool, cells: usize) -> Vec<Line<'static>> {
     let theme = &state.theme;
     let undo = if line.undo { "undo " } else { "" };
-    let knob = vec![
+    let mut knob = vec![
         span(if chosen { "▸" } else { " " }, theme.accent),
         span(format!("{:>3} ", line.number), theme.dim),
         span(format!("{:>7} ", approx_span(line.at_ns as f64 / 1e9)), theme.dim),
-        span(format!("{undo}{} ", line.knob), theme.plain),
     ];
-    let values = span(format!("{} → {}", line.from, line.to), theme.strong);
     let verdict = verdict(state, line);
+    let mut turns = line.by_knob();
+    let Some((first, values)) = turns.pop().filter(|_| turns.is_empty()) else {
+        return several(state, line, knob, cells);
+    };
+    knob.push(span(format!("{undo}{first} "), theme.plain));
+    let values = span(values, theme.strong);
     let wide = |spans: &[Span]| spans.iter().map(Span::width).sum::<usize>();
     let [turn, all] = [wide(&knob) + values.width(), wide(&knob) + values.width() + 2 + wide(&verdict)];
     let gap = |from: usize| Span::raw(" ".repeat(TURN_CELLS.saturating_sub(from).max(2)));
@@ -160,6 +204,36 @@ fn head(state: &State, line: &LedgerLine, chosen: bool, cells: usize) -> Vec<Lin
     vec![Line::from(first), indented(second), indented(verdict)]
 }
 
+/// The same of several knobs that were turned at once, after what stands before them: each with its values, and as many
+/// in a row as there is room for.
+fn several(state: &State, line: &LedgerLine, before: Vec<Span<'static>>, cells: usize) -> Vec<Line<'static>> {
+    let theme = &state.theme;
+    let turns = line.by_knob();
+    let last = turns.len() - 1;
+    let mut rows = vec![before];
+    let mut push = |spans: Vec<Span<'static>>| {
+        let wide = |spans: &[Span]| spans.iter().map(Span::width).sum::<usize>();
+        let used = rows.last().map_or(0, |row| wide(row));
+        if used + wide(&spans) > cells {
+            rows.push(vec![Span::raw(" ".repeat(INDENT))]);
+        }
+        if let Some(row) = rows.last_mut() {
+            row.extend(spans);
+        }
+    };
+    for (at, (knob, values)) in turns.into_iter().enumerate() {
+        let undo = if line.undo && at == 0 { "undo " } else { "" };
+        let comma = if at < last { ", " } else { "  " };
+        push(vec![
+            span(format!("{undo}{knob} "), theme.plain),
+            span(values, theme.strong),
+            span(comma, theme.plain),
+        ]);
+    }
+    push(verdict(state, line));
+    rows.into_iter().map(Line::from).collect()
+}
+
 /// The verdict in a word, what stands against it, and how many flags there are.
 pub fn verdict(state: &State, line: &LedgerLine) -> Vec<Span<'static>> {
     let theme = &state.theme;
@@ -168,7 +242,7 @@ pub fn verdict(state: &State, line: &LedgerLine) -> Vec<Span<'static>> {
         TurnOutcome::Better => theme.good.patch(theme.title),
         TurnOutcome::Worse => theme.bad,
         TurnOutcome::TradeOff | TurnOutcome::Different => theme.warn,
-        TurnOutcome::Gathering => theme.accent,
+        TurnOutcome::Gathering | TurnOutcome::Duel => theme.accent,
         TurnOutcome::NotJudged | TurnOutcome::NoClearChange => theme.dim,
     };
     let mut spans = vec![span(outcome.word(), style)];
@@ -191,21 +265,22 @@ fn is_of_survival(line: &LedgerLine, flag: &str) -> bool {
     flag == FlagKind::LessDurable.text() || line.survives_less.iter().any(|less| less == flag)
 }
 
-/// The flags and what a duel said, in words.
+/// The flags and what a duel of the turn said, in words.
 fn remarks(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
     let flags = line.flags.iter().filter(|flag| !is_of_survival(line, flag)).cloned();
     let why = line.why_not_judged().filter(|why| !line.flags.contains(why));
-    let words: Vec<String> = flags.chain(why).chain(state.duels.get(&line.number).cloned()).collect();
+    let duel = state.duels.get(&line.number).cloned();
+    let words: Vec<String> = verdict_of_line(line).into_iter().chain(flags).chain(why).chain(duel).collect();
     if words.is_empty() {
         return Vec::new();
     }
-    let wrapped = crate::ui::text::wrap(&words.join(" · "), cells.saturating_sub(INDENT));
+    let wrapped = wrap(&words.join(" · "), cells.saturating_sub(INDENT));
     let indented = |text| Line::from(span(format!("{}{text}", " ".repeat(INDENT)), state.theme.warn));
     wrapped.into_iter().map(indented).collect()
 }
 
 /// The figures that changed clearly, or all that are known while the line is gathering, in as many rows as they need;
-/// and what a duel said.
+/// or what a duel came to.
 fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
     const GAP: usize = 3;
     let mut rows: Vec<Vec<Span<'static>>> = Vec::new();
@@ -226,11 +301,12 @@ fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
             row.push(span(text, style));
         }
     }
-    let duel = state.duels.get(&line.number);
-    let duel = duel
-        .map(|text| vec![Span::raw(" ".repeat(INDENT)), span(fit(text, cells - INDENT), state.theme.warn)]);
+    let room = cells.saturating_sub(INDENT);
+    let duel = verdict_of_line(line).map(|said| wrap(&said, room)).unwrap_or_default();
+    let duel =
+        duel.into_iter().map(|text| vec![Span::raw(" ".repeat(INDENT)), span(text, state.theme.plain)]);
     let raw = raw_change(line).zip(line.why_not_judged()).map(|(raw, why)| {
-        let text = fit(&format!("{raw}, not judged: {why}"), cells.saturating_sub(INDENT));
+        let text = fit(&format!("{raw}, not judged: {why}"), room);
         vec![Span::raw(" ".repeat(INDENT)), span(text, state.theme.dim)]
     });
     rows.into_iter().chain(raw).chain(duel).map(Line::from).collect()
@@ -248,7 +324,7 @@ pub fn clear_changes(state: &State, line: &LedgerLine) -> Vec<(String, String, S
     of_program.chain(figures).collect()
 }
 
-/// A clear change in per cent, with its interval: `-25% (-29 to -21%)`.
+/// A clear change in per cent, with its interval: `−25% (−29 to −21%)`.
 fn by(state: &State, line: &LedgerLine, figure: LedgerFigure, change: &Change) -> Option<(String, Style)> {
     Some((clear_change(figure, change)?, style(state, line, figure, change)))
 }

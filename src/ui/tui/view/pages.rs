@@ -7,6 +7,9 @@ use ratatui::text::Line;
 
 use super::frame::{centred, put, span, window};
 use super::{believe, contract, help};
+use crate::host::{Device, Facts};
+use crate::printable::Shown as _;
+use crate::runs::session::message::Status;
 use crate::settings::Named;
 use crate::ui::text::{width, wrap, wrap_exact};
 use crate::ui::tui::dialog::Dialog;
@@ -45,6 +48,11 @@ fn outer(screen: Rect, text: usize) -> (u16, u16) {
     (CELLS_MAX.min(screen.width.saturating_sub(4)), lines.min(screen.height.saturating_sub(2)))
 }
 
+/// The line that the help begins at.
+pub fn help_begins_at(state: &State) -> usize {
+    help::begins_at(state, cells(state.screen))
+}
+
 /// The number of the page's lines, and how many are visible at once.
 pub fn size(state: &State) -> (usize, usize) {
     let text = page(state, cells(state.screen)).map_or(0, |(_, text)| text.len());
@@ -71,8 +79,41 @@ fn host(state: &State, cells: usize) -> Text {
     let Some(status) = &state.status else {
         return vec![("The host has not been read yet.".into(), state.theme.dim)];
     };
-    let text = crate::ui::report::host::describe(&status.facts, None);
-    text.lines().flat_map(|line| folded(line, cells)).map(|line| (line, state.theme.plain)).collect()
+    let read =
+        state.host.as_ref().map(|devices| Facts { devices: devices.clone(), ..(*status.facts).clone() });
+    let facts = read.as_ref().unwrap_or(&status.facts);
+    let text = crate::ui::report::host::describe(facts, None);
+    let holds: Vec<_> =
+        facts.devices.iter().map(|device| (device.path.shown(), what_lies_on(status, device))).collect();
+    let marked = |line: &str| {
+        let of = holds
+            .iter()
+            .find(|(path, _)| line.strip_prefix(&**path).is_some_and(|rest| rest.starts_with(' ')));
+        of.and_then(|(_, what)| *what)
+    };
+    text.lines()
+        .flat_map(|line| {
+            let what = marked(line);
+            let style = if what.is_some() { state.theme.accent } else { state.theme.plain };
+            let line = what.map_or_else(|| line.to_owned(), |what| format!("{line}, {what}"));
+            folded(&line, cells).into_iter().map(move |line| (line, style))
+        })
+        .collect()
+}
+
+/// Says that the target lies on the device, as a whole or on parts of it, if it does.
+fn what_lies_on(status: &Status, device: &Device) -> Option<&'static str> {
+    let name = device.path.file_name()?.to_str()?;
+    // `nvme0n1p2` of `nvme0n1`, `sda1` of `sda`, by their folders in sysfs.
+    let is_part = |other: &str| {
+        let rest = other.strip_prefix(name)?;
+        let number =
+            if name.ends_with(|last: char| last.is_ascii_digit()) { rest.strip_prefix('p')? } else { rest };
+        Some(!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let names = status.drives.iter().filter_map(|drive| drive.file_name()?.to_str());
+    let is_below = |other: &str| other == name || is_part(other) == Some(true);
+    names.into_iter().any(is_below).then_some("the target lies on it")
 }
 
 /// What a recording says of its host.

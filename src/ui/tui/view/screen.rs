@@ -29,6 +29,7 @@ pub fn draw(state: &State, buf: &mut Buffer) {
     let is_program = super::program::render(state, buf, &areas);
     #[cfg(not(feature = "programs"))]
     let is_program = false;
+    let areas = if is_program { areas.without_tails() } else { areas };
     if !is_program {
         classes::render(state, buf, areas.classes);
         let panels: [(Rect, Render); 2] = [(areas.heat, heat::render), (areas.charts, charts::render)];
@@ -36,6 +37,7 @@ pub fn draw(state: &State, buf: &mut Buffer) {
             .into_iter()
             .filter(|(area, _)| !area.is_empty())
             .for_each(|(area, render)| render(state, buf, area));
+        heat::of_classes(state, buf, &areas.tails);
     }
     let panels: [(Rect, Render); 5] = [
         (areas.stack, stack::render),
@@ -52,6 +54,15 @@ pub fn draw(state: &State, buf: &mut Buffer) {
     strip::render(state, buf, areas.strip);
     hints::message(state, buf, areas.message);
     hints::keys(state, buf, areas.hints);
+    over(state, buf, screen);
+    drop_obeyed(buf);
+    if state.ascii {
+        ascii::render(buf);
+    }
+}
+
+/// Draws what lies over the panels.
+fn over(state: &State, buf: &mut Buffer, screen: Rect) {
     match &state.dialog {
         // A search is drawn in the list of knobs.
         None | Some(Dialog::Search { .. }) => {}
@@ -68,10 +79,12 @@ pub fn draw(state: &State, buf: &mut Buffer) {
         Some(Dialog::Pick { knob, chosen, filter }) => {
             pick::render(state, knob, (*chosen, filter), buf, screen);
         }
-        Some(Dialog::Drives { found, ticked, chosen }) => {
-            drives::render(state, (found.as_deref(), &ticked[..]), *chosen, buf, screen);
+        Some(Dialog::Drives { found, ticked, chosen, filter }) => {
+            drives::render(state, (found.as_deref(), &ticked[..]), (*chosen, filter), buf, screen);
         }
-        Some(Dialog::Themes { entries, chosen, .. }) => themes::render(state, entries, *chosen, buf, screen),
+        Some(Dialog::Themes { entries, chosen, filter, .. }) => {
+            themes::render(state, entries, (*chosen, filter), buf, screen);
+        }
         Some(Dialog::Shelf(listed)) => shelf::render(state, listed, buf, screen),
         Some(Dialog::Report { title, text, top, .. }) => {
             report::render(state, (title, text.as_deref()), *top, buf, screen);
@@ -79,16 +92,13 @@ pub fn draw(state: &State, buf: &mut Buffer) {
         Some(Dialog::Plan(asked)) => plan::render(state, asked, buf, screen),
         Some(dialog) => dialogs::render(state, dialog, buf, screen),
     }
-    drop_obeyed(buf);
-    if state.ascii {
-        ascii::render(buf);
-    }
 }
 
 /// Where the columns of charts move to the left with each window.
 pub fn plots(state: &State) -> Vec<Rect> {
     let Some(areas) = layout::areas(state.screen, state.view) else { return Vec::new() };
-    let plots = charts::plots(areas.charts).chain([heat::plot(areas.heat)]);
+    let tails = areas.tails.into_iter().map(heat::plot);
+    let plots = charts::plots(areas.charts).chain([heat::plot(areas.heat)]).chain(tails);
     plots.filter(|area| !area.is_empty()).collect()
 }
 

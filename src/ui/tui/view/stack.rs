@@ -88,11 +88,8 @@ fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, ce
     let style = if shown.is_absent { theme.dim } else { theme.strong };
     let keyed = state.status.as_ref().is_some_and(|status| status.settings.is_keyed());
     let name = if of == StackLayer::Interface && keyed { "engine" } else { of.name() };
-    let setting = match format!("{} {}", shown.setting, shown.detail) {
-        // Where each layer has one row, what the drives lie on stands beside them, if it can.
-        both if of == StackLayer::Drives && !two_rows && width(&both) < room => both,
-        _ => shown.setting.clone(),
-    };
+    let setting =
+        if of == StackLayer::Drives && !two_rows { in_one_row(shown, room) } else { shown.setting.clone() };
     let mut spans = vec![
         span(if chosen { "▸" } else { " " }, theme.accent),
         span(left(name, NAME_CELLS), if chosen { theme.accent } else { theme.plain }),
@@ -115,9 +112,22 @@ fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, ce
     Line::from(spans)
 }
 
+/// The drives where each layer has one row: what they lie on stands beside them, if it can, and what a trace has of them
+/// instead of both, if need be.
+fn in_one_row(shown: &LayerShown, room: usize) -> String {
+    let traced = shown.traced_p99_ns.map(|ns| format!("p99T {}", latency(Some(ns))));
+    let texts = [Some(&shown.setting), Some(&shown.detail), traced.as_ref()].into_iter().flatten();
+    let all = texts.filter(|text| !text.is_empty()).map(String::as_str).collect::<Vec<_>>().join(" ");
+    let alone = traced.iter().flat_map(|traced| [format!("{} {traced}", shown.setting), traced.clone()]);
+    let mut choices = std::iter::once(all).chain(alone);
+    choices.find(|text| width(text) < room).unwrap_or_else(|| shown.setting.clone())
+}
+
 fn detail(state: &State, of: StackLayer, shown: &LayerShown, cells: usize) -> Line<'static> {
     let theme = &state.theme;
     let rail = if of == StackLayer::Drives { "  " } else { " │" };
-    let text = fit(&shown.detail, cells.saturating_sub(NAME_CELLS + 1));
+    let traced = shown.traced_p99_ns.map(|ns| format!("p99 {}, traced", latency(Some(ns))));
+    let texts = traced.into_iter().chain([shown.detail.clone()]).filter(|text| !text.is_empty());
+    let text = fit(&texts.collect::<Vec<_>>().join(" · "), cells.saturating_sub(NAME_CELLS + 1));
     Line::from(vec![span(rail, theme.rule), Span::raw(" ".repeat(NAME_CELLS - 1)), span(text, theme.dim)])
 }

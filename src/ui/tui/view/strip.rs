@@ -6,11 +6,13 @@ use ratatui::text::{Line, Span};
 
 use super::frame::{put, span};
 use super::ledger::{clear_changes, verdict};
+use crate::meter::flag::FlagKind;
 use crate::meter::turns::ledger::{AFTER_WINDOWS, WINDOWS_MIN};
 use crate::meter::turns::outcome::TurnOutcome;
 use crate::meter::turns::settling::settling_ns;
 use crate::meter::window::{Change, LedgerLine};
 use crate::runs::session::message::{DuelShown, Phase};
+use crate::ui::report::duel::verdict_of_line;
 use crate::ui::text::{fit, raw_change, signed_percent, width};
 use crate::ui::tui::beside::Beside;
 use crate::ui::tui::state::State;
@@ -55,7 +57,7 @@ fn said(state: &State, cells: usize) -> Vec<Span<'static>> {
         (Phase::Filling, _) => dim("no verdicts now: the target is being filled".into()),
         (Phase::Ending, _) => dim("the run ends".into()),
         (Phase::Paused, _) => dim("paused: nothing is compared".into()),
-        (Phase::Running, None) => baseline(state),
+        (Phase::Running, None) => baseline(state, cells),
         (Phase::Running, Some(line)) if line.outcome() == TurnOutcome::Gathering => {
             gathering(state, line, cells)
         }
@@ -107,15 +109,21 @@ fn turns(state: &State, cells: usize) -> Vec<Span<'static>> {
 }
 
 /// Before the first turn: whether there is something to compare it with.
-fn baseline(state: &State) -> Vec<Span<'static>> {
+fn baseline(state: &State, cells: usize) -> Vec<Span<'static>> {
     let theme = &state.theme;
     let figures = state.figures();
-    let mut flags = figures.window.iter().flat_map(|window| &window.flags);
-    if let Some(flag) = flags.find(|flag| flag.forbids_verdict) {
-        return vec![
-            span("not now", theme.warn),
-            span(format!(": while `{}` lasts, no turn can be judged; ? explains it", flag.text), theme.dim),
-        ];
+    if let Some(flag) = figures.forbidding() {
+        let no_turn = match FlagKind::of(&flag.text) {
+            // Both values of a duel meet them alike.
+            Some(FlagKind::ProcessorsFull | FlagKind::Drifting) => {
+                format!(": with `{}` no turn can be judged, but a duel of it (D)", flag.text)
+            }
+            _ => format!(": with `{}` no turn can be judged", flag.text),
+        };
+        let more = "; ? explains it";
+        let fits = width("not now") + width(&no_turn) + width(more) <= cells;
+        let text = if fits { no_turn + more } else { no_turn };
+        return vec![span("not now", theme.warn), span(text, theme.dim)];
     }
     let ready = figures.steady.min(WINDOWS_MIN);
     if ready == WINDOWS_MIN {
@@ -137,7 +145,7 @@ fn bar(done: usize, all: usize) -> String {
 
 fn turn(line: &LedgerLine) -> String {
     let undo = if line.undo { "undo " } else { "" };
-    format!("turn {}: {undo}{} {} → {}  ", line.number, line.knob, line.from, line.to)
+    format!("turn {}: {undo}{}  ", line.number, line.turned())
 }
 
 fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> {
@@ -177,6 +185,12 @@ fn left_s(state: &State, line: &LedgerLine) -> Option<f64> {
 
 fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> {
     let theme = &state.theme;
+    if let Some(said) = verdict_of_line(line) {
+        let of = format!("duel of {}, {}: ", line.knob, line.values());
+        // What it came to is whole where both don't fit.
+        let of = Some(of).filter(|of| width(of) + width(&said) <= cells);
+        return vec![span(of.unwrap_or_else(|| "duel: ".into()), theme.plain), span(said, theme.strong)];
+    }
     let mut spans = vec![span(turn(line), theme.plain)];
     if let (Some(raw), Some(why)) = (raw_change(line), line.why_not_judged()) {
         // The word for it is said.
@@ -214,12 +228,8 @@ fn duel(shown: &DuelShown) -> String {
     let evidence = report.figures.first().map_or_else(String::new, |row| {
         format!(", evidence {} of {}", three_digits(row.evidence.min(9999.0)), row.threshold)
     });
-    format!(
-        "duel of {} {a} and {b} by {}: {} pairs{evidence}",
-        report.knob,
-        report.figure.name(),
-        report.pairs.len()
-    )
+    let (pairs, s) = (report.pairs.len(), if report.pairs.len() == 1 { "" } else { "s" });
+    format!("duel of {} {a} and {b} by {}: {pairs} pair{s}{evidence}", report.knob, report.figure.name())
 }
 
 #[cfg(test)]

@@ -1,0 +1,96 @@
+//! Which class an I/O is like: reads and writes that follow each other on the drive, and all others.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::class::Class;
+use crate::trace::io::{Op, TracedIo};
+
+/// So many I/Os in a row, each from where the one before ended, are sequential.
+const RUN_IOS_MIN: u64 = 8;
+/// Ends of I/Os at which others may go on, the last ones.
+const HEADS_MAX: usize = 4096;
+
+/// What an I/O is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Like {
+    /// The class; none of discards and flushes.
+    pub class: Option<Class>,
+    /// Whether it goes on where an earlier one ended.
+    pub goes_on: bool,
+}
+
+/// I/Os that follow each other on the drive.
+#[derive(Debug)]
+struct Run {
+    writes: bool,
+    ios: u64,
+    /// Flushes of the trace before its first and before its last I/O.
+    flushes: [u64; 2],
+    /// Its I/Os with a flush since the one before.
+    after_flush: u64,
+    /// Flushes before which its I/O was the last write.
+    before_flush: u64,
+}
+
+impl Run {
+    /// Of writes in a row, a log has a flush between most of them, or is what was written last before most flushes.
+    fn class(&self) -> Class {
+        let is_long = self.ios >= RUN_IOS_MIN;
+        let [first, last] = self.flushes;
+        let is_flushed = 2 * self.after_flush >= self.ios
+            || self.before_flush > 1 && 2 * self.before_flush >= last.saturating_sub(first);
+        match (self.writes, is_long) {
+            (false, true) => Class::Scan,
+            (false, false) => Class::Point,
+            (true, true) if is_flushed => Class::Wal,
+            (true, _) => Class::Background,
+        }
+    }
+}
+
+/// What each I/O is like, in their order, which is that of their issues.
+pub fn likes(ios: &[TracedIo]) -> Vec<Like> {
+    let (mut runs, mut of): (Vec<Run>, Vec<Option<(usize, bool)>>) = (Vec::new(), Vec::new());
+    let (mut heads, mut order) = (HashMap::new(), VecDeque::new());
+    let (mut flushes, mut last_write) = (0, None);
+    for io in ios {
+        if io.op == Op::Flush {
+            flushes += 1;
+            if let Some(run) = last_write {
+                let run: &mut Run = &mut runs[run];
+                run.before_flush += 1;
+            }
+        }
+        if !io.op.moves_data() {
+            of.push(None);
+            continue;
+        }
+        let writes = io.op == Op::Write;
+        let found = heads.remove(&(writes, io.offset_bytes));
+        let at = found.unwrap_or(runs.len());
+        if found.is_none() {
+            runs.push(Run { writes, ios: 0, flushes: [flushes; 2], after_flush: 0, before_flush: 0 });
+        }
+        let run = &mut runs[at];
+        run.ios += 1;
+        run.after_flush += u64::from(run.flushes[1] < flushes);
+        run.flushes[1] = flushes;
+        if writes {
+            last_write = Some(at);
+        }
+        let head = (writes, io.end_bytes());
+        heads.insert(head, at);
+        order.push_back(head);
+        if order.len() > HEADS_MAX
+            && let Some(oldest) = order.pop_front()
+        {
+            heads.remove(&oldest);
+        }
+        of.push(Some((at, found.is_some())));
+    }
+    let like = |of: Option<(usize, bool)>| match of {
+        Some((run, goes_on)) => Like { class: Some(runs[run].class()), goes_on },
+        None => Like { class: None, goes_on: false },
+    };
+    of.into_iter().map(like).collect()
+}

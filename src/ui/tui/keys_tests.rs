@@ -1,0 +1,76 @@
+//! That keys and names mean one thing.
+
+use super::*;
+
+/// Those that mean, or will mean, a page or a mode mean it everywhere on the main screen.
+const ALLOTTED: &str = "DTAKMCwIW";
+
+#[test]
+fn no_key_means_two_things_in_one_place() {
+    for (i, row) in MAP.iter().enumerate() {
+        for other in &MAP[i + 1..] {
+            let together = row.context == other.context
+                || (other.context == Main && matches!(row.context, Knobs | Ledger));
+            let shared = row.keys.iter().find(|key| other.keys.contains(key));
+            assert!(!together || shared.is_none(), "{shared:?}: {} and {}", row.help, other.help);
+        }
+    }
+    for row in MAP.iter().filter(|row| matches!(row.context, Knobs | Ledger | Replay)) {
+        let taken = row.keys.iter().find(|key| matches!(key, Char(c) if ALLOTTED.contains(*c)));
+        assert!(taken.is_none(), "{taken:?}: {}", row.help);
+    }
+}
+
+#[test]
+fn every_action_of_the_screen_has_one_name() {
+    let rows = || MAP.iter().filter(|row| !row.name.is_empty());
+    for (i, row) in rows().enumerate() {
+        assert!(rows().skip(i + 1).all(|other| other.name != row.name), "{}", row.name);
+        let on_recording = matches!(row.action, Action::Replay(_));
+        assert_eq!(named(row.name, on_recording)[0].action, row.action, "{}", row.name);
+    }
+    let moves = [Action::Up, Action::Down, Action::PageUp, Action::PageDown, Action::First, Action::Last];
+    let unnamed = [Action::Enter, Action::Palette];
+    for row in MAP.iter().filter(|row| matches!(row.context, Knobs | Ledger | Main)) {
+        let is_move = moves.contains(&row.action) || unnamed.contains(&row.action);
+        assert!(row.name.is_empty() == is_move, "{}", row.help);
+    }
+    assert!(named("no such thing", false).is_empty());
+    assert!(named("undo", true).is_empty() && named("play", false).is_empty());
+}
+
+#[test]
+fn the_letter_c_is_not_ctrl_c() {
+    let plain = KeyEvent::new(Char('c'), KeyModifiers::NONE);
+    let ctrl = KeyEvent::new(Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(action(&[Knobs, Main], &plain), Some(Action::Cumulative));
+    assert_eq!(action(&[Text], &ctrl), Some(Action::Quit));
+    assert_eq!(action(&[Text], &plain), None);
+}
+
+/// After a change of a key: `UPDATE_HELP=1 make quick NAME=help`.
+#[test]
+fn the_help_has_every_key() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/help/keys.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (begin, end) = ("<!-- keys: generated -->\n", "<!-- keys: end -->");
+    let (head, rest) = text.split_once(begin).unwrap();
+    let (_, tail) = rest.split_once(end).unwrap();
+    let mut part = String::new();
+    for (title, context) in SECTIONS {
+        let rows = MAP.iter().filter(|row| row.context == context && !row.label.is_empty());
+        // A bar would end the cell.
+        let row = |row: &Binding| format!("| {} | {} |\n", row.label.replace('|', "\\|"), row.help);
+        let rows: String = rows.map(row).collect();
+        part.extend(["\n## ", title, "\n\n| key | what it does |\n|---|---|\n", &rows]);
+    }
+    let wanted = format!("{head}{begin}{part}\n{end}{tail}");
+    if std::env::var_os("UPDATE_HELP").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+    } else {
+        assert!(
+            text == wanted,
+            "assets/help/keys.md differs from the keys: UPDATE_HELP=1 make quick NAME=help"
+        );
+    }
+}
