@@ -28,8 +28,8 @@ struct Part {
 
 /// Always shown.
 const ALWAYS: u8 = 9;
-/// The limit of what may be written is less needed than anything beside it that says something is wrong.
-const WRITTEN: u8 = 7;
+/// The limit of what may be written, which goes before the name of the profile and whatever says that something is wrong.
+const WRITTEN: u8 = 5;
 
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
