@@ -18,7 +18,7 @@ use crate::runs::duel::{Begins, DuelSpec, Report};
 use crate::runs::session::{Attendant as _, Duel, Event, Options, PlanShown, Session, Sides};
 use crate::settings::Settings;
 use crate::settings::knobs;
-use crate::ui::cli::{DuelArgs, RecordArgs, parse_set};
+use crate::ui::cli::{DuelArgs, DuelRules, RecordArgs, parse_set};
 use crate::ui::report::{self, PlanFile};
 
 /// A duel that the command line asks for.
@@ -34,13 +34,8 @@ pub(super) enum Asked {
 pub(super) fn asked(args: &DuelArgs, settings: &mut Settings) -> Result<Option<Asked>> {
     let Some(asked) = &args.duel else { return Ok(None) };
     let (knob, values) = knob_and_values(asked)?;
-    let spec = DuelSpec {
-        knob,
-        values,
-        figure: args.duel_figure,
-        margin: f64::from(args.duel_margin) / 100.0,
-        seed: args.duel_seed.unwrap_or_else(|| rand::rng().random_range(0..1 << 32)),
-    };
+    let (margin, seed) = margin_and_seed(&args.rules);
+    let spec = DuelSpec { knob, values, figure: args.duel_figure.clone(), margin, seed };
     let named = |error: Error| Error { what: format!("--duel {asked}: {}", error.what), ..error };
     let sides = Sides::of(&spec, settings).map_err(named)?;
     if sides.begins == Begins::Built {
@@ -50,6 +45,12 @@ pub(super) fn asked(args: &DuelArgs, settings: &mut Settings) -> Result<Option<A
     let (knob, first) = duel.first();
     knob.set(settings, first.clone());
     Ok(Some(Asked::InRun(Box::new(duel))))
+}
+
+/// Below which fraction differences do not matter, and what decides the order of the pairs.
+pub(super) fn margin_and_seed(rules: &DuelRules) -> (f64, u64) {
+    let seed = rules.duel_seed.unwrap_or_else(|| rand::rng().random_range(0..1 << 32));
+    (f64::from(rules.duel_margin) / 100.0, seed)
 }
 
 /// The path and the two values of `KNOB=A,B`.

@@ -21,7 +21,7 @@
 //! | [`picture`] | `picture`: the screen of a run as SVG, still or moving | duel, inputs |
 //! | [`trace`] | `contract` and `trace`: the rules scored from a trace, and traces made | inputs, new_file, output, privileges, run_as, signals, watcher |
 //! | [`record`] | `record`: a profile without a terminal | duel, inputs, output, signals, watcher, sweep, trace |
-//! | [`program`] | `run`: a program as the load | inputs, output, record, run_as, signals, trace, watcher, sweep, ui |
+//! | [`program`] | `run`: a program as the load | duel, inputs, output, record, run_as, signals, trace, watcher, sweep, ui |
 //! | [`attest`] | `attest`: figures beside those of other programs | inputs, new_file, output, signals, watcher |
 //! | [`ftl`] | `ftl`: a trace on a drive by model | output, privileges, trace |
 //! | [`mimic`] | `mimic`: a profile whose load is like that of a trace | new_file, output, privileges, trace |

@@ -151,9 +151,15 @@ impl Script {
         let gap = args.duration / (turns.len() as u32 + 1);
         let asked = |asked: &String| -> Result<DuelAsked> {
             let (knob, values) = knob_and_values(asked)?;
-            let figure = args.duel_figure;
+            let figure = args.duel_figure.clone();
             // Refused now, and not after all turns.
-            let spec = DuelSpec { knob: knob.clone(), values: values.clone(), figure, margin: 0.05, seed: 0 };
+            let spec = DuelSpec {
+                knob: knob.clone(),
+                values: values.clone(),
+                figure: figure.clone(),
+                margin: 0.05,
+                seed: 0,
+            };
             Duel::new(spec, settings)?;
             Ok(DuelAsked { knob, values, figure })
         };

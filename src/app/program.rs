@@ -1,9 +1,11 @@
 //! `stacktune run`: a program as the load.
 
+mod duel;
 mod recipes;
 mod steps;
 mod turns;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use self::turns::Turns;
@@ -16,13 +18,15 @@ use super::trace;
 use super::watcher::{Around, Watcher, report_kept};
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
-use crate::host::User;
+use crate::host::{Facts, User};
 use crate::runs::record::{PROGRAM_LOG, Summary, refuse_folder};
 use crate::runs::session::headless::{Until, record_watched};
-use crate::runs::session::{Attendant, Event, Options, ProgramOptions, Session, for_program, program_noted};
+use crate::runs::session::{
+    Attendant, Duel, Event, Options, ProgramOptions, Session, for_program, program_noted,
+};
 use crate::settings::profile::by_identity;
 use crate::settings::values::program::wrong_command;
-use crate::settings::{Profile, Program};
+use crate::settings::{Profile, Program, Settings};
 use crate::stack::program::find;
 use crate::ui::cli::ProgramArgs;
 use crate::ui::report;
@@ -30,6 +34,9 @@ use crate::ui::tui::theme::Theme;
 
 /// A program runs for this long unless the command line says otherwise.
 const MEASURED: Duration = Duration::from_secs(30);
+
+/// As long as a duel may take.
+const FOR_A_DUEL: Duration = Duration::from_hours(2);
 
 /// The same on the screen; then what is measured begins again.
 const ON_SCREEN: Duration = Duration::from_hours(1);
@@ -48,9 +55,9 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     if profile.sweep.is_some() {
         return steps::run(args, &profile, user);
     }
-    let settings = profile.settings;
     let facts = facts_with_versions();
-    let settings = by_identity(&settings, &facts);
+    let mut settings = by_identity(&profile.settings, &facts);
+    let duel = duel::asked(&args.duel, &mut settings)?;
     if args.dry_run {
         if let (false, Some(text)) = (args.output.json, program_noted(&settings)) {
             let who = user.as_ref().map_or_else(|| "who calls it".to_owned(), |user| user.name.clone());
@@ -58,18 +65,28 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
         }
         return plan_printed(&settings, &facts, args.run.allow_commands, args.output.json);
     }
+    let time = args.duration.unwrap_or(if duel.is_some() { FOR_A_DUEL } else { MEASURED });
+    let time = args.warmup.unwrap_or_default() + time;
+    recorded(args, settings, facts, (ProgramOptions { user, time, stop_if: args.stop_if.clone() }, duel))
+}
+
+/// Records a single run.
+fn recorded(
+    args: &ProgramArgs,
+    settings: Settings,
+    facts: Arc<Facts>,
+    (of_program, mut duel): (ProgramOptions, Option<Duel>),
+) -> Result<()> {
     let out = args.out.clone().unwrap_or_default();
     refuse_folder(&out)?;
     trace::look(args.trace)?;
     let interrupts = Interrupts::watch()?;
-    let warmup = args.warmup.unwrap_or_default();
+    let (warmup, time) = (args.warmup.unwrap_or_default(), of_program.time);
     let mut turns = Turns::of(&args.turns, &settings)?;
     let options = Options { warmup, program: true, ..options(&args.run, &settings, false) };
     let array = settings.run.clone();
-    let time = warmup + args.duration.unwrap_or(MEASURED);
     let mut watcher = Watcher::new(Some(time), &interrupts);
     let mut session = Session::open(settings, options, facts, &mut watcher)?;
-    let of_program = ProgramOptions { user, time, stop_if: args.stop_if.clone() };
     let began =
         session.begin_program(of_program, &mut |text| watcher.notice(text), &mut || interrupts.count() == 0);
     let tracing = began.and_then(|()| trace::begin(&mut session, args.trace));
@@ -79,7 +96,7 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
             if let Event::Window(..) = event {
                 turns.look(session).iter().for_each(|text| watcher.notice(text));
             }
-            Ok(true)
+            duel.as_mut().map_or(Ok(true), |duel| duel.watch_and_close(session, event))
         };
         let until = Until { time, steady: false };
         let count = || interrupts.count();
@@ -97,7 +114,10 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
         }
         (recorded, _) => recorded?,
     };
-    if args.output.json {
+    if let Some(duel) = &duel {
+        duel::report_early(duel, &summary, time.as_secs_f64());
+        super::duel::finish(&duel.report(), &out, args.output.json)?;
+    } else if args.output.json {
         print_json(&summary)?;
     } else {
         print(&report::table(&summary, &array))?;
@@ -126,6 +146,7 @@ fn on_screen(
         (args.warmup.is_some(), "--warmup"),
         (args.stop_if.is_some(), "--stop-if"),
         (!args.turns.is_empty(), "--turn"),
+        (args.duel.duel.is_some(), "--duel"),
         (args.keep, "--keep"),
         (args.trace, "--trace"),
         (args.output.json, "--json"),

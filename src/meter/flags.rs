@@ -76,7 +76,7 @@ fn of_program(cpu: &CpuFigures, program: &ProgramFigures, duration_ns: u64) -> V
     let share = |ns: Option<u64>| ns.map_or(0.0, |ns| ns as f64 / duration_ns.max(1) as f64);
     let mut flags = Vec::new();
     // Without a server, what is measured is all of the program.
-    if program.server_cpu_ns.is_some_and(|ns| ns > 0) {
+    if program.server_cpu_ns.is_some() {
         let (all, thread) =
             (share(program.run_cpu_ns) / f64::from(cpu.cpus.max(1)), share(program.run_thread_ns));
         let busy = match (all > CLIENT_BOUND, thread > CLIENT_BOUND) {

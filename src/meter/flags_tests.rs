@@ -213,7 +213,9 @@ fn a_client_that_can_do_no_more_and_full_processors_are_flagged_of_programs() {
     assert_eq!(flagged(0.94, 0.0, &program(10, 370, 80)), ["client-bound"]);
     assert_eq!(flagged(0.97, 0.0, &program(300, 80, 20)), ["cpu-bound"]);
     // Without a server, it is no client; and beside others, nobody can say whose fault it is.
-    assert_eq!(flagged(0.5, 0.0, &program(0, 100, 99)), none);
+    let alone = ProgramFigures { server_cpu_ns: None, ..program(0, 100, 99) };
+    assert_eq!(flagged(0.5, 0.0, &alone), none);
+    assert_eq!(flagged(0.5, 0.0, &program(0, 100, 99)), ["client-bound"], "one that idles is one");
     assert_eq!(flagged(0.97, 2.0, &program(100, 80, 20)), none);
     let unknown = ProgramFigures { run_thread_ns: None, ..program(10, 10, 0) };
     assert_eq!(flagged(0.5, 0.0, &unknown), none);

@@ -46,7 +46,7 @@ pub use man::{write_completions, write_man};
 pub use mimic::MimicArgs;
 pub use program::ProgramArgs;
 #[cfg(feature = "programs")]
-pub use program::ProgramTurn;
+pub use program::{ProgramDuelArgs, ProgramTurn};
 pub use sets::{apply_sets, parse_set};
-pub use shared::RunArgs;
+pub use shared::{DuelRules, RunArgs};
 pub use show::ShowArgs;

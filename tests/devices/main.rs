@@ -20,6 +20,7 @@ mod layers;
 mod lost_writes;
 mod others_io;
 mod program;
+mod program_duels;
 mod program_figures;
 mod program_knobs;
 mod program_screen;

@@ -122,6 +122,50 @@ filesystem = "ext4"
     assert_nothing_left(&home);
 }
 
+/// A program's windows with their flags and figures; `start` is its server, `run` its client.
+fn windows_of(home: &Home, start: &str, run: &str) -> Vec<Value> {
+    let text = format!(
+        "[run]\nwindow = \"500ms\"\n[command]\nstart = [\"sh\", \"-c\", \"{start}\"]\nrun = [\"sh\", \"-c\", \"{run}\"]\n"
+    );
+    let _ = fs::remove_dir_all(home.path("out"));
+    outcome(of_profile(home, "4s", &text, &["--user", USER])).expect(0);
+    nothing_runs(home);
+    json_lines(&home.path("out/windows.jsonl"))
+}
+
+fn has_flag(window: &Value, text: &str) -> bool {
+    window["flags"].as_array().is_some_and(|flags| flags.iter().any(|flag| flag["text"] == text))
+}
+
+#[test]
+fn a_client_that_burns_a_core_and_full_processors_are_flagged_and_idle_ones_are_not() {
+    let name = "a_client_that_burns_a_core_and_full_processors_are_flagged_and_idle_ones_are_not";
+    let Some(_loops) = Loops::alone(name) else { return };
+    let home = Home::new();
+    let (idle, burns) = ("exec sleep 60", "while :; do :; done");
+    // Whatever else runs on the host may take the core for a while.
+    let flagged = |start: &str, run: &str, flag: &str| {
+        (0..5).any(|_| windows_of(&home, start, run).iter().any(|window| has_flag(window, flag)))
+    };
+    assert!(flagged(idle, burns, "client-bound"), "a client of one thread, beside an idle server");
+    let text = home.run(["show".as_ref(), home.path("out").as_os_str()]).expect(0).stdout;
+    assert!(text.contains("client-bound"), "{text}");
+    let all = "for i in $(seq {cpus}); do (while :; do :; done) & done; wait";
+    assert!(flagged(idle, all, "cpu-bound"), "a client on every processor");
+
+    // The other way round it is the server that burns, and no client is bound.
+    let windows = windows_of(&home, burns, idle);
+    let burnt = |window: &Value| {
+        window["program"]["server_cpu_ns"].as_f64().unwrap() / window["duration_ns"].as_f64().unwrap()
+    };
+    assert!(windows.iter().any(|window| burnt(window) > 0.5), "the server burnt nothing");
+    assert!(!windows.iter().any(|window| has_flag(window, "client-bound")), "{windows:?}");
+    let windows = windows_of(&home, idle, idle);
+    for flag in ["client-bound", "cpu-bound"] {
+        assert!(!windows.iter().any(|window| has_flag(window, flag)), "{flag}: {windows:?}");
+    }
+}
+
 #[test]
 fn figures_of_two_programs_are_compared() {
     let Some(_loops) = Loops::take("figures_of_two_programs_are_compared", 1) else { return };

@@ -21,7 +21,7 @@ turn = ["sh", "-c", "[ {value} = a ] || { echo no such luck; exit 3; }"]
 "#;
 
 /// A profile's program on a screen that nobody has used before, running.
-fn on_screen(home: &Home, command: &str, more: &[&str]) -> Terminal {
+pub fn on_screen(home: &Home, command: &str, more: &[&str]) -> Terminal {
     let (path, state) = (home.path("bench.toml"), home.path("state"));
     let target = home.target().display().to_string();
     let text = format!("name = \"bench\"\n[target]\nfiles = {{ dir = \"{target}\" }}\n{command}\n");
@@ -134,7 +134,7 @@ fn a_program_without_knobs_of_its_own_has_those_of_what_is_below() {
     terminal.press("m");
     terminal.wait_for("a program is the load");
     terminal.press("D");
-    terminal.wait_for("a duel compares figures of the classes");
+    terminal.wait_for("the program reports nothing that has `better`");
     terminal.press("q");
     terminal.left().expect(0);
     nothing_runs(&home);

@@ -80,7 +80,7 @@ fn on_device(device: &str, amounts: &str) {
             run.turn(knob, from);
             let line = run.turn(knob, to);
             by_ledger.add(judged(&line), line.scan_mb_per_s.verdict.is_clear());
-            let report = run.duel(knob, [from, to], figure);
+            let report = run.duel(knob, [from, to], figure.clone());
             by_duel.add(report.verdict != Verdict::NotJudged, called(&report));
         }
         let of = |share: &Share| format!("{} of {}", share.called, share.judged);

@@ -53,8 +53,10 @@ impl Around for Programs {
 /// Runs the steps.
 pub(super) fn run(args: &ProgramArgs, profile: &Profile, user: Option<User>) -> Result<()> {
     refuse_idle(profile)?;
-    if !args.turns.is_empty() {
-        return Err(Error::input("--turn needs a single run, but the profile has steps"));
+    for (given, option) in [(!args.turns.is_empty(), "--turn"), (args.duel.duel.is_some(), "--duel")] {
+        if given {
+            return Err(Error::input(format!("{option} needs a single run, but the profile has steps")));
+        }
     }
     let out = args.out.clone().unwrap_or_default();
     let steps = Steps {

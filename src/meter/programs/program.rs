@@ -36,7 +36,7 @@ pub struct ProgramFigures {
     pub io_full_ns: Option<u64>,
     /// Time in which some task waited for memory, in ns.
     pub memory_some_ns: Option<u64>,
-    /// Processor time of the server's processes (`command.start`).
+    /// Processor time of the server's processes (`command.start`); none without a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu_ns: Option<u64>,
     /// Processor time of what is measured (`command.run`).

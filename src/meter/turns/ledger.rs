@@ -20,6 +20,7 @@ use crate::class::Class;
 use crate::meter::duel_outcome::DuelOutcome;
 use crate::meter::flag::{FlagKind, stem};
 use crate::meter::window::{Flag, LedgerLine, Window};
+use crate::settings::values::program::KNOBS_MAX;
 
 /// The most that show how much windows vary.
 const HISTORY_WINDOWS: usize = 60;
@@ -52,6 +53,8 @@ pub struct Turn {
 pub struct Survival {
     /// How durable commits are by the WAL's own setting.
     pub commits: u8,
+    /// What survives by each knob of a program's own, by its place; against other values of the same knob.
+    pub own: [u8; KNOBS_MAX],
     /// Whether commits survive a power cut.
     pub power_cut: PowerCut,
     /// Drives that may be lost without losing data, whichever they are.
@@ -73,7 +76,12 @@ pub enum PowerCut {
 impl Survival {
     /// Whether less is survived in any respect.
     pub fn is_less_than(self, before: Self) -> bool {
-        self.commits < before.commits || !self.less_than(before).is_empty()
+        self.is_less_durable_than(before) || !self.less_than(before).is_empty()
+    }
+
+    /// Whether commits are less durable, by the WAL's setting or by a knob of the program's.
+    fn is_less_durable_than(self, before: Self) -> bool {
+        self.commits < before.commits || self.own.iter().zip(before.own).any(|(now, before)| *now < before)
     }
 
     /// What is no longer survived, in words; except commits, which have their own mark.
@@ -176,7 +184,7 @@ impl Ledger {
             knob: turn.knob,
             to: turn.to,
             undo: turn.undo,
-            less_durable: turn.survives.1.commits < open.began.survives.commits,
+            less_durable: turn.survives.1.is_less_durable_than(open.began.survives),
             survives_less: turn.survives.1.less_than(open.began.survives),
             open: true,
             ..LedgerLine::default()
@@ -204,13 +212,31 @@ impl Ledger {
                 ..LedgerLine::default()
             });
         }
-        let changed = self.lines.last_mut().map(|line| {
-            line.duel.push((turn.at_ns, turn.to));
-            let turns = if line.duel.len() == 1 { "turn" } else { "turns" };
-            line.flags = vec![FlagKind::OfDuel.text_with(format_args!("{} {turns}", line.duel.len()))];
-            line.clone()
-        });
+        let changed = self.lines.last_mut().map(|line| add_to_duel(line, (turn.at_ns, turn.to)));
         closed.into_iter().chain(changed).collect()
+    }
+
+    /// Adds a turn to the line of its duel that was closed before: a program's knob has its value from before only once its
+    /// command has ended.
+    pub fn turn_after_duel(&mut self, mut turn: Turn) -> Vec<LedgerLine> {
+        let values = turn.duel.take().unwrap_or_default();
+        let of_duel = |line: &LedgerLine| {
+            !line.open
+                && !line.duel.is_empty()
+                && line.knob == turn.knob
+                && [&line.from, &line.to] == values.each_ref()
+        };
+        let Some(at) = self.lines.iter().rposition(of_duel) else {
+            // It ended before its first turn: what is measured from here on is another setting's all the same.
+            let mut changed = self.turn_in_duel(turn, values);
+            changed.extend(self.close_duel(None));
+            return changed;
+        };
+        let closed = if self.open.is_some() { self.close() } else { None };
+        self.steady.clear();
+        self.turned_at_ns = turn.at_ns;
+        let changed = add_to_duel(&mut self.lines[at], (turn.at_ns, turn.to));
+        closed.into_iter().chain([changed]).collect()
     }
 
     /// Closes the line of a duel that goes on, with what the duel came to. Returns it, if there was one.
@@ -223,11 +249,6 @@ impl Ledger {
     /// The lines so far.
     pub fn lines(&self) -> &[LedgerLine] {
         &self.lines
-    }
-
-    /// How many lines there are, which is the last one's number.
-    pub fn len(&self) -> u64 {
-        self.lines.len() as u64
     }
 
     /// Takes a window; returns the lines that changed.
@@ -317,6 +338,14 @@ impl Beginning {
     fn value_before(&self, now: &str) -> Option<String> {
         self.knob.as_ref().map(|(_, from)| from.clone()).filter(|from| from != now)
     }
+}
+
+/// Adds a turn to a duel's line, which is returned: when it was, and the value after it.
+fn add_to_duel(line: &mut LedgerLine, turn: (u64, String)) -> LedgerLine {
+    line.duel.push(turn);
+    let turns = if line.duel.len() == 1 { "turn" } else { "turns" };
+    line.flags = vec![FlagKind::OfDuel.text_with(format_args!("{} {turns}", line.duel.len()))];
+    line.clone()
 }
 
 /// Whether it is a duel that goes on.

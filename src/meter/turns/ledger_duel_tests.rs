@@ -62,3 +62,40 @@ fn a_duel_is_one_line_that_keeps_its_turns() {
     let last = run.ledger.close().unwrap();
     assert_eq!((last.number, last.open, last.duel_outcome), (6, false, None));
 }
+
+#[test]
+fn a_duels_turn_that_comes_when_it_is_over_joins_its_line_and_nothing_is_compared_across_it() {
+    let mut run = Run::new();
+    let of_duel = |run: &Run, to: &str| Turn {
+        at_ns: run.second * SECOND_NS,
+        knob: "command.sync".into(),
+        to: to.into(),
+        duel: Some(["a", "b"].map(str::to_owned)),
+        ..Turn::default()
+    };
+    run.windows(&[100.0; 5]);
+    run.turn_of(of_duel(&run, "b"));
+    let closed = run.ledger.close_duel(None).unwrap();
+    run.windows(&[100.0; 5]);
+    // The operator turns another knob before the command that turns this one back has ended.
+    assert_eq!(run.turn()[0].number, 2);
+    let changed = run.ledger.turn_after_duel(of_duel(&run, "a"));
+    assert_eq!(
+        changed.iter().map(|line| (line.number, line.open)).collect::<Vec<_>>(),
+        [(2, false), (1, false)]
+    );
+    assert_eq!(changed[0].flags, [FlagKind::TooShort.text()]);
+    assert_eq!(
+        (closed.duel.len(), changed[1].duel.len(), changed[1].flags[0].as_str()),
+        (1, 2, "duel of 2 turns")
+    );
+    run.windows(&[200.0; 5]);
+    run.turn();
+    run.windows(&[300.0; 5]);
+    assert_eq!((run.last().number, run.last().scan_mb_per_s.before), (3, Some(200.0)));
+    // That of another duel, which ended before it, is a line of its own that waits for nothing.
+    let other = Turn { knob: "command.pool".into(), ..of_duel(&run, "a") };
+    let changed = run.ledger.turn_after_duel(other);
+    let last = changed.last().unwrap();
+    assert_eq!((last.number, last.open, last.duel.len()), (4, false, 1));
+}

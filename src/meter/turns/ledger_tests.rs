@@ -208,8 +208,30 @@ fn quick_turns_compare_the_durability_before_the_first_and_after_the_last() {
 }
 
 #[test]
+fn each_knob_of_a_programs_own_is_held_against_its_own_values() {
+    let of = |own: &[u8]| {
+        let mut all = Survival::default();
+        all.own[..own.len()].copy_from_slice(own);
+        all
+    };
+    let turn = |before: &[u8], after: &[u8]| Turn {
+        knob: "command.sync".into(),
+        survives: (of(before), of(after)),
+        ..Turn::default()
+    };
+    let mut run = Run::new();
+    run.windows(&[100.0; 3]);
+    assert!(run.turn_of(turn(&[9, 9], &[8, 9]))[0].less_durable);
+    // Back, while another becomes less durable: together they are, too.
+    let changed = run.turn_of(turn(&[8, 9], &[9, 7]));
+    assert!(changed[1].less_durable && changed[1].is_less_safe());
+    run.windows(&[100.0; 5]);
+    assert!(!run.turn_of(turn(&[9, 7], &[9, 9]))[0].less_durable);
+}
+
+#[test]
 fn a_turn_that_reduces_what_is_survived_is_marked() {
-    let of = |power_cut, drives_lost| Survival { commits: 1, power_cut, drives_lost };
+    let of = |power_cut, drives_lost| Survival { commits: 1, power_cut, drives_lost, ..Survival::default() };
     let turned = |before, after| {
         let turn = Turn { knob: "stack.raid".into(), survives: (before, after), ..Turn::default() };
         let line = Run::new().turn_of(turn).remove(0);

@@ -95,6 +95,7 @@ mod tests {
             begins: Begins::Turned,
             less_durable: None,
             unsettled: Vec::new(),
+            measured: vec![Figure::Total],
             pairs: vec![Pair::default(); pairs],
             dropped: Vec::new(),
             figures: vec![row],

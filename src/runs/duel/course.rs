@@ -21,6 +21,8 @@ const DOUBLED_MAX: u32 = 2;
 /// built settles for longer.
 const BUILT_MEASURED: usize = 10;
 const BUILT_SETTLING: usize = 5;
+/// The windows that settle of a program's: what it reports is of the time before that.
+const REPORTED_SETTLING: usize = 1;
 /// The most pairs.
 pub const PAIRS_MAX: usize = 40;
 /// With fewer pairs no evidence is enough, whatever they are.
@@ -62,6 +64,9 @@ pub enum DuelMove {
 pub struct Course {
     spec: DuelSpec,
     begins: Begins,
+    /// All figures of a pair, and the place of the one that counts.
+    measured: Vec<Figure>,
+    counts: usize,
     coin: SmallRng,
     /// The value that the knob has, where the block that has it goes on.
     value: Option<usize>,
@@ -96,6 +101,8 @@ impl Course {
         let (settling, measured) =
             if begins == Begins::Built { (BUILT_SETTLING, BUILT_MEASURED) } else { (SETTLING, MEASURED) };
         Self {
+            measured: Figure::ALL.to_vec(),
+            counts: Figure::ALL.iter().position(|figure| *figure == spec.figure).unwrap_or(0),
             spec,
             begins,
             coin,
@@ -116,6 +123,13 @@ impl Course {
             less_durable: [false; 2],
             verdict: None,
         }
+    }
+
+    /// The same of a run whose program reports these figures, with the one that counts among them.
+    pub fn of_program(spec: DuelSpec, begins: Begins, measured: Vec<Figure>) -> Self {
+        let counts = measured.iter().position(|figure| *figure == spec.figure).unwrap_or(0);
+        let (settling, settling_windows) = (REPORTED_SETTLING, REPORTED_SETTLING);
+        Self { measured, counts, settling, settling_windows, ..Self::new(spec, begins) }
     }
 
     /// Notes that this value survives less than the other.
@@ -157,7 +171,7 @@ impl Course {
             return DuelMove::Stay;
         }
         if self.forbidden.is_none() {
-            self.forbidden = forbidding(window, self.spec.figure);
+            self.forbidden = forbidding(window, &self.spec.figure);
         }
         self.windows.push(window.clone());
         if self.windows.len() < self.measured_windows {
@@ -205,7 +219,8 @@ impl Course {
 
     /// Both blocks were measured, or one of them in vain.
     fn pair(&mut self) {
-        let figures = || [0, 1].map(|value| Figure::ALL.map(|figure| figure.of(&self.blocks[value])));
+        let of = |value: usize| self.measured.iter().map(|figure| figure.of(&self.blocks[value])).collect();
+        let figures = || [of(0), of(1)];
         let first = self.first;
         match self.forbidden.take() {
             Some(why) => self.dropped.push(why),
@@ -218,8 +233,8 @@ impl Course {
     }
 
     fn count(&mut self, pair: Pair) {
-        let figure = self.spec.figure;
-        if pair.difference(figure).or(pair.lacking(figure).map(|_| 0.0)).is_none() {
+        let (figure, at) = (&self.spec.figure, self.counts);
+        if pair.difference(at).is_none() && pair.lacking(at).is_none() {
             self.dropped.push(format!("no {} in either block", figure.name()));
             return;
         }
@@ -257,14 +272,15 @@ impl Course {
             self.settle_for_longer();
             return None;
         }
-        let (differences, figure) = (differences(&self.pairs, self.spec.figure), self.spec.figure);
+        let (figure, at) = (&self.spec.figure, self.counts);
+        let differences = differences(&self.pairs, at);
         let change = median(&differences);
         // What was bet on blocks that had not settled may have been for the other value.
-        if Bets::of(&self.unsettled, &self.pairs, figure).evidence(change) >= ENOUGH {
+        if Bets::of(&self.unsettled, &self.pairs, (at, figure)).evidence(change) >= ENOUGH {
             return Some(self.winner(change));
         }
-        let at_worst = differences_at_worst(&self.pairs, figure);
-        if [&differences, &at_worst].into_iter().all(|of| is_within(of, self.spec.margin, ENOUGH)) {
+        let at_worst = figure.at_worst().iter().map(|worst| differences_at_worst(&self.pairs, at, *worst));
+        if at_worst.chain([differences]).all(|of| is_within(&of, self.spec.margin, ENOUGH)) {
             return Some((Verdict::NoDifference, None));
         }
         (self.pairs() >= PAIRS_MAX).then(|| {
@@ -275,9 +291,9 @@ impl Course {
 
     /// Why so many pairs do not count, or lack the figure in one block, that nothing can be said.
     fn lacks_too_many(&self) -> Option<String> {
-        let (figure, values) = (self.spec.figure, &self.spec.values);
+        let (figure, values) = (&self.spec.figure, &self.spec.values);
         let mut lacking = [0, 0];
-        self.pairs.iter().filter_map(|pair| pair.lacking(figure)).for_each(|value| lacking[value] += 1);
+        self.pairs.iter().filter_map(|pair| pair.lacking(self.counts)).for_each(|value| lacking[value] += 1);
         let (dropped, these) = (self.dropped.len(), self.pairs.len() + self.dropped.len());
         let without = dropped + lacking[0] + lacking[1];
         if these < DROPPED_FROM || without * 3 <= these {
@@ -304,7 +320,7 @@ impl Course {
     }
 
     fn winner(&mut self, change: f64) -> (Verdict, Option<String>) {
-        if order_matters(&self.pairs, self.spec.figure, &mut self.coin) {
+        if order_matters(&self.pairs, self.counts, &mut self.coin) {
             let why = "the order within a pair matters: a block still feels the one before";
             return (Verdict::NotJudged, Some(why.into()));
         }
@@ -321,22 +337,23 @@ impl Course {
     pub fn report(&self) -> Report {
         let early = || (Verdict::Unclear, Some("it was ended before it was decided".to_owned()));
         let (verdict, why) = self.verdict.clone().unwrap_or_else(early);
-        let others = Figure::ALL.into_iter().filter(|figure| *figure != self.spec.figure);
-        let figures = std::iter::once(self.spec.figure).chain(others);
+        let others = (0..self.measured.len()).filter(|at| *at != self.counts);
+        let figures = std::iter::once(self.counts).chain(others);
         Report {
             knob: self.spec.knob.clone(),
             values: self.spec.values.clone(),
-            figure: self.spec.figure,
+            figure: self.spec.figure.clone(),
             margin: self.spec.margin,
             seed: self.spec.seed,
             block_windows: (self.settling_windows, self.measured_windows),
             begins: self.begins,
             less_durable: self.less_durable(verdict),
+            measured: self.measured.clone(),
             pairs: self.pairs.clone(),
             unsettled: self.unsettled.clone(),
             dropped: self.dropped.clone(),
             figures: figures
-                .map(|figure| row(&self.unsettled, &self.pairs, figure, self.spec.figure))
+                .map(|at| row(&self.unsettled, &self.pairs, &self.measured, (at, self.counts)))
                 .collect(),
             verdict,
             why,
@@ -345,7 +362,7 @@ impl Course {
 
     /// Which value survives less; if each does in some respect, the better one by the figure.
     fn less_durable(&self, verdict: Verdict) -> Option<usize> {
-        let change = median(&differences(&self.pairs, self.spec.figure));
+        let change = median(&differences(&self.pairs, self.counts));
         let better = usize::from((change > 0.0) == self.spec.figure.more_is_better());
         let of_better = (verdict == Verdict::LessDurable).then_some(better);
         of_better.or_else(|| self.less_durable.iter().position(|less| *less))
@@ -353,7 +370,7 @@ impl Course {
 }
 
 /// What in this window forbids a verdict on the figure, in words.
-fn forbidding(window: &Window, figure: Figure) -> Option<String> {
+fn forbidding(window: &Window, figure: &Figure) -> Option<String> {
     let of_classes = Class::ALL.iter().flat_map(|class| &window.class(*class).flags);
     // Blocks settle by the duel's own rule; a trend takes neither side, nor does a load of others, by the coin.
     let counts = |kind: Option<FlagKind>| {
@@ -363,9 +380,13 @@ fn forbidding(window: &Window, figure: Figure) -> Option<String> {
     let mut flags = window.flags.iter().chain(of_classes).filter(|flag| flag.forbids_verdict);
     let forbidding = flags.find(|flag| counts(FlagKind::of(&flag.text))).map(|flag| flag.text.clone());
     let texts = window.flags.iter().map(|flag| flag.text.as_str());
-    forbidding.or_else(|| used_by_others(texts).filter(|_| figure == Figure::CyclesPerByte))
+    forbidding.or_else(|| used_by_others(texts).filter(|_| *figure == Figure::CyclesPerByte))
 }
 
 #[cfg(test)]
 #[path = "course_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "reported_tests.rs"]
+mod reported_tests;

@@ -1,4 +1,4 @@
-//! The figures of a block: rates over all of its time, percentiles of all of its samples.
+//! The figures of a block: rates over all of its time, percentiles of all of its samples, means of what a program reports.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -6,11 +6,14 @@ use serde::Serialize;
 use crate::class::Class;
 use crate::meter::flag::FlagKind;
 use crate::meter::latencies::latency::SAMPLES_BEYOND;
+use crate::meter::turns::estimate::STALLED;
 use crate::meter::window::{ClassState, Window};
+use crate::settings::{Better, Metric, Settings};
+use crate::short_list;
 use crate::units::mb_per_s;
 
 /// What settings are compared by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
     /// MB/s of all classes.
@@ -25,15 +28,59 @@ pub enum Figure {
     WalP99,
     /// The system's cycles over the bytes of all classes.
     CyclesPerByte,
+    /// What a program that is the load reports of itself.
+    #[value(skip)]
+    #[serde(untagged)]
+    Reported(ReportedFigure),
+}
+
+/// A figure that a program reports: of `[command.metrics]` or `[command.probes]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct ReportedFigure {
+    /// What it is called there.
+    pub name: String,
+    /// Which way it gets better; none where the profile does not say.
+    #[serde(skip_serializing)]
+    pub better: Option<Better>,
+}
+
+impl ReportedFigure {
+    /// Whether that can be compared as a ratio. A rate of 0 is that of a stall; of a latency it is not known whether it is
+    /// a good one or of nothing.
+    fn is_a_value(&self, value: f64) -> bool {
+        value > 0.0 || value == 0.0 && self.better == Some(Better::Higher)
+    }
 }
 
 impl Figure {
-    /// All of them.
+    /// All of the classes.
     pub const ALL: [Self; 6] =
         [Self::Total, Self::Scan, Self::Wal, Self::PointP99, Self::WalP99, Self::CyclesPerByte];
 
+    /// Those of a run with these settings: of the classes, or of the program that is its load. Of a program the first is
+    /// the one that is most likely meant: which is better where it is higher, as rates are, else where it is lower.
+    pub fn all_of(settings: &Settings) -> Vec<Self> {
+        let Some(program) = &settings.program else { return Self::ALL.to_vec() };
+        let probes = program.probes.iter().map(|probe| &probe.metric);
+        let mut metrics: Vec<&Metric> = program.metrics.iter().chain(probes).collect();
+        short_list::sort_by_key(&mut metrics, |metric| match metric.better {
+            Some(Better::Higher) => 0,
+            Some(Better::Lower) => 1,
+            None => 2,
+        });
+        let of = |metric: &Metric| ReportedFigure { name: metric.name.clone(), better: metric.better };
+        metrics.into_iter().map(|metric| Self::Reported(of(metric))).collect()
+    }
+
+    /// Those of a run with these settings that can decide a duel: it is known which way they get better.
+    pub fn deciding(settings: &Settings) -> Vec<Self> {
+        let decides = |figure: &Self| !matches!(figure, Self::Reported(ReportedFigure { better: None, .. }));
+        Self::all_of(settings).into_iter().filter(decides).collect()
+    }
+
     /// What it is called.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Total => "total MB/s",
             Self::Scan => "scan MB/s",
@@ -41,17 +88,32 @@ impl Figure {
             Self::PointP99 => "point p99",
             Self::WalP99 => "WAL p99",
             Self::CyclesPerByte => "cycles/byte",
+            Self::Reported(of) => &of.name,
         }
     }
 
     /// Whether more of it is better.
-    pub fn more_is_better(self) -> bool {
-        matches!(self, Self::Total | Self::Scan | Self::Wal)
+    pub fn more_is_better(&self) -> bool {
+        match self {
+            Self::Total | Self::Scan | Self::Wal => true,
+            Self::PointP99 | Self::WalP99 | Self::CyclesPerByte => false,
+            Self::Reported(of) => of.better == Some(Better::Higher),
+        }
     }
 
-    /// Over these windows: MB/s, nanoseconds or cycles. Where nothing was done a rate is 0, and there is none of the
-    /// others; nor is there a percentile of too few samples.
-    pub fn of(self, windows: &[Window]) -> Option<f64> {
+    /// As which factor of the other block's it counts, at worst, where one block lacks it. Where it is not known which way
+    /// it gets better, that is either way.
+    pub fn at_worst(&self) -> &'static [f64] {
+        match self {
+            Self::Reported(ReportedFigure { better: None, .. }) => &[STALLED, 1.0 / STALLED],
+            _ if self.more_is_better() => &[STALLED],
+            _ => &[1.0 / STALLED],
+        }
+    }
+
+    /// Over these windows: MB/s, nanoseconds, cycles or the program's own unit. Where nothing was done a rate is 0, and
+    /// there is none of the others; nor is there a percentile of too few samples, or what a program did not report.
+    pub fn of(&self, windows: &[Window]) -> Option<f64> {
         match self {
             Self::Total => rate(windows, |window| Some(window.total.bytes)),
             Self::Scan => rate(windows, |window| bytes(window, Class::Scan)),
@@ -59,6 +121,7 @@ impl Figure {
             Self::PointP99 => p99(windows, Class::Point),
             Self::WalP99 => p99(windows, Class::Wal),
             Self::CyclesPerByte => cycles_per_byte(windows),
+            Self::Reported(of) => reported(windows, &of.name).filter(|value| of.is_a_value(*value)),
         }
     }
 }
@@ -71,6 +134,16 @@ fn bytes(window: &Window, class: Class) -> Option<u64> {
 fn rate(windows: &[Window], bytes: impl Fn(&Window) -> Option<u64>) -> Option<f64> {
     let bytes: u64 = windows.iter().map(bytes).sum::<Option<u64>>()?;
     Some(mb_per_s(bytes, windows.iter().map(|window| window.duration_ns).sum()))
+}
+
+/// The mean of all values that were reported.
+fn reported(windows: &[Window], name: &str) -> Option<f64> {
+    let found = windows.iter().filter_map(|window| window.program.as_ref()?.metrics.get(name));
+    let (sum, count) = found.fold((0.0, 0.0), |(sum, count), metric| {
+        let values = metric.count as f64;
+        (sum + metric.mean * values, count + values)
+    });
+    (count > 0.0).then(|| sum / count)
 }
 
 fn p99(windows: &[Window], class: Class) -> Option<f64> {
@@ -97,4 +170,57 @@ fn cycles_per_byte(windows: &[Window]) -> Option<f64> {
     };
     let cycles: f64 = windows.iter().map(cycles).sum::<Option<f64>>()?;
     (bytes > 0).then(|| cycles / bytes as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meter::programs::program::{MetricFigures, ProgramFigures};
+    use crate::settings::Program;
+
+    fn metric(name: &str, better: Option<Better>) -> Metric {
+        Metric { name: name.into(), line: "([0-9]+)".into(), unit: String::new(), better }
+    }
+
+    #[test]
+    fn a_programs_rate_is_most_likely_meant_and_what_has_no_better_side_decides_nothing() {
+        let metrics = vec![
+            metric("load", None),
+            metric("lat", Some(Better::Lower)),
+            metric("tps", Some(Better::Higher)),
+        ];
+        let program = Some(Program { metrics, ..Program::default() });
+        let settings = Settings { program, ..Settings::default() };
+        let names = |figures: Vec<Figure>| figures.iter().map(|of| of.name().to_owned()).collect::<Vec<_>>();
+        assert_eq!(names(Figure::all_of(&settings)), ["tps", "lat", "load"]);
+        let deciding = Figure::deciding(&settings);
+        assert_eq!(deciding.iter().map(Figure::more_is_better).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(serde_json::to_string(&deciding).unwrap(), r#"["tps","lat"]"#);
+        assert_eq!(Figure::deciding(&Settings::default()), Figure::ALL);
+    }
+
+    #[test]
+    fn what_a_program_reports_is_the_mean_of_all_values_of_a_block() {
+        let window = |metric: Option<MetricFigures>| {
+            let metrics = metric.map(|metric| ("tps".to_owned(), metric)).into_iter().collect();
+            Window {
+                program: Some(ProgramFigures { metrics, ..ProgramFigures::default() }),
+                ..Window::default()
+            }
+        };
+        let three = MetricFigures { count: 3, ..MetricFigures::of(10.0, "") };
+        let figure = |better| Figure::Reported(ReportedFigure { name: "tps".into(), better });
+        let windows = [window(Some(three)), window(None), window(Some(MetricFigures::of(30.0, "")))];
+        let none = [window(Some(MetricFigures::of(0.0, "")))];
+        for (better, of_none) in
+            [(Some(Better::Higher), Some(0.0)), (Some(Better::Lower), None), (None, None)]
+        {
+            let figure = figure(better);
+            assert_eq!(figure.of(&windows), Some(15.0));
+            assert_eq!(figure.of(&windows[1..2]), None, "it said nothing");
+            assert_eq!(figure.of(&none), of_none, "a rate alone stalls: {better:?}");
+        }
+        let figure = figure(None);
+        assert_eq!(figure.of(&[Window::default()]), None);
+    }
 }

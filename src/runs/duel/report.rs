@@ -28,38 +28,36 @@ const ORDER_ERROR: f64 = 0.01;
 pub struct Pair {
     /// Which value's block was first: 0 or 1.
     pub first: usize,
-    /// The figures of the block of each value, in the order of [`Figure::ALL`].
-    pub figures: [[Option<f64>; Figure::ALL.len()]; 2],
+    /// The figures of the block of each value, in the order of [`Report::measured`].
+    pub figures: [Vec<Option<f64>>; 2],
 }
 
 impl Pair {
-    fn of(&self, figure: Figure) -> [Option<f64>; 2] {
-        let at = Figure::ALL.iter().position(|other| *other == figure);
-        self.figures.each_ref().map(|figures| figures[at?])
+    /// The figure at that place, of each value.
+    fn of(&self, at: usize) -> [Option<f64>; 2] {
+        self.figures.each_ref().map(|figures| figures.get(at).copied().flatten())
     }
 
-    /// The logarithm of the second value's figure over the first's; none where a block lacks it, or both stalled.
-    pub fn difference(&self, figure: Figure) -> Option<f64> {
-        let [first, second] = self.of(figure);
+    /// The logarithm of the second value's figure over the first's; none where a block lacks it, or both stalled. The
+    /// figure by its place.
+    pub fn difference(&self, at: usize) -> Option<f64> {
+        let [first, second] = self.of(at);
         ratio(first?, second?)
     }
 
     /// The value whose block lacks the figure, which the other one has: 0 or 1.
-    pub fn lacking(&self, figure: Figure) -> Option<usize> {
-        match self.of(figure) {
+    pub fn lacking(&self, at: usize) -> Option<usize> {
+        match self.of(at) {
             [None, Some(_)] => Some(0),
             [Some(_), None] => Some(1),
             _ => None,
         }
     }
 
-    /// The difference, where one block alone lacks the figure as if it were as much worse as a stall.
-    fn at_worst(&self, figure: Figure) -> Option<f64> {
-        let of_lacking = || {
-            let worse = if figure.more_is_better() { STALLED } else { 1.0 / STALLED };
-            Some(if self.lacking(figure)? == 1 { worse.ln() } else { -worse.ln() })
-        };
-        self.difference(figure).or_else(of_lacking)
+    /// The difference, where one block alone lacks the figure as if it had this factor of the other's.
+    fn at_worst(&self, at: usize, worst: f64) -> Option<f64> {
+        let of_lacking = || Some(if self.lacking(at)? == 1 { worst.ln() } else { -worst.ln() });
+        self.difference(at).or_else(of_lacking)
     }
 }
 
@@ -125,6 +123,8 @@ pub struct Report {
     pub begins: Begins,
     /// Which value survives less, if one does: 0 or 1.
     pub less_durable: Option<usize>,
+    /// The figures of each pair's blocks, in order.
+    pub measured: Vec<Figure>,
     /// The pairs that count, in order.
     pub pairs: Vec<Pair>,
     /// Pairs that were measured before blocks settled for longer, once for each time: evidence, but not of the change.
@@ -140,6 +140,22 @@ pub struct Report {
 }
 
 impl Report {
+    /// The place of the figure that counts.
+    fn counts(&self) -> Option<usize> {
+        self.measured.iter().position(|figure| *figure == self.figure)
+    }
+
+    /// The differences of the pairs in the figure that counts, as logarithms.
+    pub fn differences(&self) -> Vec<f64> {
+        self.counts().map_or_else(Vec::new, |at| differences(&self.pairs, at))
+    }
+
+    /// How many pairs lack the figure that counts in one block.
+    pub fn lacking(&self) -> usize {
+        let lacks = |at: usize| self.pairs.iter().filter(|pair| pair.lacking(at).is_some()).count();
+        self.counts().map_or(0, lacks)
+    }
+
     /// What its line of the ledger keeps.
     pub fn outcome(&self) -> DuelOutcome {
         let row = self.figures.first();
@@ -171,59 +187,71 @@ impl Report {
     }
 }
 
-/// The differences of the pairs that have the figure.
-pub fn differences(pairs: &[Pair], figure: Figure) -> Vec<f64> {
-    pairs.iter().filter_map(|pair| pair.difference(figure)).collect()
+/// The differences of the pairs that have the figure at that place.
+pub fn differences(pairs: &[Pair], at: usize) -> Vec<f64> {
+    pairs.iter().filter_map(|pair| pair.difference(at)).collect()
 }
 
-/// The same, and those of the pairs of which one block alone lacks the figure, as if it were far worse.
-pub fn differences_at_worst(pairs: &[Pair], figure: Figure) -> Vec<f64> {
-    pairs.iter().filter_map(|pair| pair.at_worst(figure)).collect()
+/// The differences, and those of the pairs of which one block alone lacks the figure as if it had this factor of the
+/// other's.
+pub fn differences_at_worst(pairs: &[Pair], at: usize, worst: f64) -> Vec<f64> {
+    pairs.iter().filter_map(|pair| pair.at_worst(at, worst)).collect()
 }
 
 /// What was bet on a figure: on the pairs of blocks that had not settled, then on these.
 ///
 /// A value may lack a figure just where it is bad, so that the blocks that have it are the better ones. So it is bet
 /// twice, without such pairs and as if what is lacking were far worse, and only what both find counts: such pairs make no
-/// value better, and keep the one that lacks it from being so.
-#[derive(Debug, Clone, Copy, Default)]
+/// value better, and keep the one that lacks it from being so. Where it is not known what is worse, it is bet on either.
+#[derive(Debug, Clone)]
 pub struct Bets {
     known: Stakes,
-    at_worst: Stakes,
+    at_worst: Vec<Stakes>,
 }
 
 impl Bets {
-    /// On these pairs.
-    pub fn of(unsettled: &[Vec<Pair>], pairs: &[Pair], figure: Figure) -> Self {
-        let mut bets = Self::default();
-        for pairs in unsettled.iter().map(Vec::as_slice).chain([pairs]) {
-            bets.known.bet(&differences(pairs, figure));
-            bets.at_worst.bet(&differences_at_worst(pairs, figure));
+    /// On these pairs' figure at that place.
+    pub fn of(unsettled: &[Vec<Pair>], pairs: &[Pair], (at, figure): (usize, &Figure)) -> Self {
+        let bet = |differences: &dyn Fn(&[Pair]) -> Vec<f64>| {
+            let mut stakes = Stakes::default();
+            let all = unsettled.iter().map(Vec::as_slice).chain([pairs]);
+            all.for_each(|pairs| stakes.bet(&differences(pairs)));
+            stakes
+        };
+        let at_worst = |worst: &f64| bet(&|pairs: &[Pair]| differences_at_worst(pairs, at, *worst));
+        Self {
+            known: bet(&|pairs: &[Pair]| differences(pairs, at)),
+            at_worst: figure.at_worst().iter().map(at_worst).collect(),
         }
-        bets
     }
 
     /// The evidence for a change in this direction, see [`Stakes::evidence`]; no more than none where what was bet on
     /// speaks for the other one.
     pub fn evidence(&self, change: f64) -> f64 {
-        let both = [self.known, self.at_worst];
-        let lesser = both.iter().map(Stakes::evidence).fold(f64::INFINITY, f64::min);
-        let agree = both.iter().all(|stakes| stakes.are_for_more() == (change > 0.0));
-        if agree { lesser } else { lesser.min(1.0) }
+        let all = || self.at_worst.iter().chain([&self.known]);
+        let least = all().map(Stakes::evidence).fold(f64::INFINITY, f64::min);
+        let agree = all().all(|stakes| stakes.are_for_more() == (change > 0.0));
+        if agree { least } else { least.min(1.0) }
     }
 }
 
-/// The figure over these pairs, after those of blocks that had not settled.
-pub fn row(unsettled: &[Vec<Pair>], pairs: &[Pair], figure: Figure, counts: Figure) -> DuelRow {
-    let differences = differences(pairs, figure);
+/// The figure at that place over these pairs, after those of blocks that had not settled; `counts` is the place of the
+/// one that counts.
+pub fn row(
+    unsettled: &[Vec<Pair>],
+    pairs: &[Pair],
+    measured: &[Figure],
+    (at, counts): (usize, usize),
+) -> DuelRow {
+    let (differences, figure) = (differences(pairs, at), &measured[at]);
     let change = median(&differences);
-    let others = (Figure::ALL.len() - 1) as f64;
-    let threshold = if figure == counts { ENOUGH } else { ENOUGH * others };
+    let others = measured.len().saturating_sub(1).max(1) as f64;
+    let threshold = if at == counts { ENOUGH } else { ENOUGH * others };
     let (low, high) = interval(&differences, threshold);
     DuelRow {
-        figure,
+        figure: figure.clone(),
         pairs: differences.len(),
-        evidence: Bets::of(unsettled, pairs, figure).evidence(change),
+        evidence: Bets::of(unsettled, pairs, (at, figure)).evidence(change),
         threshold,
         change: (!differences.is_empty()).then(|| change.exp_m1()),
         interval: (!differences.is_empty()).then(|| (low.exp_m1(), high.exp_m1())),
@@ -231,9 +259,9 @@ pub fn row(unsettled: &[Vec<Pair>], pairs: &[Pair], figure: Figure, counts: Figu
 }
 
 /// Whether what was first made a difference: then a block is not over when the next begins.
-pub fn order_matters(pairs: &[Pair], figure: Figure, random: &mut impl rand::Rng) -> bool {
+pub fn order_matters(pairs: &[Pair], at: usize, random: &mut impl rand::Rng) -> bool {
     use rand::seq::SliceRandom as _;
-    let known = pairs.iter().filter_map(|pair| Some((pair.first, pair.difference(figure)?)));
+    let known = pairs.iter().filter_map(|pair| Some((pair.first, pair.difference(at)?)));
     let (mut firsts, differences): (Vec<usize>, Vec<f64>) = known.unzip();
     let of_first = |firsts: &[usize], which: usize| -> (f64, usize) {
         let chosen = firsts.iter().zip(&differences).filter(|(first, _)| **first == which);

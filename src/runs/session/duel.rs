@@ -2,12 +2,15 @@
 
 use crate::class::Class;
 use crate::error::{Error, Result};
-use crate::runs::duel::{Begins, Course, DuelMove, DuelSpec, Report};
+use crate::runs::duel::{Begins, Course, DuelMove, DuelSpec, Figure, Report};
 use crate::runs::session::message::Event;
 use crate::runs::session::run::Session;
 use crate::runs::session::turning::survival::survives_less;
 use crate::settings::knobs::{self, Knob, Scope, Value};
-use crate::settings::{ArrayState, Named, Settings};
+use crate::settings::{ArrayState, Named, Program, Settings};
+
+const BY_ITS_METRICS: &str =
+    "one of [command.metrics] or [command.probes] does whose `better` is \"higher\" or \"lower\"";
 
 /// A knob and two values of it that can be compared.
 #[derive(Debug)]
@@ -28,7 +31,11 @@ impl Sides {
     /// # Errors
     /// Input where the two values can't be compared by a duel.
     pub fn of(spec: &DuelSpec, settings: &Settings) -> Result<Self> {
-        let knob = knobs::find(&spec.knob).ok_or_else(|| Error::input("there is no such knob"))?;
+        let knob = knobs::find_of(settings, &spec.knob);
+        let knob = knob.ok_or_else(|| Error::input("there is no such knob"))?;
+        if settings.program.is_some() && !knob.is_of_programs() {
+            return Err(Error::input("it has no effect where a program is the load"));
+        }
         let parse = |text: &String| {
             let wrong = |expected| {
                 Error::input(format!("`{text}` is not a value of {}: expected {expected}", knob.path))
@@ -61,6 +68,22 @@ impl Sides {
         };
         Ok(Self { knob, values, settings: both, begins })
     }
+}
+
+/// Why no run goes on between two values.
+fn needs_build(knob: &Knob, settings: &Settings) -> Error {
+    let path = &knob.path;
+    if settings.program.is_none() {
+        let error = Error::input("each turn would build the storage anew");
+        return error.hint("`stacktune record --duel` does that, and shows first what it costs");
+    }
+    let what = if knob.of_program().is_some() {
+        "the knob has no `turn`: each turn would start the program anew, with nothing in memory"
+    } else {
+        "each turn would build the storage anew, and set the program up again"
+    };
+    Error::input(what)
+        .hint(format!("let a sweep repeat both values: [sweep.product] {path} = [\"…\", \"…\"]"))
 }
 
 /// Whether pairs loaded with one lie otherwise than with the other: a turn changes only files written after it, and both
@@ -96,10 +119,9 @@ impl Duel {
     /// # Errors
     /// Input where the two values can't be compared while a run goes on.
     pub fn new(spec: DuelSpec, settings: &Settings) -> Result<Self> {
-        let Sides { knob, values, begins, settings } = Sides::of(&spec, settings)?;
+        let Sides { knob, values, begins, settings: both } = Sides::of(&spec, settings)?;
         if begins == Begins::Built {
-            let error = Error::input("each turn would build the storage anew");
-            return Err(error.hint("`stacktune record --duel` does that, and shows first what it costs"));
+            return Err(needs_build(knob, settings));
         }
         if knob.path == "md.array"
             && values.iter().any(|value| value.to_string() == ArrayState::Healthy.name())
@@ -107,7 +129,22 @@ impl Duel {
             let error = Error::input("an array is healthy again only once it is rebuilt");
             return Err(error.hint("record both values on their own, and compare the recordings"));
         }
-        Ok(Self { knob, values, course: Course::new(spec, begins), settings: Some(Box::new(settings)) })
+        if settings.program.is_none() {
+            let (course, settings) = (Course::new(spec, begins), Some(Box::new(both)));
+            return Ok(Self { knob, values, course, settings });
+        }
+        if !Figure::deciding(settings).contains(&spec.figure) {
+            let what = format!("{} does not decide a duel of a program", spec.figure.name());
+            return Err(Error::input(what).hint(BY_ITS_METRICS));
+        }
+        let mut course = Course::of_program(spec, begins, Figure::all_of(settings));
+        // What a stack survives is known once there are facts about the host; this from the start.
+        let own = |of: &Settings| of.program.as_ref().map(Program::durabilities).unwrap_or_default();
+        let [one, other] = both.each_ref().map(own);
+        let less = |one: &[u8], other: &[u8]| one.iter().zip(other).any(|(one, other)| one < other);
+        let less = [less(&one, &other), less(&other, &one)];
+        (0..less.len()).filter(|value| less[*value]).for_each(|value| course.survives_less(value));
+        Ok(Self { knob, values, course, settings: Some(Box::new(both)) })
     }
 
     /// The knob and its first value, which the run must have when the first window comes.
@@ -168,6 +205,7 @@ impl Duel {
 
     /// Closes its line of the ledger, with what it came to.
     pub fn close(&self, session: &mut Session) {
+        session.turns.duel = None;
         if let Some(line) = session.turns.ledger.close_duel(Some(self.report().outcome())) {
             session.recorder.line(line);
         }
@@ -187,8 +225,9 @@ impl Duel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::duel::Figure;
+    use crate::runs::duel::report::Verdict;
     use crate::settings::LoadEngine;
+    use crate::settings::profile::parse;
 
     fn begins(knob: &str, values: [&str; 2], engine: LoadEngine) -> Begins {
         let mut settings = Settings::default();
@@ -210,5 +249,58 @@ mod tests {
         }
         assert_eq!(begins("rocksdb.jobs", ["2", "8"], LoadEngine::Rocksdb), Begins::Turned);
         assert_eq!(begins("scan.depth", ["1", "8"], LoadEngine::Pages), Begins::Turned);
+    }
+
+    const PROGRAM: &str = r#"
+[command]
+run = ["bench", "--pool={pool}"]
+[command.metrics]
+lat = { line = 'lat ([0-9]+)', better = "lower" }
+load = { line = 'load ([0-9]+)' }
+[[command.knob]]
+name = "pool"
+values = ["1GB", "4GB"]
+[[command.knob]]
+name = "sync"
+values = ["everysec", "always", "no"]
+turn = ["set", "{value}"]
+less_durable = ["everysec", "no"]
+[stack]
+filesystem = "ext4"
+"#;
+
+    fn of_program(knob: &str, values: [&str; 2], figure: &str) -> Result<Duel> {
+        let settings = crate::runs::session::for_program(parse(PROGRAM, "p.toml").unwrap().settings).unwrap();
+        let figure = Figure::all_of(&settings).into_iter().find(|of| of.name() == figure);
+        let (figure, values) = (figure.unwrap_or(Figure::Total), values.map(str::to_owned));
+        Duel::new(DuelSpec { knob: knob.into(), values, figure, margin: 0.05, seed: 1 }, &settings)
+    }
+
+    #[test]
+    fn what_would_start_a_program_anew_or_has_no_effect_on_it_is_refused() {
+        for (knob, values, figure, why) in [
+            ("command.pool", ["1GB", "4GB"], "lat", "start the program anew"),
+            ("stack.filesystem", ["ext4", "xfs"], "lat", "set the program up again"),
+            ("scan.depth", ["1", "4"], "lat", "no effect where a program is the load"),
+            ("command.sync", ["always", "maybe"], "lat", "`maybe` is not a value of command.sync"),
+            ("command.sync", ["no", "no"], "lat", "both values are the same"),
+            ("command.none", ["1", "2"], "lat", "no such knob"),
+            ("command.sync", ["always", "no"], "load", "load does not decide a duel of a program"),
+            ("command.sync", ["always", "no"], "total", "does not decide a duel of a program"),
+        ] {
+            let error = of_program(knob, values, figure).unwrap_err();
+            assert!(error.what.contains(why), "{why}: {}", error.what);
+        }
+        let report = of_program("queue.scheduler", ["none", "mq-deadline"], "lat").unwrap().report();
+        assert_eq!((report.begins, report.less_durable), (Begins::Turned, None));
+    }
+
+    #[test]
+    fn of_a_programs_values_the_less_durable_one_is_known_from_the_start() {
+        for (values, less) in [(["always", "no"], 1), (["no", "everysec"], 0), (["everysec", "always"], 0)] {
+            let report = of_program("command.sync", values, "lat").unwrap().report();
+            assert_eq!((report.verdict, report.less_durable), (Verdict::Unclear, Some(less)), "{values:?}");
+            assert_eq!(report.measured.iter().map(Figure::name).collect::<Vec<_>>(), ["lat", "load"]);
+        }
     }
 }

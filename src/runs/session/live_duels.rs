@@ -3,7 +3,6 @@
 //! A duel turns its knob many times. These turns are one line of the ledger, which the screen gets with the verdict, and
 //! nothing to undo: once it is over, the knob has the value that it had before.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -13,6 +12,7 @@ use super::duel::Duel;
 use super::message::{Command, DuelAsked, DuelShown, Event};
 use super::run::Session;
 use crate::error::{Error, Result};
+use crate::meter::window::LedgerLine;
 use crate::runs::duel::{DuelSpec, PAIRS_MAX};
 use crate::settings::knobs::Value;
 
@@ -23,8 +23,6 @@ const MARGIN: f64 = 0.05;
 #[derive(Default)]
 pub(super) struct Duels {
     on: Option<Fight>,
-    /// The numbers of the ledger's lines that former duels wrote.
-    former: Vec<RangeInclusive<u64>>,
 }
 
 /// The one that goes on.
@@ -32,8 +30,6 @@ struct Fight {
     duel: Duel,
     /// The value of its knob before.
     before: Value,
-    /// The ledger's lines then.
-    lines: u64,
     /// Pairs when the screen was last shown how it stands.
     shown: usize,
 }
@@ -79,9 +75,8 @@ impl Duels {
             let error = Error::input("it would begin by failing a member, whose serial has to be typed");
             return Err(error.hint("turn the knob to one of the two values first"));
         }
-        let lines = session.turns.ledger.len();
         duel.turn(session, &first);
-        let fight = Fight { duel, before, lines, shown: 0 };
+        let fight = Fight { duel, before, shown: 0 };
         session.report(Event::Duel(Arc::new(fight.shown(session, None))));
         self.on = Some(fight);
         Ok(())
@@ -98,7 +93,6 @@ impl Duels {
             fight.duel.turn(session, &fight.before);
         }
         fight.duel.close(session);
-        self.former.push(fight.lines + 1..=session.turns.ledger.len());
         let written = session.recorder.dir().map(|folder| fight.duel.report().write(folder)).transpose();
         let kept = written.unwrap_or_else(|error| {
             session.notice(format!("the duel could not be written down: {}", error.one_line()));
@@ -116,7 +110,9 @@ impl Duels {
             }
             for event in reported {
                 self.watch(session, &event);
-                if !self.is_own(&event) {
+                // The screen shows a duel that goes on in its own way.
+                let is_own = |line: &LedgerLine| line.open && !line.duel.is_empty();
+                if !matches!(&event, Event::Ledger(line) if is_own(line)) {
                     let _ = events.send(event);
                 }
             }
@@ -140,16 +136,6 @@ impl Duels {
             session.report(Event::Duel(Arc::new(shown)));
         }
     }
-
-    /// Whether it is the ledger's line of a duel that goes on, which the screen shows in its own way.
-    fn is_own(&self, event: &Event) -> bool {
-        let Event::Ledger(line) = event else { return false };
-        if !line.open {
-            return false;
-        }
-        let of_this = self.on.as_ref().is_some_and(|fight| line.number > fight.lines);
-        of_this || self.former.iter().any(|lines| lines.contains(&line.number))
-    }
 }
 
 impl Fight {
@@ -166,7 +152,6 @@ mod tests {
     use std::sync::mpsc::{Receiver, channel};
 
     use super::*;
-    use crate::meter::window::LedgerLine;
     use crate::runs::duel::Figure;
     use crate::runs::duel::report::Verdict;
     use crate::runs::record::Recording;

@@ -176,7 +176,8 @@ impl Resolved {
         if let Some(problem) = check(&settings, conditions).into_iter().next() {
             return Err(problem.to_string());
         }
-        let needs_target = settings.touches_storage() && target.is_none();
+        // A program has a folder, of which there are no such facts.
+        let needs_target = settings.touches_storage() && settings.program.is_none() && target.is_none();
         if needs_target || settings.is_simulated() != self.settings.is_simulated() {
             return Err("this run has no storage open: open a profile on a real interface instead".into());
         }

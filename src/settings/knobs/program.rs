@@ -36,11 +36,18 @@ pub fn find_of(settings: &Settings, path: &str) -> Option<&'static Knob> {
 }
 
 fn of_definition(known: &mut Vec<Known>, own: &ProgramKnob) -> &'static Knob {
-    let is_same = |(of, _): &&Known| of.name == own.name && of.values == own.values && of.turn == own.turn;
+    let is_same = |(of, _): &&Known| {
+        of.name == own.name
+            && of.values == own.values
+            && of.turn == own.turn
+            && of.less_durable == own.less_durable
+    };
     if let Some((_, knob)) = known.iter().find(is_same) {
         return knob;
     }
-    let values: Vec<(&str, &str)> = own.values.iter().map(|value| (&*value.clone().leak(), "")).collect();
+    let meaning = |value: &String| if own.less_durable.contains(value) { "less durable" } else { "" };
+    let values = own.values.iter().map(|value| (&*value.clone().leak(), meaning(value)));
+    let values: Vec<(&str, &str)> = values.collect();
     let (scope, help) = match own.turn.first() {
         Some(command) => (Scope::Live, format!("One of the program's own, turned by {command}.")),
         None => (Scope::Rebuild, "One of the program's own, which is started anew for it.".to_owned()),
@@ -88,6 +95,7 @@ mod tests {
             values: words(values),
             value: values[0].into(),
             turn: words(turn),
+            less_durable: Vec::new(),
         };
         let program = Program { knobs: vec![knob], ..Program::default() };
         Settings { program: Some(program), ..Settings::default() }

@@ -15,7 +15,7 @@ use crate::settings::values::program::{
 };
 use crate::units::parse_duration;
 
-const KNOB_KEYS: [&str; 4] = ["name", "values", "value", "turn"];
+const KNOB_KEYS: [&str; 5] = ["name", "values", "value", "turn", "less_durable"];
 const PROBE_KEYS: [&str; 7] = ["run", "line", "unit", "better", "every", "timeout", "kind"];
 /// What a probe's output is looked for without a pattern: a line that is a number.
 const NUMBER: &str = r"^\s*(-?[0-9]+(?:\.[0-9]+)?)\s*$";
@@ -58,9 +58,9 @@ impl Walk<'_> {
         for (key, value) in table {
             match &**key.get_ref() {
                 "name" => knob.name = self.line("command.knob.name", value).unwrap_or_default(),
-                "values" => {
-                    let Some(values) = self.knob_values(value) else { continue };
-                    knob.values = values;
+                "values" => knob.values = self.knob_values("values", value).unwrap_or_default(),
+                "less_durable" => {
+                    knob.less_durable = self.knob_values("less_durable", value).unwrap_or_default();
                 }
                 "value" => value_of = self.knob_value(value).map(|text| (text, value.span().start)),
                 "turn" => knob.turn = self.words("knob.turn", value, &[VALUE]),
@@ -80,6 +80,10 @@ impl Walk<'_> {
         if !table.contains_key("values") {
             self.refuse(at, format!("the knob `{}` has no `values`", knob.name));
         }
+        if let Some(unknown) = knob.less_durable.iter().find(|value| !knob.values.contains(value)) {
+            let what = format!("`less_durable` of the knob `{}`: {unknown} is none of its values", knob.name);
+            self.refuse(at, what);
+        }
         knob.value = knob.values.first().cloned().unwrap_or_default();
         if let Some((value, at)) = value_of {
             if !knob.values.contains(&value) {
@@ -93,12 +97,12 @@ impl Walk<'_> {
         knob
     }
 
-    fn knob_values(&mut self, value: &Spanned<DeValue>) -> Option<Vec<String>> {
+    fn knob_values(&mut self, key: &str, value: &Spanned<DeValue>) -> Option<Vec<String>> {
         let items = value.get_ref().as_array().filter(|items| (1..=VALUES_MAX).contains(&items.len()));
         let Some(items) = items else {
             self.refuse(
                 value.span().start,
-                format!("`command.knob.values` must be a list of 1 to {VALUES_MAX} values"),
+                format!("`command.knob.{key}` must be a list of 1 to {VALUES_MAX} values"),
             );
             return None;
         };
@@ -255,6 +259,7 @@ value = "4GB"
 name = "sync_commit"
 values = ["on", "off"]
 turn = ["psql", "-c", "alter system set x = '{value}'"]
+less_durable = ["off"]
 [command.probes]
 wal = { run = ["psql", "-Atc", "select {sync_commit}"], every = "2s", timeout = "1s", kind = "application-bytes", unit = "B", better = "lower" }
 depth = { run = ["cat", "/proc/loadavg"], line = '^([0-9.]+)' }
@@ -271,6 +276,10 @@ command.sync_commit = "off"
         let profile = parse(KNOBS, "p.toml").unwrap();
         let program = profile.settings.program.as_ref().unwrap();
         assert_eq!((program.value_of("cache"), program.value_of("sync_commit")), (Some("4GB"), Some("on")));
+        assert_eq!(
+            (program.knobs[0].less_durable.len(), &program.knobs[1].less_durable[..]),
+            (0, &["off".to_owned()][..])
+        );
         let wal = &program.probes[1];
         assert_eq!(
             (wal.metric.name.as_str(), wal.kind, wal.timeout.as_secs()),
@@ -300,6 +309,8 @@ command.sync_commit = "off"
             ("--cache={cache}", "--cache={cach}", "did you mean {cache}?"),
             ("'{value}'", "'{valu}'", "did you mean {value}?"),
             ("turn = [", "turns = [", "a knob has `name`"),
+            ("less_durable = [\"off\"]", "less_durable = [\"of\"]", "of is none of its values"),
+            ("less_durable = [\"off\"]", "less_durable = \"off\"", "must be a list of 1 to 64"),
             ("kind = \"application-bytes\"", "kind = \"x\"", "is one of `gauge`"),
             ("every = \"2s\"", "every = \"1ms\"", "500ms at most"),
             ("line = '^([0-9.]+)'", "line = '^[0-9.]+'", "has no group"),

@@ -59,6 +59,9 @@ fn push_own(text: &mut String, program: &Program) {
         if !knob.turn.is_empty() {
             let _ = writeln!(text, "turn = {}", list(&knob.turn));
         }
+        if !knob.less_durable.is_empty() {
+            let _ = writeln!(text, "less_durable = {}", list(&knob.less_durable));
+        }
     }
     for probe in &program.probes {
         let metric = &probe.metric;

@@ -81,6 +81,16 @@ pub struct ProgramKnob {
     pub value: String,
     /// Turns it while the program runs, `{value}` being the new one; empty where only a new start does.
     pub turn: Vec<String>,
+    /// The values under which less survives a crash or a power cut, each less than the one before; the rest are alike.
+    pub less_durable: Vec<String>,
+}
+
+impl ProgramKnob {
+    /// How much survives with its value: more is better, and only against other values of the same knob.
+    pub fn durability(&self) -> u8 {
+        let place = self.less_durable.iter().position(|value| *value == self.value);
+        u8::MAX - place.map_or(0, |place| place as u8 + 1)
+    }
 }
 
 /// A command that is run now and then while the program runs, for a figure.
@@ -226,6 +236,15 @@ impl Program {
         self.knobs.iter().find(|knob| knob.name == name).map(|knob| knob.value.as_str())
     }
 
+    /// How much survives with the value of each of its knobs, by their places.
+    pub fn durabilities(&self) -> [u8; KNOBS_MAX] {
+        let mut all = [0; KNOBS_MAX];
+        for (durability, knob) in all.iter_mut().zip(&self.knobs) {
+            *durability = knob.durability();
+        }
+        all
+    }
+
     /// A knob that nothing uses: no word, no variable and no command that turns it.
     pub fn unused_knob(&self) -> Option<&str> {
         let words = self.phases().into_iter().flat_map(|(_, words)| words);
@@ -358,7 +377,7 @@ mod tests {
             name: "pool".into(),
             values: vec!["1GB".into(), "4GB".into()],
             value: "1GB".into(),
-            turn: Vec::new(),
+            ..ProgramKnob::default()
         };
         let setup = vec!["initdb".to_owned(), "{dir}".to_owned(), "pool={pool}".to_owned()];
         let mut program = Program { knobs: vec![knob], setup, ..Program::default() };
@@ -372,6 +391,19 @@ mod tests {
             (Ok(()), Some(2_000_000_000))
         );
         assert!(program.turn(MEMORY_MAX, "0").is_err());
+    }
+
+    #[test]
+    fn each_value_that_is_less_durable_keeps_less_than_those_before() {
+        let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let durability = |value: &str| {
+            let (values, less_durable) = (words(&["everysec", "always", "no"]), words(&["everysec", "no"]));
+            ProgramKnob { value: value.into(), values, less_durable, ..ProgramKnob::default() }.durability()
+        };
+        assert!(durability("always") > durability("everysec") && durability("everysec") > durability("no"));
+        let knob = ProgramKnob { value: "b".into(), ..ProgramKnob::default() };
+        let program = Program { knobs: vec![knob], ..Program::default() };
+        assert_eq!((program.durabilities()[0], program.durabilities()[1]), (u8::MAX, 0));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::contract::{ContractArgs, TraceArgs};
 use super::ftl::FtlArgs;
 use super::mimic::MimicArgs;
 use super::program::ProgramArgs;
-use super::shared::{EXIT_STATUS, JsonArgs, RunArgs, SetArgs, parse_positive, parse_size_above_0};
+use super::shared::{DuelRules, EXIT_STATUS, JsonArgs, RunArgs, SetArgs, parse_positive, parse_size_above_0};
 use super::show::ShowArgs;
 use crate::runs::duel::Figure;
 use crate::ui::help;
@@ -292,12 +292,9 @@ pub struct DuelArgs {
     /// The figure that decides a duel
     #[arg(long, value_name = "FIGURE", requires = "duel", default_value = "total")]
     pub duel_figure: Figure,
-    /// The difference that matters, in percent: a duel ends when it is known to be less
-    #[arg(long, value_name = "PERCENT", requires = "duel", value_parser = clap::value_parser!(u32).range(1..=100), default_value = "5")]
-    pub duel_margin: u32,
-    /// What decides the order of each pair, to repeat a duel [default: a random one]
-    #[arg(long, value_name = "NUMBER", requires = "duel")]
-    pub duel_seed: Option<u64>,
+    /// When it ends.
+    #[command(flatten)]
+    pub rules: DuelRules,
 }
 
 /// The arguments of `stacktune reproduce`.

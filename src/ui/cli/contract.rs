@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::program::ProgramArgs;
+use super::program::{ProgramArgs, ProgramDuelArgs};
 use super::shared::{EXIT_STATUS, JsonArgs, RunArgs, SetArgs, parse_positive, parse_size_above_0};
 use crate::trace::TracedDrive;
 use crate::units::{format_size, parse_size};
@@ -191,6 +191,7 @@ impl TraceArgs {
             mem,
             stop_if: None,
             turns: Vec::new(),
+            duel: ProgramDuelArgs::default(),
             trace: true,
             prepare,
             keep: false,

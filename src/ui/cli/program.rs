@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
-use super::shared::{EXIT_STATUS, JsonArgs, RunArgs, parse_positive, parse_size_above_0};
+use super::shared::{DuelRules, EXIT_STATUS, JsonArgs, RunArgs, parse_positive, parse_size_above_0};
 use crate::runs::session::StopIf;
 use crate::units::parse_duration;
 
@@ -42,6 +42,25 @@ fn parse_turn(text: &str) -> Result<ProgramTurn, String> {
     Ok(ProgramTurn { at, path: path.trim().to_owned(), value: value.trim().to_owned() })
 }
 
+/// Two values of a knob that is turned while the program runs, until it is clear which is better.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct ProgramDuelArgs {
+    /// Turn a knob between two values in random order until it is clear which is better (KNOB=A,B)
+    ///
+    /// One of the program's own that has a `turn`, such as command.sync=on,off, or one of the stack that is live. Blocks
+    /// of a few windows with each value follow each other in pairs, 40 at most; a coin decides which is first. The verdict
+    /// is printed, and kept with all pairs in DIR/duel.json. The exit status is 0 whatever it is.
+    #[arg(long, value_name = "KNOB=A,B", conflicts_with_all = ["duration", "turns"])]
+    pub duel: Option<String>,
+    /// The figure that decides a duel: one of [command.metrics] or [command.probes] that has `better` [default: the first
+    /// that is better higher, else lower]
+    #[arg(long, value_name = "NAME", requires = "duel")]
+    pub duel_figure: Option<String>,
+    /// When it ends.
+    #[command(flatten)]
+    pub rules: DuelRules,
+}
+
 /// The arguments of `stacktune run`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(after_help = format!("{PROGRAM_HELP}{EXIT_STATUS}"))]
@@ -74,6 +93,9 @@ pub struct ProgramArgs {
     /// The program's own knobs that have a `turn`, and those of the stack that are live. The ledger has what each did.
     #[arg(long = "turn", value_name = "TIME:KNOB=VALUE", value_parser = parse_turn)]
     pub turns: Vec<ProgramTurn>,
+    /// A duel meanwhile.
+    #[command(flatten)]
+    pub duel: ProgramDuelArgs,
     /// Trace the drives below the target while it runs, for `stacktune contract DIR`
     #[arg(long)]
     pub trace: bool,

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::by_window::by_window;
 use super::cells::{NONE, left, paragraph};
-use super::differences::{Difference, differences, is_not_durable, unreadable_settings};
+use super::differences::{Difference, differences, less_durable_by, parsed, unreadable_settings};
 use super::figures::{self, Figure, Unit};
 use crate::class::Class;
 use crate::error::{Error, Result};
@@ -185,9 +185,10 @@ fn notes(recordings: &[Recording], columns: &[Column]) -> Vec<String> {
         if is_turned(recording) {
             notes.push(format!("{label}: knobs were turned during the recording: no verdict."));
         }
-        if is_not_durable(recording) && !is_not_durable(&recordings[0]) {
-            notes
-                .push(format!("{label} is less durable than A (wal.sync none): no change counts as a gain."));
+        let less = less_durable(recording, &recordings[0]);
+        if !less.is_empty() {
+            let by = less.join(", ");
+            notes.push(format!("{label} is less durable than A ({by}): no change counts as a gain."));
         }
         notes
             .extend(others(recording).map(|why| format!("{label}: cycles and cores are not judged: {why}.")));
@@ -198,6 +199,13 @@ fn notes(recordings: &[Recording], columns: &[Column]) -> Vec<String> {
     notes.extend(unsteady(recordings, columns));
     notes.extend(types(recordings));
     notes
+}
+
+/// What makes commits less durable than in the first recording; of settings that can't be read nothing is known.
+fn less_durable(recording: &Recording, first: &Recording) -> Vec<String> {
+    parsed(recording)
+        .map(|settings| less_durable_by(&settings, &parsed(first).unwrap_or_default()))
+        .unwrap_or_default()
 }
 
 /// Why cycles and cores of a recording are not judged, if others used the processor.
@@ -302,7 +310,7 @@ impl Cell {
     /// The other recording's cell beside this one, without its verdict.
     fn beside(&self, figure: &Figure, first: &Recording, (other, values): (&Recording, Vec<f64>)) -> Self {
         let mut cell = Self::of(figure, other, values);
-        cell.less_durable = is_not_durable(other) && !is_not_durable(first);
+        cell.less_durable = !less_durable(other, first).is_empty();
         let (Some(before), Some(after)) = (self.value, cell.value) else { return cell };
         if figure.unit == Unit::Count {
             return cell;

@@ -135,7 +135,7 @@ fn layers(settings: &Settings) -> String {
 }
 
 /// The settings as run.
-fn parsed(recording: &Recording) -> Option<Settings> {
+pub fn parsed(recording: &Recording) -> Option<Settings> {
     profile::parse(&recording.profile_toml, &recording.dir.join(PROFILE).shown())
         .ok()
         .map(|profile| profile.settings)
@@ -147,8 +147,21 @@ pub fn unreadable_settings(recording: &Recording) -> Option<String> {
     Some(format!("its settings can't be read, and are not compared: {}.", error.what))
 }
 
-/// Whether this recording's commits were not made durable.
-pub fn is_not_durable(recording: &Recording) -> bool {
-    let wal = Class::Wal.index();
-    parsed(recording).is_some_and(|settings| settings.classes[wal].enabled && settings.wal.sync == Sync::None)
+/// What makes commits less durable with these settings than with the others, as knobs with their values.
+pub fn less_durable_by(settings: &Settings, others: &Settings) -> Vec<String> {
+    let is_not = |of: &Settings| of.classes[Class::Wal.index()].enabled && of.wal.sync == Sync::None;
+    let mut less = Vec::new();
+    if is_not(settings) && !is_not(others) {
+        less.push("wal.sync none".to_owned());
+    }
+    let known = others.program.iter().flat_map(|program| &program.knobs);
+    let known: BTreeMap<&str, _> = known.map(|knob| (knob.name.as_str(), knob)).collect();
+    for knob in settings.program.iter().flat_map(|program| &program.knobs) {
+        // Against another program's nothing is known.
+        let same = known.get(knob.name.as_str()).filter(|other| other.less_durable == knob.less_durable);
+        if same.is_some_and(|other| knob.durability() < other.durability()) {
+            less.push(format!("command.{} {}", knob.name, knob.value));
+        }
+    }
+    less
 }

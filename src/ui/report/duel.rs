@@ -10,11 +10,14 @@ use crate::printable::line;
 use crate::runs::build_duel::Cost;
 use crate::runs::duel::report::DuelRow;
 use crate::runs::duel::{Begins, Report};
-use crate::ui::text::{bounds, signed_percent, unsigned_percent};
+use crate::ui::text::{bounds, fit, signed_percent, unsigned_percent, width};
 use crate::units::{approx_size, approx_span, three_digits};
 
 /// Width of sentences.
 const WIDTH: usize = 80;
+/// That of the figures' names, which may be longer.
+const NAMES: usize = 14;
+const NAMES_MAX: usize = 32;
 
 /// The verdict in a sentence, and a line for each figure.
 pub fn duel(report: &Report) -> String {
@@ -38,7 +41,7 @@ pub fn duel(report: &Report) -> String {
             report.dropped[dropped - 1]
         );
     }
-    let lacking = report.pairs.iter().filter(|pair| pair.lacking(report.figure).is_some()).count();
+    let lacking = report.lacking();
     if lacking > 0 {
         let _ = writeln!(
             out,
@@ -46,10 +49,15 @@ pub fn duel(report: &Report) -> String {
             report.figure.name()
         );
     }
-    let _ = writeln!(out, "\n{}{}{}", left("", 14), left("B against A", 30), right("evidence", 18));
-    for row in report.figures.iter().filter(|row| row.pairs > 0) {
+    let rows = || report.figures.iter().filter(|row| row.pairs > 0);
+    // A program's figures have names of its own.
+    let longest = rows().map(|row| width(row.figure.name()) + 2).max().unwrap_or(0);
+    let names = longest.clamp(NAMES, NAMES_MAX);
+    let _ = writeln!(out, "\n{}{}{}", left("", names), left("B against A", 30), right("evidence", 18));
+    for row in rows() {
         let (change, evidence) = (change(row), format!("{} of {}", evidence(row.evidence), row.threshold));
-        let _ = writeln!(out, "{}{}{}", left(row.figure.name(), 14), left(&change, 30), right(&evidence, 18));
+        let name = fit(row.figure.name(), names - 1);
+        let _ = writeln!(out, "{}{}{}", left(&name, names), left(&change, 30), right(&evidence, 18));
     }
     let _ = writeln!(out, "\nseed {}: the order of each pair was a coin's choice", report.seed);
     out

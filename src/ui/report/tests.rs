@@ -234,7 +234,29 @@ fn less_durable_is_never_a_gain() {
     let comparison = compare(&[a, b]).unwrap();
     assert!(cell(&comparison, "classes.wal.service_ns.p50", 1).less_durable);
     let text = comparison.to_string();
-    assert!(text.contains("note: B is less durable than A"), "{text}");
+    assert!(text.contains("note: B is less durable than A (wal.sync none)"), "{text}");
+}
+
+#[test]
+fn a_programs_less_durable_value_is_never_a_gain() {
+    let dir = tempfile::tempdir().unwrap();
+    let of = |name: &str, value: &str, slack: &str| {
+        let mut header = fixture::header();
+        let own = format!(
+            "[command]\nrun = [\"bench\"]\n[[command.knob]]\nname = \"sync\"\nvalues = [\"on\", \"off\"]\n\
+             value = \"{value}\"\nturn = [\"set\"]\n{slack}"
+        );
+        header.profile_toml += &own;
+        recorded(dir.path(), name, &header, &fixture::windows(Like::default()))
+    };
+    let declared = "less_durable = [\"off\"]\n";
+    let [on, off] = [of("on", "on", declared), of("off", "off", declared)];
+    let text = compare(&[on.clone(), off.clone()]).unwrap().to_string();
+    assert!(text.contains("note: B is less durable than A (command.sync off)"), "{text}");
+    for other in [&[off, on][..], &[of("c", "on", ""), of("d", "off", "")]] {
+        let text = compare(other).unwrap().to_string();
+        assert!(!text.contains("less durable"), "{text}");
+    }
 }
 
 #[test]

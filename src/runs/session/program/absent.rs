@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::meter::programs::program::ProgramFigures;
 use crate::runs::session::run::Session;
 use crate::runs::session::targets::Target;
+use crate::runs::session::turning::turns::TurnedBy;
 
 /// There is never one.
 pub(in crate::runs::session) enum Running {}
@@ -40,7 +41,7 @@ impl Session {
         &mut self,
         _: &str,
         _: &str,
-        _: bool,
+        _: TurnedBy,
     ) -> std::result::Result<bool, String> {
         Err("there is no program".to_owned())
     }

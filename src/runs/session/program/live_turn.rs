@@ -4,10 +4,12 @@
 use super::process::Process;
 use super::running::Running;
 use super::turning::{Turned, Turning, WantedTurn, turnable};
-use crate::meter::turns::ledger::Turn;
+use crate::meter::turns::ledger::{Survival, Turn};
 use crate::runs::session::message::Event;
+use crate::runs::session::resolve::Resolved;
 use crate::runs::session::run::Session;
-use crate::runs::session::turning::turns;
+use crate::runs::session::turning::survival::survival;
+use crate::runs::session::turning::turns::{self, TurnedBy};
 use crate::settings::knobs::{self, Value};
 
 impl Running {
@@ -24,7 +26,7 @@ impl Running {
             return Err("the knob has no `turn`: its value is given with --set, or in steps".to_owned());
         }
         let waits = self.wanted.iter().position(|waits| waits.name == wanted.name);
-        let given_up = waits.and_then(|at| self.wanted.remove(at)).filter(|waits| waits.undo);
+        let given_up = waits.and_then(|at| self.wanted.remove(at)).filter(|waits| waits.by == TurnedBy::Undo);
         let under_way = self.turning.as_ref().filter(|turning| turning.wanted.name == wanted.name);
         let value = under_way.map(|turning| turning.wanted.value.as_str());
         let value = value.or_else(|| self.program.value_of(&wanted.name));
@@ -82,7 +84,7 @@ impl Session {
     /// # Errors
     /// Why it can't be turned, as a sentence without a full stop.
     pub fn turn_program(&mut self, name: &str, value: &str) -> Result<(), String> {
-        self.turn_own(name, value, false).map(drop)
+        self.turn_own(name, value, TurnedBy::Operator).map(drop)
     }
 
     /// The same; whether it has that value already.
@@ -90,10 +92,10 @@ impl Session {
         &mut self,
         name: &str,
         value: &str,
-        undo: bool,
+        by: TurnedBy,
     ) -> Result<bool, String> {
         let running = self.program.as_mut().ok_or("there is no program")?;
-        let wanted = WantedTurn { name: name.to_owned(), value: value.trim().to_owned(), undo };
+        let wanted = WantedTurn { name: name.to_owned(), value: value.trim().to_owned(), by };
         let (in_force, given_up) = running.want(wanted)?;
         given_up.into_iter().for_each(|wanted| self.can_be_undone(&wanted.name, &wanted.value));
         self.look_at_turning();
@@ -110,29 +112,43 @@ impl Session {
     }
 
     fn take_turned(&mut self, turned: Turned) {
-        let WantedTurn { name, value, undo } = turned.wanted;
+        let WantedTurn { name, value, by } = turned.wanted;
         let path = format!("command.{name}");
         if let Err(why) = &turned.outcome {
-            if undo {
+            if by == TurnedBy::Undo {
                 self.can_be_undone(&name, &value);
             }
             if self.resolved.options.operated.is_none() {
                 self.notice(format!("the knob {path} was not turned: {why}"));
             }
-        } else if let Some(program) = &mut self.resolved.settings.program {
+        } else {
+            let before = self.survives();
+            let Some(program) = &mut self.resolved.settings.program else { return };
             let from = program.value_of(&name).unwrap_or_default().to_owned();
             let _ = program.turn(&name, &value);
             self.turns.setting += 1;
-            let turn = Turn { at_ns: self.now_ns(), knob: path.clone(), undo, to: value, ..Turn::default() };
-            for line in self.turns.ledger.turn(Turn { from: from.clone(), ..turn }) {
-                self.recorder.line(line);
-            }
-            if !undo {
+            let turn = Turn {
+                at_ns: self.now_ns(),
+                knob: path.clone(),
+                from: from.clone(),
+                to: value,
+                undo: by == TurnedBy::Undo,
+                duel: by.values(),
+                survives: (before, self.survives()),
+            };
+            self.enter(turn);
+            if by == TurnedBy::Operator {
                 self.can_be_undone(&name, &from);
             }
         }
         self.report(Event::Turned { knob: path, outcome: turned.outcome.map(|()| true) });
         self.status();
+    }
+
+    /// What the settings in force survive.
+    fn survives(&self) -> Survival {
+        let Resolved { settings, stack, facts, .. } = &self.resolved;
+        survival((settings, stack), facts, self.losses.count)
     }
 
     /// Lets the last turn of a knob of the program's own, which had that value before, be undone.

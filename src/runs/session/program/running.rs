@@ -174,6 +174,8 @@ impl Running {
     /// What it used and reported since the last call.
     pub(super) fn figures(&mut self) -> ProgramFigures {
         let mut figures = self.probe.window();
+        // Its cgroup is there without one, too.
+        figures.server_cpu_ns = figures.server_cpu_ns.filter(|_| !self.program.start.is_empty());
         figures.metrics = self.run.as_ref().map(|run| run.output().take_values()).unwrap_or_default();
         for probe in &mut self.probes {
             probe.add_to(&mut figures);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::process::Process;
+use crate::runs::session::turning::turns::TurnedBy;
 use crate::settings::ProgramKnob;
 
 /// The command may take this long.
@@ -17,8 +18,8 @@ pub(super) struct WantedTurn {
     pub name: String,
     /// Its value then.
     pub value: String,
-    /// Whether it undoes a turn.
-    pub undo: bool,
+    /// For whom.
+    pub by: TurnedBy,
 }
 
 /// A knob that is being turned.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`consented_turn`] | turns under the load that destroy something: shown as a plan, and carried out once the operator has agreed |
 //! | [`rebuild`] | building the target anew while a session runs: planned and shown first, then done as it was shown |
-//! | [`survival`] | what a stack survives, for the ledger |
+//! | [`survival`] | what a setting survives, for the ledger |
 //! | [`turn`] | turning knobs while the load runs |
 //! | [`turns`] | what was turned so far, and the plan that waits for the operator |
 

@@ -248,8 +248,12 @@ impl Session {
             to: join(from.iter().map(now).collect()),
             undo: is_undo,
             survives: (
-                survival(&self.resolved.stack, &self.resolved.facts, self.losses.count),
-                survival(&StackSpec::of(&settings), &self.resolved.facts, 0),
+                survival(
+                    (&self.resolved.settings, &self.resolved.stack),
+                    &self.resolved.facts,
+                    self.losses.count,
+                ),
+                survival((&settings, &StackSpec::of(&settings)), &self.resolved.facts, 0),
             ),
             ..Turn::default()
         };

@@ -1,13 +1,13 @@
-//! What a stack survives, for the ledger.
+//! What a setting survives, for the ledger.
 
 use crate::host::Facts;
 use crate::meter::turns::ledger::{self, Survival};
-use crate::settings::Settings;
+use crate::settings::{Program, Settings};
 use crate::stack::plan::{PowerCut, Resilience, StackSpec, properties};
 
-/// What a stack survives on this host, for the ledger, with that many of its drives lost: one is, where the
-/// settings say so, whether or not a window has shown that yet.
-pub fn survival(stack: &StackSpec, facts: &Facts, lost: u64) -> Survival {
+/// What these settings' stack and their program's commits survive on this host, for the ledger, with that many of the
+/// drives lost: one is, where the settings say so, whether or not a window has shown that yet.
+pub fn survival((settings, stack): (&Settings, &StackSpec), facts: &Facts, lost: u64) -> Survival {
     let commits = u8::from(stack.flushes);
     let Resilience { power_cut, drives_lost, .. } =
         properties(stack, facts, 0).without(lost.max(stack.lost_as_set())).resilience;
@@ -16,11 +16,13 @@ pub fn survival(stack: &StackSpec, facts: &Facts, lost: u64) -> Survival {
         PowerCut::No => ledger::PowerCut::No,
         PowerCut::Unknown => ledger::PowerCut::Unknown,
     };
-    Survival { commits, power_cut, drives_lost }
+    let own = settings.program.as_ref().map(Program::durabilities).unwrap_or_default();
+    Survival { commits, own, power_cut, drives_lost }
 }
 
 /// Whether a run with each of these settings survives less than with the other, in some respect.
 pub fn survives_less(settings: &[Settings; 2], facts: &Facts) -> [bool; 2] {
-    let [one, other] = settings.each_ref().map(|settings| survival(&StackSpec::of(settings), facts, 0));
+    let of = |settings: &Settings| survival((settings, &StackSpec::of(settings)), facts, 0);
+    let [one, other] = settings.each_ref().map(of);
     [one.is_less_than(other), other.is_less_than(one)]
 }

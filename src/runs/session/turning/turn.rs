@@ -27,6 +27,7 @@ impl Session {
 
     /// Turns the knob of a duel of these values: its turns are one line of the ledger, and none can be undone.
     pub(in crate::runs::session) fn turn_in_duel(&mut self, path: &str, value: &Value, values: [String; 2]) {
+        self.turns.duel = Some((path.to_owned(), values.clone()));
         self.turn_by(path, value, &TurnedBy::Duel(values));
     }
 
@@ -124,7 +125,7 @@ impl Session {
     fn begin_turn(&mut self, path: &str, value: &Value, by: &TurnedBy) -> Result<bool, String> {
         let knob = knobs::find_of(&self.resolved.settings, path);
         if let Some(name) = knob.and_then(Knob::of_program) {
-            return self.turn_own(name, &value.to_string(), *by == TurnedBy::Undo);
+            return self.turn_own(name, &value.to_string(), by.clone());
         }
         self.try_turn(path, value, by)?;
         let in_force = !self.classes.any_pending();
@@ -170,17 +171,29 @@ impl Session {
             from: from.to_string(),
             to: value.to_string(),
             undo: *by == TurnedBy::Undo,
-            duel: if let TurnedBy::Duel(values) = by { Some(values.clone()) } else { None },
+            duel: by.values(),
             survives: {
                 let (facts, lost) = (&self.resolved.facts, self.losses.count);
-                (survival(&self.resolved.stack, facts, lost), survival(&turned.stack, facts, lost))
+                let of = |resolved: &Resolved| survival((&resolved.settings, &resolved.stack), facts, lost);
+                (of(&self.resolved), of(&turned))
             },
         };
         self.apply(turned);
-        for line in self.turns.ledger.turn(turn) {
+        self.enter(turn);
+        Ok(())
+    }
+
+    /// Enters a turn into the ledger. One of a duel may come when that is over: the last, of a program's knob.
+    pub(in crate::runs::session) fn enter(&mut self, turn: Turn) {
+        let (ledger, on) = (&mut self.turns.ledger, &self.turns.duel);
+        let is_late = turn
+            .duel
+            .as_ref()
+            .is_some_and(|values| on.as_ref().is_none_or(|(knob, of)| *knob != turn.knob || of != values));
+        let lines = if is_late { ledger.turn_after_duel(turn) } else { ledger.turn(turn) };
+        for line in lines {
             self.recorder.line(line);
         }
-        Ok(())
     }
 
     /// Applies settings that differ only in live knobs.

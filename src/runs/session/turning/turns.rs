@@ -37,8 +37,15 @@ pub(in crate::runs::session) enum TurnedBy {
     Operator,
     /// It undoes the last turn.
     Undo,
-    /// A duel of these values goes on.
+    /// A duel of these values goes on, or leaves the knob as it was before.
     Duel([String; 2]),
+}
+
+impl TurnedBy {
+    /// The values of the duel whose turn it is; none if it is of none.
+    pub fn values(&self) -> Option<[String; 2]> {
+        if let Self::Duel(values) = self { Some(values.clone()) } else { None }
+    }
 }
 
 /// The turns of a session.
@@ -48,6 +55,8 @@ pub(in crate::runs::session) struct Turns {
     /// Numbers the settings that were in force.
     pub setting: u64,
     pub undo: Vec<Turned>,
+    /// The duel that goes on: its knob's path, and its values.
+    pub duel: Option<(String, [String; 2])>,
     /// Knobs that were turned and are not yet in force, by path.
     pub draining: Vec<String>,
     /// Plans shown so far, and the one that waits.

@@ -8,7 +8,7 @@ use crate::runs::duel::Figure;
 use crate::runs::session::message::DuelShown;
 use crate::runs::session::{Command, DuelAsked};
 use crate::settings::Settings;
-use crate::settings::knobs::{Knob, Scope, Value, find};
+use crate::settings::knobs::{Knob, Scope, Value, find_of};
 use crate::ui::report::duel::verdict;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::Action;
@@ -26,8 +26,9 @@ pub fn ask(state: &mut State) -> Vec<Effect> {
     if blocked(state) {
         return Vec::new();
     }
-    if state.status.as_ref().is_some_and(|status| status.settings.program.is_some()) {
-        state.say("a duel compares figures of the classes; a program's are compared by steps ([sweep])");
+    if figures(state).is_empty() {
+        state
+            .say("no duel: the program reports nothing that has `better` in its profile ([command.metrics])");
         return Vec::new();
     }
     // Whoever chooses a line of the ledger means that.
@@ -52,7 +53,7 @@ fn of_line(state: &mut State) {
         state.say("a duel compares the two values of a turn: turn a knob first");
         return;
     };
-    let knob = find(&line.knob);
+    let knob = state.status.as_ref().and_then(|status| find_of(&status.settings, &line.knob));
     let value = |text: &String| knob.and_then(|knob| knob.parse(text).ok());
     // The ledger also has turns of several knobs, and of none.
     match (knob, value(&line.from), value(&line.to)) {
@@ -65,6 +66,13 @@ fn of_line(state: &mut State) {
 fn begin(state: &mut State, line: u64, knob: &Knob, values: [Value; 2]) {
     let rebuilds = values.iter().any(|value| state.scope_of(knob, value) == Scope::Rebuild);
     let values = values.map(|value| value.to_string());
+    if rebuilds && is_of_program(state) {
+        let knob = &knob.path;
+        state.say(format!(
+            "each turn would start the program anew: compare {knob} by steps ([sweep.product])"
+        ));
+        return;
+    }
     if rebuilds {
         let (knob, [a, b]) = (&knob.path, &values);
         state.say(format!(
@@ -73,8 +81,17 @@ fn begin(state: &mut State, line: u64, knob: &Knob, values: [Value; 2]) {
         return;
     }
     let figure = figure_of(&knob.path, state.status.as_ref().map(|status| &status.settings));
-    let chosen = Figure::ALL.iter().position(|other| *other == figure).unwrap_or(0);
+    let chosen = figures(state).iter().position(|other| *other == figure).unwrap_or(0);
     state.dialog = Some(Dialog::Duel { line, knob: knob.path.clone(), values, chosen });
+}
+
+fn is_of_program(state: &State) -> bool {
+    state.status.as_ref().is_some_and(|status| status.settings.program.is_some())
+}
+
+/// The figures that can decide a duel of the run: of its classes, or what its program reports.
+pub fn figures(state: &State) -> Vec<Figure> {
+    state.status.as_ref().map(|status| Figure::deciding(&status.settings)).unwrap_or_default()
 }
 
 /// The figure that a knob is most likely turned for. A limit on a class's rate is for the others: on that rate the answer
@@ -103,12 +120,13 @@ pub fn pressed(
     chosen: usize,
     action: Option<Action>,
 ) -> Vec<Effect> {
-    let last = Figure::ALL.len() - 1;
+    let figures = figures(state);
+    let last = figures.len().saturating_sub(1);
     let chosen = match action {
         Some(Action::Close) => return Vec::new(),
         Some(Action::Accept) => {
+            let Some(figure) = figures.get(chosen.min(last)).cloned() else { return Vec::new() };
             state.duel_asked = line;
-            let figure = Figure::ALL[chosen.min(last)];
             return vec![Effect::Send(Command::Duel(Some(DuelAsked { knob, values, figure })))];
         }
         Some(Action::Up) => chosen.saturating_sub(1),

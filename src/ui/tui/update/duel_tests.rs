@@ -23,7 +23,7 @@ fn the_chosen_line_of_the_ledger_is_fought_over_by_the_chosen_figure() {
     let Some(Dialog::Duel { chosen, .. }) = state.dialog else { panic!("{:?}", state.dialog) };
     key(&mut state, KeyCode::Down);
     let begun = key(&mut state, KeyCode::Enter);
-    let figure = Figure::ALL[chosen + 1];
+    let figure = Figure::ALL[chosen + 1].clone();
     let asked = DuelAsked { knob: line.knob.clone(), values: [line.from.clone(), line.to.clone()], figure };
     assert_eq!(begun, [Effect::Send(Command::Duel(Some(asked)))]);
     tell(&mut state, Event::Duel(Arc::new(duel(2))));

@@ -6,7 +6,7 @@ mod dialogs;
 mod drives;
 #[cfg(test)]
 mod drives_tests;
-mod duel;
+pub mod duel;
 #[cfg(test)]
 mod duel_tests;
 mod filter;

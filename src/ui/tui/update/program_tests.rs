@@ -6,10 +6,13 @@ use crossterm::event::KeyCode;
 
 use super::choice::choose_knob;
 use super::tests::{key, letter, said};
+use crate::meter::window::LedgerLine;
+use crate::runs::duel::Figure;
+use crate::runs::duel::figures::ReportedFigure;
 use crate::runs::session::message::{Phase, Status};
-use crate::runs::session::{Command, Event};
+use crate::runs::session::{Command, DuelAsked, Event};
 use crate::settings::knobs::{StackLayer, Value};
-use crate::settings::{Program, ProgramKnob};
+use crate::settings::{Better, Metric, Program, ProgramKnob};
 use crate::ui::tui::fixture::{self, running, tell};
 use crate::ui::tui::knob_list::tests::listed;
 use crate::ui::tui::message::Effect;
@@ -18,7 +21,14 @@ use crate::ui::tui::tests::shown;
 
 fn knob(name: &str, values: &[&str], turn: &[&str]) -> ProgramKnob {
     let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
-    ProgramKnob { name: name.into(), values: words(values), value: values[0].into(), turn: words(turn) }
+    let less_durable = Vec::new();
+    ProgramKnob {
+        name: name.into(),
+        values: words(values),
+        value: values[0].into(),
+        turn: words(turn),
+        less_durable,
+    }
 }
 
 fn status(rate: &str) -> Status {
@@ -63,7 +73,7 @@ fn its_own_knobs_are_listed_first_and_none_of_the_classes() {
     letter(&mut state, 'm');
     assert!(said(&state).contains("a program is the load"), "{}", said(&state));
     letter(&mut state, 'D');
-    assert!(said(&state).contains("compared by steps"), "{}", said(&state));
+    assert!(said(&state).contains("the program reports nothing that has `better`"), "{}", said(&state));
     // Another profile, of the classes.
     tell(&mut state, Event::Began);
     tell(&mut state, Event::Status(Arc::new(fixture::status(Phase::Running))));
@@ -89,6 +99,35 @@ fn one_that_a_command_turns_is_turned_at_once_and_another_waits_for_a_plan() {
     assert_eq!(state.collected.len(), 1);
     let plan = Command::Plan(vec![("command.size".into(), Value::Choice("large"))]);
     assert_eq!(key(&mut state, KeyCode::Enter), [Effect::Send(plan)]);
+}
+
+#[test]
+fn a_turn_of_its_own_knob_is_fought_over_by_what_it_reports() {
+    let mut state = new();
+    let metric =
+        |name: &str, better| Metric { name: name.into(), line: "(x)".into(), unit: String::new(), better };
+    let mut reports = status("200");
+    reports.settings.program.as_mut().unwrap().metrics =
+        vec![metric("lat", Some(Better::Lower)), metric("load", None), metric("tps", Some(Better::Higher))];
+    tell(&mut state, Event::Status(Arc::new(reports)));
+    let line = |number, knob: &str, from: &str, to: &str| {
+        let (knob, from, to) = (knob.into(), from.into(), to.into());
+        Event::Ledger(Arc::new(LedgerLine { number, knob, from, to, ..LedgerLine::default() }))
+    };
+    tell(&mut state, line(1, "command.rate", "100", "200"));
+    assert_eq!(letter(&mut state, 'D'), []);
+    let screen = shown(&state);
+    assert!(screen.contains("▸ tps") && screen.contains("  lat") && !screen.contains("  load"), "{screen}");
+    assert!(!screen.contains("point p99"), "{screen}");
+    key(&mut state, KeyCode::Down);
+    let figure = Figure::Reported(ReportedFigure { name: "lat".into(), better: Some(Better::Lower) });
+    let values = ["100".to_owned(), "200".to_owned()];
+    let asked = DuelAsked { knob: "command.rate".into(), values, figure };
+    assert_eq!(key(&mut state, KeyCode::Enter), [Effect::Send(Command::Duel(Some(asked)))]);
+
+    tell(&mut state, line(2, "command.size", "small", "large"));
+    assert_eq!(letter(&mut state, 'D'), []);
+    assert!(said(&state).contains("start the program anew"), "{}", said(&state));
 }
 
 #[test]

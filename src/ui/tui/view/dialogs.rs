@@ -7,7 +7,6 @@ use ratatui::text::{Line, Span};
 
 use super::frame::{dialog_cells, inner_cells_max, put, span, window};
 use crate::printable::Shown as _;
-use crate::runs::duel::Figure;
 use crate::settings::knobs::{Knob, Scope};
 use crate::ui::text::{fit, fit_end, left, width, wrap};
 use crate::ui::tui::consent::{Consent, word_kind};
@@ -16,7 +15,7 @@ use crate::ui::tui::filter::Filter;
 use crate::ui::tui::profiles::ProfileEntry;
 use crate::ui::tui::state::State;
 use crate::ui::tui::typed::Typed;
-use crate::ui::tui::update::profile;
+use crate::ui::tui::update::{duel, profile};
 
 /// Lines for the reason why a profile can't be opened.
 const REASON: usize = 3;
@@ -53,7 +52,7 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
             open(state, entries.as_deref(), (*chosen, filter), buf, screen);
         }
         Dialog::Consent(asked) => consent(state, asked, buf, screen),
-        Dialog::Duel { knob, values, chosen, .. } => duel(state, knob, values, *chosen, buf, screen),
+        Dialog::Duel { knob, values, chosen, .. } => asks_duel(state, knob, values, *chosen, buf, screen),
         Dialog::Leave => leave(state, buf, screen),
         // Drawn by their own files.
         Dialog::Plan(_)
@@ -224,7 +223,7 @@ fn below_profiles(
 }
 
 /// Which figure a duel is to be about, and what it does.
-fn duel(state: &State, knob: &str, values: &[String; 2], chosen: usize, buf: &mut Buffer, screen: Rect) {
+fn asks_duel(state: &State, knob: &str, values: &[String; 2], chosen: usize, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
     let what = format!(
         "The load goes on while {knob} is turned between {} (A) and {} (B) in random order, in at most 40 \
@@ -235,7 +234,7 @@ fn duel(state: &State, knob: &str, values: &[String; 2], chosen: usize, buf: &mu
     let mut lines: Vec<_> =
         wrap(&what, inner_cells_max(screen)).into_iter().map(|part| text(part, theme.plain)).collect();
     lines.push(Line::default());
-    for (at, figure) in Figure::ALL.iter().enumerate() {
+    for (at, figure) in duel::figures(state).iter().enumerate() {
         let (mark, style) = if at == chosen { ("▸ ", theme.strong) } else { ("  ", theme.plain) };
         lines.push(Line::from(vec![span(mark, theme.accent), span(figure.name(), style)]));
     }

@@ -78,8 +78,8 @@ struct Scale {
 impl Scale {
     /// The smallest that holds every pair.
     fn of(report: &Report, cells: usize) -> Self {
-        let far = report.pairs.iter().filter_map(|pair| pair.difference(report.figure));
-        let far = far.fold(report.margin, |far, difference| far.max(difference.abs().exp_m1()));
+        let differences = report.differences().into_iter();
+        let far = differences.fold(report.margin, |far, difference| far.max(difference.abs().exp_m1()));
         let reach = SCALES.into_iter().find(|reach| *reach >= far).unwrap_or(SCALES[SCALES.len() - 1]);
         // With an odd number, no change has a cell of its own.
         Self { cells: cells.saturating_sub(1) | 1, reach }
@@ -95,7 +95,7 @@ impl Scale {
     /// A dot for each pair; several in a cell are larger.
     fn dots(&self, report: &Report) -> String {
         let mut counts = vec![0; self.cells];
-        for difference in report.pairs.iter().filter_map(|pair| pair.difference(report.figure)) {
+        for difference in report.differences() {
             counts[self.cell(difference)] += 1;
         }
         let middle = self.cell(0.0);

@@ -1,0 +1,138 @@
+//! `stacktune run --duel`: two values of a knob that is turned while the program runs.
+
+use crate::app::duel::{knob_and_values, margin_and_seed};
+use crate::app::output::eprint_line;
+use crate::error::{Error, Result};
+use crate::printable;
+use crate::runs::duel::{DuelSpec, Figure};
+use crate::runs::record::Summary;
+use crate::runs::session::Duel;
+use crate::settings::Settings;
+use crate::settings::values::program::MEMORY_MAX;
+use crate::ui::cli::ProgramDuelArgs;
+
+/// Seconds by which a run may end before its time and still have had it all.
+const SLACK_S: f64 = 5.0;
+
+/// The duel that the command line asks for, if it does; the run's settings then begin with its first value.
+///
+/// # Errors
+/// Input where the values can't be compared while the program runs, or by nothing that it reports.
+pub(super) fn asked(args: &ProgramDuelArgs, settings: &mut Settings) -> Result<Option<Duel>> {
+    let Some(asked) = &args.duel else { return Ok(None) };
+    let named = |error: Error| {
+        let what = format!("--duel {}: {}", printable::line(asked), error.what);
+        Error { what, ..error }
+    };
+    let (knob, values) = values_of(asked, settings)?;
+    let figure = figure(args.duel_figure.as_deref(), settings)?;
+    let (margin, seed) = margin_and_seed(&args.rules);
+    let spec = DuelSpec { knob, values, figure, margin, seed };
+    let duel = Duel::new(spec, settings).map_err(named)?;
+    let (knob, first) = duel.first();
+    knob.set(settings, first.clone());
+    Ok(Some(duel))
+}
+
+/// The path and the two values of `KNOB=A,B`, which may be a knob of the program's own.
+fn values_of(asked: &str, settings: &Settings) -> Result<(String, [String; 2])> {
+    let parts = asked.split_once('=').and_then(|(path, values)| {
+        let name = path.trim().strip_prefix("command.")?;
+        Some((name, values.split_once(',')?))
+    });
+    let Some((name, (one, other))) = parts else { return knob_and_values(asked) };
+    let wrong = |why: String| Error::input(format!("--duel {}: {why}", printable::line(asked)));
+    if name == MEMORY_MAX {
+        let why = "the limit of memory is not turned while the program runs".to_owned();
+        return Err(wrong(why).hint("let a sweep repeat both: [sweep.product] command.memory_max = […]"));
+    }
+    let program = settings.program.clone().unwrap_or_default();
+    for value in [one, other] {
+        program.clone().turn(name, value).map_err(wrong)?;
+    }
+    Ok((format!("command.{name}"), [one, other].map(|value| value.trim().to_owned())))
+}
+
+/// The figure of that name, or the one that is most likely meant.
+fn figure(asked: Option<&str>, settings: &Settings) -> Result<Figure> {
+    let deciding = Figure::deciding(settings);
+    let Some(first) = deciding.first() else {
+        let what = "nothing that the program reports decides a duel: of no figure it is known which way it gets better";
+        return Err(
+            Error::input(what).hint("add `better = \"higher\"`, or \"lower\", to one of [command.metrics]")
+        );
+    };
+    let Some(name) = asked else { return Ok(first.clone()) };
+    deciding.iter().find(|figure| figure.name() == name).cloned().ok_or_else(|| {
+        let names: Vec<_> = deciding.iter().map(Figure::name).collect();
+        let name = printable::line(name);
+        Error::input(format!("--duel-figure {name}: it is one of {}, which have `better`", names.join(", ")))
+    })
+}
+
+/// Says why a duel was not decided where the program has ended before; it was to run for so many seconds.
+pub(super) fn report_early(duel: &Duel, summary: &Summary, s: f64) {
+    let ended_well = !summary.interrupted && summary.failure.is_none();
+    if ended_well && !duel.course().is_over() && summary.warmup_s + summary.duration_s + SLACK_S < s {
+        eprint_line(
+            "stacktune: the program ended before the duel was decided: let it run for {seconds}, or begin again and again",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::profile::parse;
+
+    const PROGRAM: &str = r#"
+[command]
+run = ["bench"]
+[command.metrics]
+lat = { line = 'lat ([0-9]+)', better = "lower" }
+tps = { line = 'tps ([0-9]+)', better = "higher" }
+load = { line = 'load ([0-9]+)' }
+[[command.knob]]
+name = "sync"
+values = ["on", "off"]
+turn = ["set", "{value}"]
+"#;
+
+    fn of(text: &str, duel: &str, figure: Option<&str>) -> Result<Settings> {
+        let mut settings = parse(text, "p.toml")?.settings;
+        let args = ProgramDuelArgs {
+            duel: Some(duel.to_owned()),
+            duel_figure: figure.map(str::to_owned),
+            ..ProgramDuelArgs::default()
+        };
+        let duel = asked(&args, &mut settings)?.unwrap();
+        assert_eq!(duel.report().figure.name(), figure.unwrap_or("tps"));
+        Ok(settings)
+    }
+
+    #[test]
+    fn the_run_begins_with_the_first_value_and_a_rate_decides() {
+        let settings = of(PROGRAM, "command.sync= off ,on", None).unwrap();
+        assert_eq!(settings.program.unwrap().value_of("sync"), Some("off"));
+        of(PROGRAM, "command.sync=off,on", Some("lat")).unwrap();
+    }
+
+    #[test]
+    fn what_can_not_be_asked_for_is_refused_by_its_name() {
+        for (duel, figure, why) in [
+            ("command.sync=on", None, "there is one value only"),
+            ("command.sync=on,maybe", None, "`command.sync` is one of on, off, not \"maybe\""),
+            ("command.sink=on,off", None, "there is no `command.sink`"),
+            ("command.sync=on,on", None, "both values are the same"),
+            ("command.memory_max=1GB,2GB", None, "not turned while the program runs"),
+            ("scan.depth=1,2", None, "no effect where a program is the load"),
+            ("command.sync=on,off", Some("load"), "it is one of tps, lat, which have `better`"),
+        ] {
+            let error = of(PROGRAM, duel, figure).unwrap_err();
+            assert!(error.what.contains("--duel") && error.what.contains(why), "{why}: {}", error.what);
+        }
+        let silent = PROGRAM.replace(", better = \"lower\"", "").replace(", better = \"higher\"", "");
+        let error = of(&silent, "command.sync=on,off", None).unwrap_err();
+        assert!(error.what.contains("nothing that the program reports decides a duel"), "{}", error.what);
+    }
+}
