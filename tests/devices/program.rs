@@ -478,7 +478,7 @@ fn the_built_in_profiles_of_programs_run_and_are_measured() {
     };
     let home = Home::new();
     let list = program(&home, &["run", "--list"]).expect(0).stdout;
-    assert_eq!(list.lines().count(), 8, "{list}");
+    assert_eq!(list.lines().count(), 9, "{list}");
     let here = list.lines().filter(|line| line.ends_with("; here"));
     for line in here.take(if is_soak() { usize::MAX } else { 2 }) {
         let name = line.split(' ').next().unwrap();

@@ -155,7 +155,7 @@ fn a_duel_that_can_not_be_is_refused_or_ends_with_the_reason() {
     }
     let silent = BENCH.replace(", better = \"higher\"", "");
     let refused = duel(&home, &silent, "command.rate=1000,1400", &[]).expect(2);
-    assert!(refused.stderr.contains("nothing that the program reports decides a duel"), "{refused:?}");
+    assert!(refused.stderr.contains("no figure that the program reports can decide a duel"), "{refused:?}");
     let swept = format!("{BENCH}[sweep.product]\ncommand.size = [\"small\", \"large\"]\n");
     let refused = duel(&home, &swept, "command.rate=1000,1400", &[]).expect(2);
     assert!(refused.stderr.contains("--duel needs a single run"), "{refused:?}");

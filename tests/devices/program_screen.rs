@@ -134,7 +134,7 @@ fn a_program_without_knobs_of_its_own_has_those_of_what_is_below() {
     terminal.press("m");
     terminal.wait_for("a program is the load");
     terminal.press("D");
-    terminal.wait_for("the program reports nothing that has `better`");
+    terminal.wait_for("none of the program's figures has `better`");
     terminal.press("q");
     terminal.left().expect(0);
     nothing_runs(&home);

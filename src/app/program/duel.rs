@@ -57,7 +57,7 @@ fn values_of(asked: &str, settings: &Settings) -> Result<(String, [String; 2])> 
 fn figure(asked: Option<&str>, settings: &Settings) -> Result<Figure> {
     let deciding = Figure::deciding(settings);
     let Some(first) = deciding.first() else {
-        let what = "nothing that the program reports decides a duel: of no figure it is known which way it gets better";
+        let what = "no figure that the program reports can decide a duel: none says which way is better";
         return Err(
             Error::input(what).hint("add `better = \"higher\"`, or \"lower\", to one of [command.metrics]")
         );
@@ -75,7 +75,7 @@ pub(super) fn report_early(duel: &Duel, summary: &Summary, s: f64) {
     let ended_well = !summary.interrupted && summary.failure.is_none();
     if ended_well && !duel.course().is_over() && summary.warmup_s + summary.duration_s + SLACK_S < s {
         eprint_line(
-            "stacktune: the program ended before the duel was decided: let it run for {seconds}, or begin again and again",
+            "stacktune: the program ended before the duel was decided: let it run for `{seconds}`, or repeat its work until then",
         );
     }
 }
@@ -133,6 +133,10 @@ turn = ["set", "{value}"]
         }
         let silent = PROGRAM.replace(", better = \"lower\"", "").replace(", better = \"higher\"", "");
         let error = of(&silent, "command.sync=on,off", None).unwrap_err();
-        assert!(error.what.contains("nothing that the program reports decides a duel"), "{}", error.what);
+        assert!(
+            error.what.contains("no figure that the program reports can decide a duel"),
+            "{}",
+            error.what
+        );
     }
 }

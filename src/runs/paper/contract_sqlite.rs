@@ -87,7 +87,7 @@ pub(super) fn sqlite() -> Experiment {
     Experiment {
         name: "contract-sqlite",
         source: "Figures 3 and 5 to 8 (He et al. 2017), SQLite",
-        about: "SQLite's two journals: discards, misses, unaligned bytes, zombies",
+        about: "its two journals: sizes, discards, misses, unaligned bytes, zombies",
         setup: Setup::Sata,
         shape: Shape::Program(PROFILE),
         columns: &[

@@ -16,8 +16,7 @@ impl Undoer<'_> {
     pub(super) fn remove_array(&self, uuid: &str, members: &[BlockDevice]) -> Result<Option<Drive>> {
         self.own_id(uuid)?;
         // Others may have used, and then stopped, what a dead run has left.
-        let is_it = |array: &OwnArray| array.is_complete && same_id(&array.uuid, uuid);
-        if self.scrutiny.is_some() && !self.retained && self.arrays.iter().any(is_it) {
+        if self.scrutiny.is_some() && !self.retained && self.is_complete(uuid) {
             self.start_array(uuid)?;
         }
         let mut stopped = false;
@@ -45,11 +44,18 @@ impl Undoer<'_> {
         Ok(missing)
     }
 
+    /// Whether the array was made, and wiped: until then, the old content of its drives may show through it.
+    fn is_complete(&self, uuid: &str) -> bool {
+        self.arrays.iter().any(|array: &OwnArray| array.is_complete && same_id(&array.uuid, uuid))
+    }
+
     /// Refuses an array with something foreign on it. One that waits for members shows nothing; that of a dead run is
     /// started without them, and where that can't be, nobody reads it any more.
     fn refuse_foreign_on(&self, node: &Path, uuid: &str) -> Result<()> {
         if self.retained {
             refuse_in_part(node)?;
+        } else if !self.is_complete(uuid) {
+            return Ok(());
         } else if !is_active(node) {
             self.runner.run(MDADM, &["--run".as_ref(), node.as_os_str()])?;
             if !is_active(node) {

@@ -67,7 +67,8 @@ impl Undoer<'_> {
         })?;
         if self.may_hold_others() {
             self.refuse_unseen(file)?;
-        } else {
+        } else if self.scrutiny.is_some() {
+            // In this process's hands all along, it needs no look, and no tool, which a process without threads lacks.
             let is_it = |device: &BlockDevice| matches!(device, BlockDevice::Loop { file: of } if of == file);
             self.refuse_foreign_below(file, is_it)?;
         }

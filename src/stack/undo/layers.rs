@@ -34,7 +34,11 @@ impl Undoer<'_> {
         )))
     }
 
+    /// Until a layer was held, and wiped, what shows through it is what was below.
     fn refuse_foreign_layer(&self, node: &Path, made: &LayerMade) -> Result<()> {
+        if !self.retained && !self.complete_layers.contains(&made.path) {
+            return Ok(());
+        }
         self.refuse_foreign_below(node, |device| *device == made.device())
     }
 

@@ -83,7 +83,7 @@ pub(crate) struct Undoer<'a> {
     /// Its arrays.
     pub(super) arrays: Vec<OwnArray>,
     /// The paths of its layers by commands that were completed.
-    complete_layers: Vec<PathBuf>,
+    pub(super) complete_layers: Vec<PathBuf>,
     /// The devices below its layers by commands, on which these may have left marks.
     below_layers: Vec<BlockDevice>,
     /// The drives that it works on.

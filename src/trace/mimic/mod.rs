@@ -244,7 +244,7 @@ impl MimicLoad {
 fn halves(ios: &[TracedIo]) -> Option<[Range<u64>; 2]> {
     let (first, last) = (ios.first()?.issued_ns, ios.last()?.issued_ns);
     let middle = u64::midpoint(first, last);
-    (middle > first).then(|| [first..middle, middle..last + 1])
+    (middle > first).then(|| [first..middle, middle..last.saturating_add(1)])
 }
 
 /// From the first to the last page that is drawn, in whole MiB: the log has its own.

@@ -66,7 +66,7 @@ pub fn likes(ios: &[TracedIo]) -> Vec<Like> {
             continue;
         }
         let writes = io.op == Op::Write;
-        let found = heads.remove(&(writes, io.offset_bytes));
+        let found = heads.remove(&(writes, io.offset_bytes)).map(|(run, _)| run);
         let at = found.unwrap_or(runs.len());
         if found.is_none() {
             runs.push(Run { writes, ios: 0, flushes: [flushes; 2], after_flush: 0, before_flush: 0 });
@@ -79,10 +79,12 @@ pub fn likes(ios: &[TracedIo]) -> Vec<Like> {
             last_write = Some(at);
         }
         let head = (writes, io.end_bytes());
-        heads.insert(head, at);
-        order.push_back(head);
+        // A stream that begins again comes back to heads that it had before.
+        heads.insert(head, (at, of.len()));
+        order.push_back((head, of.len()));
         if order.len() > HEADS_MAX
-            && let Some(oldest) = order.pop_front()
+            && let Some((oldest, since)) = order.pop_front()
+            && heads.get(&oldest).is_some_and(|(_, at)| *at == since)
         {
             heads.remove(&oldest);
         }

@@ -52,6 +52,13 @@ fn load(pace: u64) -> Vec<TracedIo> {
 }
 
 #[test]
+fn a_scan_that_begins_again_and_again_stays_one() {
+    let scanned = (0..3 * 4096_u64).map(|at| io(Op::Read, at * MS, MS / 2, at % 4096 * 64 * KIB, 64 * KIB));
+    let ios: Vec<_> = scanned.collect();
+    assert!(likes(&ios).iter().all(|like| like.class == Some(Class::Scan)));
+}
+
+#[test]
 fn each_io_is_of_the_class_that_it_is_like() {
     let ios = load(1);
     let likes = likes(&ios);

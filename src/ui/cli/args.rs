@@ -99,7 +99,7 @@ pub struct Cli {
 pub enum Cmd {
     /// Run a profile without the screen, and record what was measured
     Record(RecordArgs),
-    /// Run your own program as the load, without the screen, and record what was measured
+    /// Run your own program as the load, on the screen or recorded by --out
     ///
     /// On the profile's target: in a folder, or on the stack that is built for it. All that it starts is ended at the end.
     Run(ProgramArgs),

@@ -124,7 +124,7 @@ pub struct TraceArgs {
     /// How the profile is run.
     #[command(flatten)]
     pub built: BuiltArgs,
-    /// How long to trace at most [default: until COMMAND ends, or Ctrl-C; with --on an hour]
+    /// How long to trace at most [default: until COMMAND ends, or Ctrl-C; with --on an hour at most]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_positive, conflicts_with = "from")]
     pub duration: Option<Duration>,
     /// A trace to convert instead: a file, or blktrace's files of all processors
@@ -145,11 +145,12 @@ pub struct TraceArgs {
     #[arg(long = "as", value_name = "FORM", default_value = "blktrace", conflicts_with = "on")]
     pub form: TraceForm,
     /// The file to write, or with --on the folder; it must not exist
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub out: PathBuf,
     /// A command to trace the drives for, while it runs, and its arguments; no shell reads them
     ///
-    /// It runs in this folder, without a terminal. All that it starts is ended with it.
+    /// It runs in this folder, with --on in one of its own on the target, without a terminal. All that it starts is ended
+    /// with it.
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "from")]
     pub words: Vec<String>,
 }

@@ -45,7 +45,7 @@ pub fn duel(report: &Report) -> String {
     if lacking > 0 {
         let _ = writeln!(
             out,
-            "{lacking} of them lack {} in one block, which keeps its value from winning",
+            "pairs that lack {} in one block, which keeps its value from winning: {lacking}",
             report.figure.name()
         );
     }
@@ -119,7 +119,7 @@ pub fn verdict_of_line(turn: &LedgerLine) -> Option<String> {
     }
     let values = [&turn.from, &turn.to].map(|value| line(value));
     // A recording may end before its duel does.
-    let without = || "its line ended without a verdict".to_owned();
+    let without = || "it had no verdict when the recording or the run ended".to_owned();
     let outcome = turn.duel_outcome.as_ref();
     Some(outcome.map_or_else(without, |outcome| verdict_on(outcome, values.each_ref().map(|value| &**value))))
 }
@@ -175,7 +175,10 @@ mod tests {
         let mut turn = LedgerLine { from: "2".into(), to: "64".into(), ..LedgerLine::default() };
         assert_eq!(verdict_of_line(&turn), None);
         turn.duel = vec![(1, "2".into())];
-        assert_eq!(verdict_of_line(&turn).as_deref(), Some("its line ended without a verdict"));
+        assert_eq!(
+            verdict_of_line(&turn).as_deref(),
+            Some("it had no verdict when the recording or the run ended")
+        );
         let (verdict, change, interval) = (DuelVerdict::Second, Some(0.031), None);
         turn.duel_outcome = Some(DuelOutcome { verdict, change, interval, ..outcome });
         assert_eq!(verdict_of_line(&turn).as_deref(), Some("64 is better: scan MB/s 3.1% higher with 64"));

@@ -84,14 +84,14 @@ fn why_no_turn_can_be_judged_does_not_flicker_and_names_the_way_out() {
     window(&mut state, 100, &[FlagKind::ProcessorsFull]);
     for index in 101..=109 {
         let strip = line_of(&state, " ▶ ");
-        assert!(strip.contains("not now") && strip.contains("a duel of it (D)"), "{index}: {strip}");
+        assert!(strip.contains("not now") && strip.contains("turn a knob, then D"), "{index}: {strip}");
         window(&mut state, index, &[]);
     }
     window(&mut state, 110, &[]);
     assert!(line_of(&state, " ▶ ").contains("ready"), "{}", shown(&state));
     window(&mut state, 111, &[FlagKind::OthersIo]);
     let strip = line_of(&state, " ▶ ");
-    assert!(strip.contains("not now") && !strip.contains("(D)"), "{strip}");
+    assert!(strip.contains("not now") && !strip.contains("then D"), "{strip}");
 }
 
 #[test]

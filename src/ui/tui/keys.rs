@@ -234,8 +234,8 @@ pub const MAP: &[Binding] = &[
     bind(Knobs, &[Char('[')], "[", Action::LayerUp, "layer above", "", "Choose the layer above: its knobs are listed."),
     bind(Knobs, &[Char(']')], "]", Action::LayerDown, "layer below", "layer", "Choose the layer below: its knobs are listed."),
     bind(Knobs, &[Char('i')], "i", Action::ShowInactive, "inactive knobs", "", "Show or hide the knobs that have no effect under these settings."),
-    bind(Ledger, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Choose the newer line."),
-    bind(Ledger, &[Down, Char('j')], "↓ j", Action::Down, "", "scroll", "Choose the older line; its figures are shown with their spread."),
+    bind(Ledger, &[Up, Char('k')], "↑ k", Action::Up, "", "", "Scroll the chosen line's figures up; at their beginning, choose the newer line."),
+    bind(Ledger, &[Down, Char('j')], "↓ j", Action::Down, "", "scroll", "Scroll its figures down; at their end, choose the older line."),
     bind(Main, &[Esc], "Esc", Action::Drop, "discard changes", "discard", "Leave the ledger, which closes the figures of its chosen line; else discard the changes collected for a rebuild."),
     bind(Main, &[Char('b')], "b", Action::Former, "rebuild previous", "rebuild previous", "After a failed build: rebuild the previous stack."),
     bind(Main, &[Char('u')], "u", Action::Undo, "undo", "undo", "Undo the last turn."),
@@ -402,7 +402,7 @@ pub const MAP: &[Binding] = &[
 pub const LEDGER_SECTION: &str = "Keys for the ledger";
 
 /// The parts of the help about keys, with their headings.
-pub const SECTIONS: [(&str, Context); 13] = [
+pub const SECTIONS: [(&str, Context); 17] = [
     ("Keys for the knobs", Knobs),
     (LEDGER_SECTION, Ledger),
     ("Keys everywhere", Main),
@@ -410,6 +410,10 @@ pub const SECTIONS: [(&str, Context); 13] = [
     ("Keys while searching", Search),
     ("Keys in the palette", Palette),
     ("Keys in the list of recordings", Shelf),
+    ("Keys in the list of profiles", Open),
+    ("Keys in a list of values", Pick),
+    ("Keys in the list of drives", Drives),
+    ("Keys in the list of themes", Themes),
     ("Keys while filtering a list", Filter),
     ("Keys while typing", Text),
     ("Keys in a plan", Plan),

@@ -173,7 +173,6 @@ fn table_of(knob: &Knob) -> &'static str {
     TABLES.into_iter().find(|known| *known == table).unwrap_or_default()
 }
 
-/// Everything that a search looks at, in small letters.
 /// How far a path is from the words: it is them, begins with them, contains them in this order, has all of them, or not.
 /// Its dots and underscores count as blanks.
 fn distance(path: &str, words: &str) -> u8 {
@@ -191,6 +190,7 @@ fn distance(path: &str, words: &str) -> u8 {
     }
 }
 
+/// Everything that a search looks at, in small letters.
 fn text_of(knob: &Knob) -> String {
     let mut text = format!("{} {} {}", knob.path, knob.spec.help, knob.layer().name());
     if let Kind::Choice(choices) = knob.spec.kind {

@@ -27,8 +27,7 @@ pub fn ask(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     if figures(state).is_empty() {
-        state
-            .say("no duel: the program reports nothing that has `better` in its profile ([command.metrics])");
+        state.say("no duel: none of the program's figures has `better` in the profile ([command.metrics])");
         return Vec::new();
     }
     // Whoever chooses a line of the ledger means that.

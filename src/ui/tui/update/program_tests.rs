@@ -73,7 +73,7 @@ fn its_own_knobs_are_listed_first_and_none_of_the_classes() {
     letter(&mut state, 'm');
     assert!(said(&state).contains("a program is the load"), "{}", said(&state));
     letter(&mut state, 'D');
-    assert!(said(&state).contains("the program reports nothing that has `better`"), "{}", said(&state));
+    assert!(said(&state).contains("none of the program's figures has `better`"), "{}", said(&state));
     // Another profile, of the classes.
     tell(&mut state, Event::Began);
     tell(&mut state, Event::Status(Arc::new(fixture::status(Phase::Running))));

@@ -223,6 +223,7 @@ fn hint(state: &State, row: &keys::Binding) -> &'static str {
         keys::Action::Enter if has_names(state.knob()) || has_drives(state.knob()) => "pick",
         keys::Action::Pause if state.phase() == Phase::Paused => "resume",
         keys::Action::Replay(keys::Step::Play) if state.replay.as_ref().is_some_and(|r| r.plays) => "stop",
+        keys::Action::Duel if state.duel.is_some() => "end duel",
         keys::Action::Freeze if state.frozen.is_some() => "thaw",
         keys::Action::Record if state.recording.is_some() => "stop rec",
         keys::Action::Cumulative if state.cumulative => "window",

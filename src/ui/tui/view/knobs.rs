@@ -106,7 +106,7 @@ fn about(state: &State, buf: &mut Buffer, columns: &[Rect]) {
     let room = usize::from(area.height);
     if lines.len() > room {
         lines.truncate(room - 1);
-        lines.push(("? has the rest".into(), state.theme.dim));
+        lines.push((" … ? has the rest".into(), state.theme.dim));
     }
     for (y, (text, style)) in (area.y..area.bottom()).zip(lines) {
         put(buf, area.x, y, area.width, &Line::from(span(text, style)));

@@ -116,7 +116,7 @@ fn baseline(state: &State, cells: usize) -> Vec<Span<'static>> {
         let no_turn = match FlagKind::of(&flag.text) {
             // Both values of a duel meet them alike.
             Some(FlagKind::ProcessorsFull | FlagKind::Drifting) => {
-                format!(": with `{}` no turn can be judged, but a duel of it (D)", flag.text)
+                format!(": under `{}` only a duel can judge: turn a knob, then D", flag.text)
             }
             _ => format!(": with `{}` no turn can be judged", flag.text),
         };
