@@ -410,7 +410,7 @@ impl fmt::Display for Comparison {
         }
         writeln!(
             f,
-            "\nfigures cover the whole run; [a–b]: smallest and largest of its clean windows, if there\nare three or more (of a percentile: of stretches of windows with enough I/Os);\nchange against A, in (…) its interval; (…) alone: no verdict, and why"
+            "\nfigures cover the whole run; [a–b]: smallest and largest of its clean windows,\nif there are three (of a percentile: of stretches of windows with enough I/Os);\nchange against A, in (…) its interval; (…) alone: no verdict, and why"
         )
     }
 }

@@ -277,7 +277,7 @@ fn a_duel_is_one_line_and_its_turns_are_in_force_one_after_the_other() {
     }
     assert_eq!(depths, ["128", "64", "64", "256", "256", "128", "128"]);
     let screen = shown(&state);
-    assert!(screen.contains("▶ duel of scan.depth, 64 against 256: its line ended"), "{screen}");
+    assert!(screen.contains("▶ duel of scan.depth, 64 against 256: it had no verdict"), "{screen}");
     assert!(!screen.contains("lacks turns") && !screen.contains("can't be judged"), "{screen}");
 }
 

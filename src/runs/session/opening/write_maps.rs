@@ -18,8 +18,8 @@ use crate::units::GIB;
 const BYTES_MAX: u64 = GIB;
 /// Whatever the file system's are.
 const STAT_BLOCK_BYTES: u64 = 512;
-/// Locked by whoever opens a map to keep it.
-const TURN: &str = "writes.lock";
+/// Locked by whoever opens a map to keep it: a file in a folder of its own, as each in the maps' folder is a map.
+const TURN: (&str, &str) = ("locks", "writes");
 
 fn folder() -> PathBuf {
     state_dir().join("writes")
@@ -67,7 +67,7 @@ pub fn forget(set: u64) {
 /// run keeps it already.
 fn make(name: &str) -> Result<File> {
     // One at a time: nobody removes a map that another run has opened and not yet locked.
-    let _turn = StateFolder::make(&state_dir())?.lock(TURN)?;
+    let _turn = StateFolder::make(&state_dir().join(TURN.0))?.lock(TURN.1)?;
     let folder = StateFolder::make(&folder())?;
     if folder.file(name)?.is_none() {
         make_room(&folder, BYTES_MAX)?;
