@@ -279,7 +279,7 @@ const SPECS: &[FlagSpec] = &{
             .adds(Adds::Words("3–5 together")),
         forbids(K::BackBefore, Turn, "back before turn", "the knob has the value again that it had before that turn, which could not be judged yet: the setting is the same on both sides")
             .adds(Adds::Words("3")),
-        notes(K::OfDuel, Turn, "duel of", "a duel turned the knob back and forth so many times; its verdict, with each pair, is in `duel.json` if it ended during the recording")
+        notes(K::OfDuel, Turn, "duel of", "a duel turned the knob back and forth that many times; its verdict, with each pair, is in `duel.json` if it ended during the recording")
             .adds(Adds::Words("14 turns")),
         notes(K::Errors, Turn, "errors", "I/Os of that class failed"),
         notes(K::LessDurable, Turn, "less durable", "the turn made commits less durable: it is never called a gain"),

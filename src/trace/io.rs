@@ -201,6 +201,13 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// A trace that lacks nothing.
+    #[cfg(test)]
+    pub fn whole(ios: Vec<TracedIo>, form: Form) -> Self {
+        let (processes, notes, lost) = (Vec::new(), Vec::new(), LostEvents::default());
+        Self { ios, processes, notes, form, lost, unpaired: 0, requeued: 0 }
+    }
+
     /// The drives, in the order of their numbers.
     pub fn drives(&self) -> Vec<TracedDrive> {
         let mut drives: Vec<TracedDrive> = self.ios.iter().map(|io| io.drive).collect();

@@ -372,16 +372,7 @@ mod tests {
         }
         events.sort_by_key(|event| event.at_ns);
         let taken: u64 = ios.iter().map(|io| io.completed_ns.unwrap() - io.issued_ns).sum();
-        let (processes, notes) = (Vec::new(), Vec::new());
-        let whole = Trace {
-            ios,
-            processes,
-            notes,
-            form: Form::Blktrace,
-            lost: LostEvents::default(),
-            unpaired: 0,
-            requeued: 0,
-        };
+        let whole = Trace::whole(ios, Form::Blktrace);
         let spec = ContractSpec { start_bytes: MIB, space_bytes: Some(65 * MIB), ..ContractSpec::default() };
         let scores = score(&whole, &spec).unwrap();
         let at_tenth = scores.misses.iter().find(|miss| miss.coverage_percent == 10).unwrap();

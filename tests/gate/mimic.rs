@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::common::recorded::Home;
 
 /// blkparse's text of 8 s: of each millisecond a read of 4 KiB somewhere in 64 MiB, and a write of 8 KiB to a log beyond,
-/// with a flush after it; in the second half so many reads.
+/// with a flush after it; in the second half `reads` reads of each.
 fn text(reads: u64) -> String {
     let (mut text, mut random, mut number) = (String::new(), 7_u64, 0);
     for ms in 0..8000_u64 {

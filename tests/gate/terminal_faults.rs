@@ -244,7 +244,7 @@ fn a_recording_that_can_not_begin_says_why_and_then_what_to_do() {
     if is_root() {
         assert!(text.contains("is a folder of the system – choose a folder for this alone"), "{text}");
     } else {
-        // What to do, if anything, is told apart from the reason.
+        // What to do, if anything, is separate from the reason.
         let (_, behind) = text.split_once("(ENOENT)").unwrap_or_else(|| panic!("no reason: {text}"));
         assert!(behind.is_empty() || behind.starts_with(" – "), "{text}");
     }

@@ -70,7 +70,7 @@ fn figure(asked: Option<&str>, settings: &Settings) -> Result<Figure> {
     })
 }
 
-/// Says why a duel was not decided where the program has ended before; it was to run for so many seconds.
+/// Says why a duel was not decided where the program ended before it was; `s` is how many seconds it was to run.
 pub(super) fn report_early(duel: &Duel, summary: &Summary, s: f64) {
     let ended_well = !summary.interrupted && summary.failure.is_none();
     if ended_well && !duel.course().is_over() && summary.warmup_s + summary.duration_s + SLACK_S < s {

@@ -289,7 +289,7 @@ impl Course {
         })
     }
 
-    /// Why so many pairs do not count, or lack the figure in one block, that nothing can be said.
+    /// Why nothing can be said, where too many pairs do not count or lack the figure in one block.
     fn lacks_too_many(&self) -> Option<String> {
         let (figure, values) = (&self.spec.figure, &self.spec.values);
         let mut lacking = [0, 0];

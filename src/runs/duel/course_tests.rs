@@ -47,7 +47,7 @@ fn fought(kind: Kind, seed: u64, factor: f64, change: impl Fn(&mut Window, usize
     })
 }
 
-/// A window with these figures, in the order of [`Figure::ALL`]; each percentile is that of so many I/Os.
+/// A window with these figures, in the order of [`Figure::ALL`]; `ios` is how many I/Os each percentile is of.
 fn with_all(levels: [f64; 6], ios: u64, turned: bool) -> Window {
     let [total, scan, wal, point_p99, wal_p99, cycles] = levels;
     let mut window = Window { duration_ns: SECOND_NS, turned, ..Window::default() };

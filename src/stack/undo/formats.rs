@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// What comes of it that a file, for a drive, holds these bytes; `by` is who may say what.
+    /// Whether a drive (here a file) that holds these bytes is given up; `by` marks nodes first.
     fn judged(holds: &[(u64, &[u8])], by: impl FnOnce(&Undoer, &Path), consent: &Consent) -> Result<()> {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(32 * MIB).unwrap();

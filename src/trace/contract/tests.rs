@@ -31,16 +31,7 @@ fn serial(ios: &[(Op, u64, u64)]) -> Vec<TracedIo> {
 }
 
 fn trace(ios: Vec<TracedIo>) -> Trace {
-    let (processes, notes) = (Vec::new(), Vec::new());
-    Trace {
-        ios,
-        processes,
-        notes,
-        form: Form::Blktrace,
-        lost: LostEvents::default(),
-        unpaired: 0,
-        requeued: 0,
-    }
+    Trace::whole(ios, Form::Blktrace)
 }
 
 fn scored(ios: &[(Op, u64, u64)], space_bytes: u64) -> Scores {

@@ -86,7 +86,7 @@ impl ClassFit {
         }
     }
 
-    /// How many different pages so many I/Os begin in, by their number; none where that is not fitted.
+    /// How many different pages a number of I/Os begins in; none where that is not fitted.
     pub fn distinct_share(&self, ios: u64) -> Option<f64> {
         let theta = match self.pages {
             PagesDrawn::Uniform => 0.0,
@@ -130,7 +130,7 @@ fn ranks(pages: u64) -> Vec<(f64, f64)> {
     ranks
 }
 
-/// How many different pages are expected among so many that are drawn by that exponent.
+/// How many different pages are expected in a number of draws by that exponent.
 fn distinct(ranks: &[(f64, f64)], theta: f64, ios: u64) -> f64 {
     let weight = |rank: f64| rank.powf(-theta);
     let all: f64 = ranks.iter().map(|(rank, count)| count * weight(*rank)).sum();
