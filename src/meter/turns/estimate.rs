@@ -104,6 +104,14 @@ impl Estimate {
         Self { low, high, is_clear: self.is_clear && agrees, ..self }
     }
 
+    /// The same where a level wanders that far by itself, as a logarithm: a change is clear only beyond.
+    pub fn beyond(self, reach: f64) -> Self {
+        let ln = self.change.ln_1p();
+        let (low, high) = ((ln - reach).exp_m1(), (ln + reach).exp_m1());
+        let is_clear = self.is_clear && ln.abs() > reach;
+        Self { low: self.low.min(low), high: self.high.max(high), is_clear, ..self }
+    }
+
     /// The change in a word.
     pub fn verdict(&self) -> Verdict {
         match (self.is_clear, self.change > 0.0) {
@@ -125,6 +133,13 @@ pub struct Together {
     pub change_min: f64,
 }
 
+impl Together {
+    /// How often each of them may differ clearly by chance.
+    pub(super) fn error(self) -> f64 {
+        ERROR / self.figures.max(1) as f64
+    }
+}
+
 /// The change between two sides. None with fewer than [`WINDOWS_MIN`] windows on a side, or where all values are zero.
 pub fn estimate(before: Side, after: Side, together: Together) -> Option<Estimate> {
     let most = before.windows.iter().chain(after.windows).copied().fold(0.0, f64::max);
@@ -140,7 +155,7 @@ pub fn estimate(before: Side, after: Side, together: Together) -> Option<Estimat
         return None;
     }
     let noise = Noise::of([&all_before, &all_after]);
-    let error = ERROR / together.figures.max(1) as f64;
+    let error = together.error();
     let spread = noise.spread(counted_before.len(), counted_after.len(), together.gap);
     let blocks = blocks_spread(&all_before, &all_after)
         .map_or(0.0, |spread| quantile(error, (2 * BLOCKS - 2) as f64) * BLOCKS_CAUTION * spread);
@@ -244,7 +259,7 @@ impl Noise {
 }
 
 /// The values, those far from most moved nearer: what happens once or twice says little about the others.
-fn without_hiccups(values: &[f64]) -> Vec<f64> {
+pub(super) fn without_hiccups(values: &[f64]) -> Vec<f64> {
     let level = median(values);
     let distances: Vec<f64> = values.iter().map(|value| (value - level).abs()).collect();
     let reach = HICCUP * NORMAL_PER_MEDIAN * median(&distances);
@@ -283,12 +298,16 @@ fn squared_steps(values: &[f64]) -> impl Iterator<Item = f64> {
 }
 
 /// Student's two-sided quantile.
-fn quantile(error: f64, freedom: f64) -> f64 {
+pub(super) fn quantile(error: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |student| student.inverse_cdf(1.0 - error / 2.0))
 }
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
+}
+
+pub(super) fn root_mean_square(values: &[f64]) -> f64 {
+    mean(&values.iter().map(|value| value * value).collect::<Vec<_>>()).sqrt()
 }
 
 fn squares_around_mean(values: &[f64]) -> f64 {

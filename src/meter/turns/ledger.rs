@@ -3,7 +3,8 @@
 //! It compares clean windows past their settling time: before the turn, the last ten of the old setting; after it, the
 //! first five of the new one, or up to twenty if a p99 has too few I/Os otherwise. A verdict needs three on each side,
 //! and no flag that forbids it (what others use forbids only that on cycles). Whether a change is clear follows from how
-//! much the windows vary, up to sixty of them ([`super::estimate`], [`super::turn_figures`]).
+//! much the windows vary, up to sixty of them ([`super::estimate`], [`super::turn_figures`]), and from what the run does
+//! where no knob is turned ([`super::wander`]).
 //!
 //! A turn that comes before its predecessor can be judged overtakes it: the windows before the first such
 //! turn are then compared with those after the last, and the last one's line says so. One that leads back to the value
@@ -15,7 +16,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 pub use super::estimate::WINDOWS_MIN;
 pub use super::turn_figures::BEFORE_WINDOWS;
-use super::turn_figures::{self, Measured};
+use super::turn_figures::{self, GAP_WINDOWS, Measured};
+use super::wander::Wander;
 use crate::class::Class;
 use crate::meter::duel_outcome::DuelOutcome;
 use crate::meter::flag::{FlagKind, stem};
@@ -28,6 +30,8 @@ const HISTORY_WINDOWS: usize = 60;
 pub const AFTER_WINDOWS: usize = 5;
 /// or this many, if a percentile needs them.
 const AFTER_WINDOWS_MAX: usize = 20;
+/// A pseudo-turn takes this many, as many of them on each side as a line has after its turn.
+const PSEUDO_WINDOWS: usize = AFTER_WINDOWS + GAP_WINDOWS + AFTER_WINDOWS;
 
 /// A turn of a knob.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -111,6 +115,9 @@ pub struct Ledger {
     lines: Vec<LedgerLine>,
     /// Steady windows since the last turn.
     steady: VecDeque<Sample>,
+    /// The last of them, of which no pseudo-turn has been made.
+    unused: usize,
+    wander: Wander,
     /// The last line, while it collects windows.
     open: Option<Open>,
     turned_at_ns: u64,
@@ -156,7 +163,7 @@ impl Ledger {
         }
         let duel = self.close_duel(None);
         let number = self.lines.len() as u64 + 1;
-        let steady: Vec<_> = self.steady.drain(..).collect();
+        let steady = self.take_steady();
         let (overtaken, judged): (Option<Open>, _) = match self.open.take() {
             Some(open) if open.is_early() && !open.before.is_empty() => (Some(open), None),
             judged => (None, judged),
@@ -189,7 +196,7 @@ impl Ledger {
             open: true,
             ..LedgerLine::default()
         };
-        compare(&mut line, &open);
+        compare(&mut line, &open, &self.wander);
         self.open = Some(open);
         self.lines.push(line.clone());
         duel.into_iter().chain(closed).chain([line]).collect()
@@ -198,7 +205,7 @@ impl Ledger {
     /// Adds a turn to the line of its duel, which begins with the first.
     fn turn_in_duel(&mut self, turn: Turn, [from, to]: [String; 2]) -> Vec<LedgerLine> {
         let closed = if self.open.is_some() { self.close() } else { None };
-        self.steady.clear();
+        self.take_steady();
         self.turned_at_ns = turn.at_ns;
         if !self.lines.last().is_some_and(is_open_duel) {
             let (number, at_ns, knob) = (self.lines.len() as u64 + 1, turn.at_ns, turn.knob);
@@ -233,7 +240,7 @@ impl Ledger {
             return changed;
         };
         let closed = if self.open.is_some() { self.close() } else { None };
-        self.steady.clear();
+        self.take_steady();
         self.turned_at_ns = turn.at_ns;
         let changed = add_to_duel(&mut self.lines[at], (turn.at_ns, turn.to));
         closed.into_iter().chain([changed]).collect()
@@ -267,16 +274,41 @@ impl Ledger {
             self.steady.pop_front();
         }
         self.steady.push_back(sample.clone());
+        self.pseudo_turn();
         let (Some(open), Some(line)) = (&mut self.open, self.lines.last_mut()) else {
             return Vec::new();
         };
         open.after.push(sample);
-        compare(line, open);
+        compare(line, open, &self.wander);
         line.open = open.waits();
         if !line.open {
             self.open = None;
         }
         vec![line.clone()]
+    }
+
+    /// Makes one as soon as enough windows have come since the last one, or since a turn.
+    fn pseudo_turn(&mut self) {
+        self.unused += 1;
+        if self.unused < PSEUDO_WINDOWS {
+            return;
+        }
+        // The second side is the first one of the next.
+        self.unused = AFTER_WINDOWS;
+        let windows = self.steady.range(self.steady.len() - PSEUDO_WINDOWS..);
+        if windows.clone().any(|sample| !sample.forbidding.is_empty()) {
+            return;
+        }
+        let windows = measured(windows);
+        let sides = (&windows[..AFTER_WINDOWS], &windows[AFTER_WINDOWS + GAP_WINDOWS..]);
+        let mut line = LedgerLine::default();
+        turn_figures::compare(&mut line, sides, (false, false), &self.wander);
+        self.wander.take(&line);
+    }
+
+    fn take_steady(&mut self) -> Vec<Sample> {
+        self.unused = 0;
+        self.steady.drain(..).collect()
     }
 
     /// A class has failed: nothing is compared across that, even if it is started again. Returns the line that
@@ -287,10 +319,10 @@ impl Ledger {
 
     /// Nothing is compared across this moment, because of those flags.
     fn forbid(&mut self, flags: Vec<String>) -> Option<LedgerLine> {
-        self.steady.clear();
+        self.take_steady();
         let (open, line) = (self.open.as_mut()?, self.lines.last_mut()?);
         open.forbidding.extend(flags);
-        compare(line, open);
+        compare(line, open, &self.wander);
         Some(line.clone())
     }
 
@@ -374,7 +406,7 @@ impl Sample {
 }
 
 /// Fills in everything that a line says about the windows on both sides.
-fn compare(line: &mut LedgerLine, open: &Open) {
+fn compare(line: &mut LedgerLine, open: &Open, wander: &Wander) {
     let Open { began, before: history, after, forbidding } = open;
     let before = turn_figures::counted(history);
     let both = || before.iter().chain(after);
@@ -398,11 +430,11 @@ fn compare(line: &mut LedgerLine, open: &Open) {
     }
     line.flags.extend(line.survives_less.iter().cloned());
     let cycles_judged = line.cycles_not_judged().is_none();
-    turn_figures::compare(line, &measured(history), &measured(after), (judged, cycles_judged));
+    turn_figures::compare(line, (&measured(history), &measured(after)), (judged, cycles_judged), wander);
 }
 
-fn measured(samples: &[Sample]) -> Vec<&Measured> {
-    samples.iter().map(|sample| &sample.measured).collect()
+fn measured<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Vec<&'a Measured> {
+    samples.into_iter().map(|sample| &sample.measured).collect()
 }
 
 /// Each stem of a flag once, in the words of the last window that had it.

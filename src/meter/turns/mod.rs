@@ -9,6 +9,7 @@
 //! | [`outcome`] | what a turn did, in a word |
 //! | [`settling`] | settled after the last turn, and without a trend |
 //! | [`turn_figures`] | the figures of a ledger's line, from both sides of its turn |
+//! | [`wander`] | how far a run's figures wander where no knob is turned |
 
 pub mod estimate;
 pub mod ledger;
@@ -17,3 +18,4 @@ pub mod outcome;
 pub(crate) mod recorded_tests;
 pub mod settling;
 pub(super) mod turn_figures;
+pub(super) mod wander;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::estimate::{self, Side, TURN_CHANGE_MIN, Together, WINDOWS_MIN};
+use super::wander::Wander;
 use crate::class::Class;
 use crate::meter::latencies::samples::Samples;
 use crate::meter::latencies::stretches::{SampleStretch, stretches};
@@ -17,7 +18,7 @@ use crate::settings::Better;
 /// The most windows before a turn that count, but for percentiles that need more samples.
 pub const BEFORE_WINDOWS: usize = 10;
 /// The windows between both sides: that of the turn, and those in which the load settles.
-const GAP_WINDOWS: usize = 3;
+pub(super) const GAP_WINDOWS: usize = 3;
 /// The percentile that a line waits for, as one in how many samples lies beyond it.
 const SLOWEST_ONE_IN: u64 = 100;
 
@@ -112,12 +113,12 @@ pub(in crate::meter) fn waits_for_samples(after: &[&Measured], windows_max: usiz
 }
 
 /// Fills in the figures of a line from the windows on both sides, oldest first; `judged` says whether they may have
-/// verdicts, and cycles one, too.
+/// verdicts, and cycles one, too; `wander`, what the run does by itself.
 pub(in crate::meter) fn compare(
     line: &mut LedgerLine,
-    before: &[&Measured],
-    after: &[&Measured],
+    (before, after): (&[&Measured], &[&Measured]),
     (judged, cycles_judged): (bool, bool),
+    wander: &Wander,
 ) {
     let found = FIGURES.map(|figure| match figure {
         Figure::Rate(at) => {
@@ -140,15 +141,21 @@ pub(in crate::meter) fn compare(
     let all = found.iter().chain(metrics.iter().map(|(_, sides)| sides));
     let figures = all.filter(|(before, after)| before.value.and(after.value).is_some()).count();
     let together = Together { figures, gap: GAP_WINDOWS, change_min: TURN_CHANGE_MIN };
-    for ((change, (before, after)), figure) in line.changes_mut().into_iter().zip(&found).zip(FIGURES) {
-        *change = changed(before, after, together, judged && (cycles_judged || figure != CYCLES));
+    let changed = |name: &str, (before, after): &(Values, Values), judged: bool| {
+        changed(before, after, together, judged.then(|| wander.reach(name, together)))
+    };
+    let names = line.changes().map(|(figure, _)| figure.name);
+    for (((change, sides), figure), name) in
+        line.changes_mut().into_iter().zip(&found).zip(FIGURES).zip(names)
+    {
+        *change = changed(name, sides, judged && (cycles_judged || figure != CYCLES));
     }
     let after_last = |name: &String| after.iter().rev().find_map(|of| of.metrics.get(name)?.1);
     line.metrics = metrics
         .into_iter()
-        .map(|(name, (before, after))| {
-            let better = after_last(&name);
-            (name, Change { better, ..changed(&before, &after, together, judged) })
+        .map(|(name, sides)| {
+            let change = Change { better: after_last(&name), ..changed(&name, &sides, judged) };
+            (name, change)
         })
         .collect();
 }
@@ -231,17 +238,15 @@ impl Values {
     }
 }
 
-fn changed(before: &Values, after: &Values, together: Together, judged: bool) -> Change {
+/// `judged` is none if there may be no verdict; else how far the figure wanders by itself, if that is known.
+fn changed(before: &Values, after: &Values, together: Together, judged: Option<Option<f64>>) -> Change {
     let known = before.value.zip(after.value);
-    let estimate =
-        known.filter(|_| judged && before.counted.min(after.counted) >= WINDOWS_MIN).and_then(|_| {
-            estimate::estimate(
-                Side { windows: &before.all, counted: before.counted },
-                Side::of(&after.all),
-                together,
-            )
-        });
-    let estimate = estimate.zip(known).map(|(estimate, wholes)| estimate.of_wholes(wholes, together));
+    let has_windows = before.counted.min(after.counted) >= WINDOWS_MIN;
+    let estimate = judged.zip(known).filter(|_| has_windows).and_then(|(wanders, wholes)| {
+        let first = Side { windows: &before.all, counted: before.counted };
+        let estimate = estimate::estimate(first, Side::of(&after.all), together)?;
+        Some(estimate.of_wholes(wholes, together).beyond(wanders.unwrap_or(0.0)))
+    });
     Change {
         before: before.value,
         before_range: before.range(),

@@ -31,7 +31,7 @@ fn line(kind: Kind, seed: u64, ios: (u64, u64), factor: f64) -> LedgerLine {
     let after: Vec<_> = (0..after).map(|_| window(series.next(1e5 * factor), ios.1, &mut random)).collect();
     let mut line = LedgerLine::default();
     let [before, after] = [&before, &after].map(|side| side.iter().collect::<Vec<_>>());
-    compare(&mut line, &before, &after, (true, true));
+    compare(&mut line, (&before, &after), (true, true), &Wander::default());
     line
 }
 
