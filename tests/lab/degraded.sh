@@ -143,6 +143,6 @@ a_stripe_whose_member_is_failed_stops_in_order_or_goes_on() {
     nothing_left
 }
 
-run_tests failed_members_are_reported_and_the_run_continues pulled_drives_are_reported_and_the_run_continues
-[[ -z ${SOAK:-} ]] || run_tests a_stripe_whose_member_is_failed_stops_in_order_or_goes_on \
-    a_stripe_stops_in_order_without_a_pulled_drive
+run_tests failed_members_are_reported_and_the_run_continues
+[[ -z ${SOAK:-} ]] || run_tests pulled_drives_are_reported_and_the_run_continues \
+    a_stripe_whose_member_is_failed_stops_in_order_or_goes_on a_stripe_stops_in_order_without_a_pulled_drive

@@ -12,6 +12,8 @@ pub const IN_SOAK: &[&str] = &[
     "rings_polled_from_both_sides_are_verified",
     "polled_nvme_commands_with_a_sleep_are_verified",
     "a_stripe_stops_in_order_without_a_pulled_drive",
+    "pulled_drives_are_reported_and_the_run_continues",
+    "a_namespace_beside_is_left_as_it_is",
     "mirrors_are_verified_and_leave_nothing",
     "one_parity_is_verified_and_leaves_nothing",
     "two_parities_are_verified_and_leave_nothing",
