@@ -40,14 +40,19 @@ grep -q 'this build has no RocksDB.*make build' <<<"${said//$'\n'/ }" ||
 said=$("$program" check demo --set load.engine=rocksdb 2>&1) || true
 grep -q 'no RocksDB.*make build' <<<"${said//$'\n'/ }" || stop "load.engine doesn't say how to get RocksDB: $said"
 
-said=$("$program" contract trace --json 2>&1) || true
-grep -q 'no block traces.*make build' <<<"${said//$'\n'/ }" || stop "it doesn't say how to get traces: $said"
-
-said=$("$program" run demo --out "$work/run" -- true 2>&1) || true
-grep -q 'no programs.*make build' <<<"${said//$'\n'/ }" || stop "it doesn't say how to get programs: $said"
-
-said=$("$program" attest 2>&1; "$program" reproduce --list 2>&1; "$program" man 2>&1; "$program" picture --out "$work/x.svg" 2>&1) || true
-(($(grep -c 'make build' <<<"$said") == 4)) || stop "it doesn't say how to get attest, reproduce, man and picture: $said"
+# Each command that it lacks, whatever follows it, and where they are listed.
+listed=$("$program" --help | grep --after-context 3 'make build') || stop "the help lists none of what it lacks"
+for words in 'run demo --out x -- true' 'reproduce --list' attest 'contract trace --json' trace ftl mimic \
+    'completions bash' man picture 'run --help'; do
+    status=0
+    read -ra arguments <<<"$words"
+    said=$("$program" "${arguments[@]}" 2>&1) || status=$?
+    [[ $status == 2 && $said == *'this build '*'make build'* ]] ||
+        stop "'stacktune $words' doesn't say how to get it: $said"
+    [[ $listed == *"${arguments[0]}"* ]] || stop "the help doesn't list '${arguments[0]}': $listed"
+done
+said=$("$program" help attest)
+[[ $said == *'this build '*'make build'*fio* ]] || stop "'stacktune help attest' doesn't say how to get it: $said"
 
 # The screen in a pseudo-terminal: it draws the table of classes, and q leaves it.
 export TERM=xterm-256color

@@ -5,10 +5,15 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use super::output::{eprint_line, print_with};
-use super::{
-    attest, ftl, inspect, manual, mimic, picture, privileges, program, record, reproduce, show, signals,
-    stacks, trace, ui, verify,
-};
+#[cfg(feature = "programs")]
+use super::program;
+#[cfg(feature = "proofs")]
+use super::{attest, reproduce};
+#[cfg(feature = "trace")]
+use super::{ftl, mimic, trace};
+use super::{inspect, privileges, record, show, signals, stacks, ui, verify};
+#[cfg(feature = "documents")]
+use super::{manual, picture};
 use crate::error::{Error, Result};
 use crate::host::raise_file_limit;
 use crate::printable;
@@ -17,7 +22,8 @@ use crate::ui::help::{self, TextOutput};
 
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
-    if let Err(error) = require_stack() {
+    let lacking = || std::env::args_os().nth(1).and_then(|word| cli::lacking(word.to_str()?));
+    if let Some(error) = require_stack().err().or_else(lacking) {
         eprint_line(&format!("stacktune: {error}"));
         return ExitCode::from(error.exit_status());
     }
@@ -44,21 +50,13 @@ pub fn run() -> ExitCode {
 
 /// Whether a command only reads recordings, profiles or texts.
 fn only_reads(cli: &Cli) -> bool {
-    use Cmd::{Compare, Completions, Cost, Help, Knobs, Man, Profiles, Show};
-    let reads = |command: &Cmd| {
-        matches!(
-            command,
-            Show(_)
-                | Compare { .. }
-                | Cost { .. }
-                | Knobs(_)
-                | Profiles(_)
-                | Help { .. }
-                | Completions { .. }
-                | Man
-        )
-    };
-    cli.command.as_ref().is_some_and(reads)
+    use Cmd::{Compare, Cost, Help, Knobs, Profiles, Show};
+    match &cli.command {
+        Some(Show(_) | Compare { .. } | Cost { .. } | Knobs(_) | Profiles(_) | Help { .. }) => true,
+        #[cfg(feature = "documents")]
+        Some(Cmd::Completions { .. } | Cmd::Man) => true,
+        _ => false,
+    }
 }
 
 /// Ends the program as clap does, without what a terminal would obey in the arguments: names of folders may be others'.
@@ -76,13 +74,20 @@ fn dispatch(cli: Cli) -> Result<()> {
     match cli.command {
         None => ui::run(cli.profile.as_deref(), cli.theme.as_deref(), &cli.run),
         Some(Cmd::Record(args)) => record::run(&args),
+        #[cfg(feature = "programs")]
         Some(Cmd::Run(args)) => program::run(&args),
+        #[cfg(feature = "proofs")]
         Some(Cmd::Reproduce(args)) => reproduce::run(&args),
+        #[cfg(feature = "proofs")]
         Some(Cmd::Attest(args)) => attest::run(&args),
         Some(Cmd::Show(args)) => show::run(&args),
+        #[cfg(feature = "trace")]
         Some(Cmd::Contract(args)) => trace::contract(&args),
+        #[cfg(feature = "trace")]
         Some(Cmd::Trace(args)) => args.to_run().map_or_else(|| trace::run(&args), |run| program::run(&run)),
+        #[cfg(feature = "trace")]
         Some(Cmd::Ftl(args)) => ftl::run(&args),
+        #[cfg(feature = "trace")]
         Some(Cmd::Mimic(args)) => mimic::run(&args),
         Some(Cmd::Compare { dirs, output }) => inspect::compare(&dirs, output.json),
         Some(Cmd::Cost { dirs, data, rate, output }) => inspect::cost(&dirs, data, rate, output.json),
@@ -98,9 +103,12 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Status(output)) => stacks::status(output.json),
         Some(Cmd::Cleanup(args)) => stacks::cleanup(&args),
         Some(Cmd::Help { topic }) => explain(topic.as_deref()),
+        #[cfg(feature = "documents")]
         Some(Cmd::Completions { shell }) => manual::completions(shell),
         Some(Cmd::DriveSpdk) => crate::load::remote::helper::run(),
+        #[cfg(feature = "documents")]
         Some(Cmd::Picture(args)) => picture::run(&args),
+        #[cfg(feature = "documents")]
         Some(Cmd::Man) => manual::man(),
     }
 }

@@ -29,6 +29,7 @@ const PAIRS_TIME: Duration = Duration::from_millis(50);
 
 /// `stacktune show`.
 pub fn show(dir: &Path, json: bool) -> Result<()> {
+    #[cfg(feature = "proofs")]
     if super::reproduce::is_reproduction(dir) {
         return super::reproduce::show(dir, json);
     }

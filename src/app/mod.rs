@@ -23,7 +23,7 @@
 //! | [`record`] | `record`: a profile without a terminal | duel, inputs, output, signals, watcher, sweep, trace |
 //! | [`program`] | `run`: a program as the load | duel, inputs, output, record, run_as, signals, trace, watcher, sweep, ui |
 //! | [`attest`] | `attest`: figures beside those of other programs | inputs, new_file, output, signals, watcher |
-//! | [`ftl`] | `ftl`: a trace on a drive by model | output, privileges, trace |
+//! | [`ftl`] | `ftl`: a trace on a drive by model | output, privileges |
 //! | [`mimic`] | `mimic`: a profile whose load is like that of a trace | new_file, output, privileges, trace |
 //! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, program, signals, trace, watcher |
 //! | [`manual`] | `man` and `completions`: the man page and the shells' completions | output |
@@ -33,27 +33,15 @@
 
 #[cfg(feature = "proofs")]
 mod attest;
-#[cfg(not(feature = "proofs"))]
-#[path = "attest/absent.rs"]
-mod attest;
 mod dispatch;
 mod duel;
 #[cfg(feature = "trace")]
-mod ftl;
-#[cfg(not(feature = "trace"))]
-#[path = "ftl/absent.rs"]
 mod ftl;
 mod inputs;
 mod inspect;
 #[cfg(feature = "documents")]
 mod manual;
-#[cfg(not(feature = "documents"))]
-#[path = "manual/absent.rs"]
-mod manual;
 #[cfg(feature = "trace")]
-mod mimic;
-#[cfg(not(feature = "trace"))]
-#[path = "mimic/absent.rs"]
 mod mimic;
 #[cfg(any(feature = "proofs", feature = "trace"))]
 mod new_file;
@@ -61,21 +49,13 @@ mod outlook;
 mod output;
 #[cfg(feature = "documents")]
 mod picture;
-#[cfg(not(feature = "documents"))]
-#[path = "picture/absent.rs"]
-mod picture;
 mod privileges;
 #[cfg(feature = "programs")]
-mod program;
-#[cfg(not(feature = "programs"))]
-#[path = "program/absent.rs"]
 mod program;
 mod record;
 #[cfg(feature = "proofs")]
 pub(crate) mod reproduce;
-#[cfg(not(feature = "proofs"))]
-#[path = "reproduce/absent.rs"]
-mod reproduce;
+#[cfg(feature = "programs")]
 mod run_as;
 mod show;
 mod signals;

@@ -51,7 +51,7 @@ impl Error {
 
     /// This build lacks what is asked for; `lacks` follows "this build".
     pub fn not_built(lacks: &str) -> Self {
-        Self::input(format!("this build {lacks}")).hint("`make build` builds stacktune with that")
+        Self::input(format!("this build {lacks}")).hint("`make build` builds the full program")
     }
 
     /// Refused for the safety of data.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 
-use super::args::Shell;
 use super::shared::{EXIT_STATUS, JsonArgs};
 use super::*;
 use crate::settings::{Interface, Settings, Sync};

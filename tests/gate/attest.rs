@@ -80,3 +80,38 @@ fn each_check_passes_fails_or_says_why_not_and_a_wrong_figure_fails() {
     assert_eq!(maps.map_or(0, Iterator::count), 0);
     home.run(&arguments).ended(2, &["exists already"]);
 }
+
+/// The files that are published: whoever adds one has them looked at here.
+#[test]
+fn published_files_are_of_this_form_and_name_nobody() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/attest");
+    let listed = fs::read_to_string(folder.join("README.md")).unwrap();
+    let paths = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let paths: Vec<_> = paths.filter(|path| !path.ends_with("README.md")).collect();
+    assert!(!paths.is_empty());
+    for path in paths {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(listed.contains(&format!("[{name}]({name})")), "{name} is not in the list");
+        let bundle = json(&path);
+        assert_eq!(bundle["schema"], 1, "{name}");
+        let checks = bundle["checks"].as_array().unwrap();
+        let of = |key: &str| checks.iter().map(|check| check[key].as_str().unwrap()).collect::<Vec<_>>();
+        assert_eq!(of("check"), CHECKS, "{name}");
+        assert!(of("verdict").iter().all(|verdict| ["pass", "fail", "not_checkable"].contains(verdict)));
+        // The keys that there are, and texts without paths.
+        let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
+        assert_eq!(keys(&bundle), "checks host made_unix_s quick schema stacktune target", "{name}");
+        assert_eq!(
+            keys(&bundle["host"]),
+            "cpu cpus distribution governor kernel memory_bytes virtualization",
+            "{name}"
+        );
+        for drive in bundle["target"]["drives"].as_array().unwrap() {
+            assert_eq!(keys(drive), "firmware model real scheduler size_bytes", "{name}");
+        }
+        let text = bundle.to_string();
+        for path in ["/home", "/root", "/dev/", "/var/", "by-id", "serial", "hostname"] {
+            assert!(!text.contains(path), "{name}: {path}");
+        }
+    }
+}

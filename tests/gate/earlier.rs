@@ -2,14 +2,105 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
+use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::common::program::Home;
+use crate::common::program::{Home, json_file};
+use crate::common::terminal::Terminal;
+use crate::terminal::{ALL, quit};
+
+/// Kinds of recordings, with what is shown of each.
+const KINDS: [(&str, &[&str]); 4] = [
+    ("duel", &["scan.rate 4MB/s against 8MB/s", "8MB/s is better: scan MB/s"]),
+    ("program", &["profile counts", "command.rate 100 → 400", "better"]),
+    ("traced", &["Rules of drives", "misses of a cache", "traced"]),
+    (
+        "turned",
+        &["wal.sync fdatasync → none", "less durable", "WAL p99       9.20ms [4.62ms–13.1ms] → 2.84ms"],
+    ),
+];
 
 fn earlier(name: &str) -> String {
     format!("{}/tests/recordings/earlier/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// One of them, unpacked into the home.
+fn unpacked(home: &Home, name: &str) -> String {
+    let dir = home.path("kinds").join(name);
+    fs::create_dir_all(&dir).unwrap();
+    for entry in fs::read_dir(earlier(name)).unwrap() {
+        let path = entry.unwrap().path();
+        let mut bytes = fs::read(&path).unwrap();
+        let mut to = dir.join(path.file_name().unwrap());
+        if path.extension().is_some_and(|extension| extension == "gz") {
+            let packed = std::mem::take(&mut bytes);
+            GzDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
+            to.set_extension("");
+        }
+        fs::write(to, bytes).unwrap();
+    }
+    dir.to_str().unwrap().to_owned()
+}
+
+/// Opens it with everything that reads recordings.
+#[track_caller]
+fn read_by_all(home: &Home, dir: &str, words: &[&str]) {
+    let shown = home.run(["show", dir]).expect(0);
+    for word in words {
+        assert!(shown.stdout.contains(word), "{word}: {shown:?}");
+    }
+    assert!(!shown.stdout.contains("Inconsistent"), "{shown:?}");
+    let summary = home.run(["show", "--json", dir]).expect(0).json()["summary"].take();
+    assert_eq!((&summary["schema"], &summary["rebuilt"]), (&1.into(), &false.into()), "{dir}");
+    for arguments in [
+        &["show", "--over-time", dir][..],
+        &["show", "--over-time", "--json", dir],
+        &["compare", dir, &earlier("run")],
+        &["compare", "--json", &earlier("run"), dir],
+    ] {
+        home.run(arguments).expect(0);
+    }
+    let arguments = ["show", dir, "--screen"].map(str::to_owned);
+    let mut terminal = Terminal::start(home, &arguments, ALL, &[]);
+    terminal.wait_for("RECORDING");
+    // Its end, the next turn, and its totals.
+    for (keys, shown) in [("\x1b[F", "RECORDING"), ("N", "RECORDING"), ("c", "total")] {
+        terminal.press(keys);
+        terminal.wait_for(shown);
+    }
+    quit(terminal);
+}
+
+#[test]
+fn each_kind_of_recording_is_opened_by_every_reader() {
+    let home = Home::new();
+    for (kind, words) in KINDS {
+        let dir = unpacked(&home, kind);
+        read_by_all(&home, &dir, words);
+        let host = json_file(&Path::new(&dir).join("host.json"));
+        assert_eq!(host["hostname"], "vm", "{kind}");
+        let devices = host["devices"].as_array().unwrap();
+        assert!(devices.iter().all(|device| device["serial"].is_null()), "{kind}");
+    }
+    let kinds = home.path("kinds");
+    let kinds = kinds.to_str().unwrap();
+    let listed = home.run(["show", "--list", "--json", kinds]).expect(0).json();
+    let recordings = listed[0]["recordings"].as_array().unwrap();
+    assert_eq!(recordings.len(), KINDS.len(), "{listed:#}");
+    assert!(recordings.iter().all(|recording| !recording["figures"].is_null()), "{listed:#}");
+
+    // What some of them have besides.
+    let duel = json_file(&Path::new(kinds).join("duel/duel.json"));
+    assert_eq!((&duel["verdict"], &duel["figure"]), (&"second".into(), &"scan".into()));
+    let scored = home.run(["contract", "--json", &format!("{kinds}/traced")]).expect(0).json();
+    assert!(scored["request_scale"]["by_operation"]["read"].is_object(), "{scored:#}");
+    home.run(["cost", &format!("{kinds}/traced"), &format!("{kinds}/traced")]).expect(0);
+    let flash = home.run(["ftl", "--from", &format!("{kinds}/traced/trace.blktrace.0")]).expect(0);
+    assert!(flash.stdout.contains("WA-D"), "{flash:?}");
 }
 
 #[test]

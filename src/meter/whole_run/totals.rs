@@ -216,9 +216,11 @@ impl Sums {
     fn mixed(&self) -> Vec<Flag> {
         let mut flags = Vec::new();
         if let Some((first, last)) = self.settings.filter(|(first, last)| first != last) {
-            let turns = last.abs_diff(first);
-            let why =
-                format!("Knobs were turned {turns} times: the totals are not those of a single setting.");
+            let turned = match last.abs_diff(first) {
+                1 => "A knob was turned".to_owned(),
+                turns => format!("Knobs were turned {turns} times"),
+            };
+            let why = format!("{turned}: the totals are not those of a single setting.");
             flags.push(FlagKind::MixedSettings.flag(why));
         }
         if self.paused_ns > 0 {

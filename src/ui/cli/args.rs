@@ -3,18 +3,27 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueHint};
 
+#[cfg(feature = "proofs")]
 use super::attest::AttestArgs;
+#[cfg(feature = "trace")]
 use super::contract::{ContractArgs, TraceArgs};
+#[cfg(feature = "documents")]
+use super::documents::{PictureArgs, Shell};
+#[cfg(feature = "trace")]
 use super::ftl::FtlArgs;
+use super::lacking;
+#[cfg(feature = "trace")]
 use super::mimic::MimicArgs;
+#[cfg(feature = "programs")]
 use super::program::ProgramArgs;
+#[cfg(feature = "proofs")]
+use super::reproduce::ReproduceArgs;
 use super::shared::{DuelRules, EXIT_STATUS, JsonArgs, RunArgs, SetArgs, parse_positive, parse_size_above_0};
 use super::show::ShowArgs;
 use crate::runs::duel::Figure;
 use crate::ui::help;
-use crate::ui::theme_name::ThemeName;
 use crate::units::{parse_duration, parse_rate};
 
 pub(super) const MAIN_HELP: &str = "\
@@ -48,19 +57,6 @@ Examples:
 
 ";
 
-pub(super) const REPRODUCE_HELP: &str = "\
-DIR receives a recording of each run; the same command resumes with the runs that are missing. `stacktune show DIR` \
-prints the report again.
-
-Examples:
-  stacktune reproduce --list
-  stacktune reproduce table2 --files ~/.cache/stacktune/paper
-  stacktune reproduce table4 --devices /dev/nvme0n1,/dev/nvme1n1 \\
-      --destroy /dev/nvme0n1 --destroy /dev/nvme1n1
-  stacktune reproduce table2 --files DIR --beside other-host/reproduce-table2
-
-";
-
 /// A workbench for the storage stack under a database
 ///
 /// Runs table scans, point reads, a write-ahead log and a background writer against files or
@@ -73,7 +69,7 @@ Examples:
     subcommand_help_heading = "Commands",
     disable_help_subcommand = true,
     override_usage = "stacktune [OPTIONS] [PROFILE]\n       stacktune <COMMAND>",
-    after_help = format!("{MAIN_HELP}{}\n{EXIT_STATUS}", help::list()),
+    after_help = format!("{MAIN_HELP}{}{}\n{EXIT_STATUS}", help::list(), lacking::listed()),
     max_term_width = 100
 )]
 pub struct Cli {
@@ -102,8 +98,10 @@ pub enum Cmd {
     /// Run your own program as the load, on the screen or recorded by --out
     ///
     /// On the profile's target: in a folder, or on the stack that is built for it. All that it starts is ended at the end.
+    #[cfg(feature = "programs")]
     Run(ProgramArgs),
     /// Reproduce a table or figure of Haas et al. 2020 or He et al. 2017, next to the paper's own results
+    #[cfg(feature = "proofs")]
     Reproduce(ReproduceArgs),
     /// Check stacktune's figures against other programs' on this host
     ///
@@ -111,6 +109,7 @@ pub enum Cmd {
     /// the log of latencies read by HdrHistogram's own library, lost writes planted and found, and a duel of equal
     /// settings. Each check passes, fails, or is not checkable here, with the reason. The file has all figures in a
     /// form that can be published.
+    #[cfg(feature = "proofs")]
     Attest(AttestArgs),
     /// Show a recording
     Show(ShowArgs),
@@ -144,21 +143,25 @@ pub enum Cmd {
     ///
     /// The five rules of He et al. 2017: request scale, locality, alignment, grouping by death time, and uniform data
     /// lifetime. A trace comes from blktrace, blkparse, fio, MQSim or WiscSee. Nothing is run, and no drive is opened.
+    #[cfg(feature = "trace")]
     Contract(ContractArgs),
     /// Trace the I/O of drives into a file, or convert a trace into another form
     ///
     /// The drives are only watched, by the kernel's tracepoints; this needs root. What did not fit into the kernel's buffers
     /// is counted as lost.
+    #[cfg(feature = "trace")]
     Trace(TraceArgs),
     /// Run a block trace on a drive by model, and count what its flash would have done
     ///
     /// Write amplification, misses of the mapping's cache, pages moved and blocks erased, with the mapping by pages, on
     /// demand (DFTL) or hybrid; latencies with --timed. Nothing is run, and no drive is opened.
+    #[cfg(feature = "trace")]
     Ftl(FtlArgs),
     /// Fit a profile to a block trace, so that its load is like the traced one
     ///
     /// Rates, sizes, depth, where pages are, and the log's flushes, of each class: fitted to the first half of the trace and
     /// held against the second. Nothing is run, and no drive is opened.
+    #[cfg(feature = "trace")]
     Mimic(MimicArgs),
     /// Read a target back and check every page that stacktune wrote
     #[command(after_help = EXIT_STATUS)]
@@ -215,16 +218,19 @@ pub enum Cmd {
     /// Print the completions of a shell
     ///
     /// For bash: stacktune completions bash > ~/.local/share/bash-completion/completions/stacktune
+    #[cfg(feature = "documents")]
     Completions {
         /// The shell
         shell: Shell,
     },
     /// Print the man page
+    #[cfg(feature = "documents")]
     Man,
     /// Run the workers of another stacktune on drives through SPDK
     #[command(hide = true, name = "drive-spdk")]
     DriveSpdk,
     /// Draw the screen of a run into an SVG file, still or moving
+    #[cfg(feature = "documents")]
     #[command(hide = true)]
     Picture(PictureArgs),
 }
@@ -297,63 +303,6 @@ pub struct DuelArgs {
     pub rules: DuelRules,
 }
 
-/// The arguments of `stacktune reproduce`.
-#[derive(Debug, Clone, PartialEq, Args)]
-#[command(after_help = format!("{REPRODUCE_HELP}{EXIT_STATUS}"))]
-pub struct ReproduceArgs {
-    /// The table or figure (table2, table4, …); without one, list them
-    #[arg(value_name = "NAME")]
-    pub name: Option<String>,
-    /// List what can be reproduced
-    #[arg(long)]
-    pub list: bool,
-    /// The drives to run on, separated by commas; each must be named with --destroy too
-    #[arg(long, value_name = "DEVICES", value_delimiter = ',', conflicts_with = "files", value_hint = ValueHint::AnyPath)]
-    pub devices: Vec<String>,
-    /// The folder to make files in, where there are no drives to spare
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub files: Option<PathBuf>,
-    /// How long to measure each row [default: 30s; over time, minutes to hours]
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_positive)]
-    pub duration: Option<Duration>,
-    /// How long to warm each row up first [default: 5s; over time, none]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub warmup: Option<Duration>,
-    /// How often to run each row; a verdict needs 3 [default: 3; over time, 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub repeat: Option<u32>,
-    /// Rest before each run [default: 30s on drives, none on files]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub idle: Option<Duration>,
-    /// Before each run, wait up to 5 minutes until no drive is warmer than this [default: 50 on drives]
-    #[arg(long, value_name = "DEGREES", value_parser = parse_degrees)]
-    pub cool_to: Option<f64>,
-    /// The folder to write to, or to resume [default: reproduce-NAME]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub out: Option<PathBuf>,
-    /// Allow `reproduce` to destroy what this device holds (may be repeated)
-    #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath)]
-    pub destroy: Vec<PathBuf>,
-    /// Add another recording or reproduction to the report (may be repeated)
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub beside: Vec<PathBuf>,
-    /// A device that is a hardware RAID of level 0, 5 or 10, for Table 5 (may be repeated)
-    #[arg(long, value_name = "LEVEL=DEVICE")]
-    pub hardware_raid: Vec<String>,
-    /// The user to run the program of table7 and contract-sqlite as [default: who called sudo]
-    #[arg(long, value_name = "USER")]
-    pub user: Option<String>,
-    /// Print what would be run, built, written and destroyed, then exit
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Knobs to turn in every row.
-    #[command(flatten)]
-    pub sets: SetArgs,
-    /// The output format.
-    #[command(flatten)]
-    pub output: JsonArgs,
-}
-
 /// The arguments of `stacktune cleanup`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(after_help = EXIT_STATUS)]
@@ -373,61 +322,4 @@ pub struct CleanupArgs {
     /// The output format.
     #[command(flatten)]
     pub output: JsonArgs,
-}
-
-/// The arguments of `stacktune picture`.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
-pub struct PictureArgs {
-    /// The profile to run [default: demo]
-    #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
-    pub profile: Option<String>,
-    /// The file to write
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub out: PathBuf,
-    /// How long to run before the screen is drawn, or before the duel begins
-    #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = parse_positive)]
-    pub duration: Duration,
-    /// Draw the whole run as a moving picture
-    #[arg(long)]
-    pub animate: bool,
-    /// Write the run as a recording of a terminal, too (asciicast v2)
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub cast: Option<PathBuf>,
-    /// Columns of the screen
-    #[arg(long, default_value_t = 160, value_parser = clap::value_parser!(u16).range(20..=400))]
-    pub columns: u16,
-    /// Lines of the screen
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(10..=200))]
-    pub lines: u16,
-    /// The colours
-    #[arg(long, value_enum, default_value = "dark")]
-    pub theme: ThemeName,
-    /// Turn a knob while it runs (may be repeated; the turns are spread evenly)
-    #[arg(long = "turn", value_name = "KNOB=VALUE")]
-    pub turns: Vec<String>,
-    /// Then fight a duel of two values of a knob, as `D` does on the screen
-    #[arg(long, value_name = "KNOB=A,B")]
-    pub duel: Option<String>,
-    /// The figure that decides it
-    #[arg(long, value_name = "FIGURE", requires = "duel", default_value = "total")]
-    pub duel_figure: Figure,
-    /// How to run it.
-    #[command(flatten)]
-    pub run: RunArgs,
-}
-
-/// The shells with completions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Shell {
-    /// Bash.
-    Bash,
-    /// Zsh.
-    Zsh,
-    /// Fish.
-    Fish,
-}
-
-fn parse_degrees(text: &str) -> std::result::Result<f64, String> {
-    let degrees = text.parse::<f64>().ok().filter(|degrees| (0.0..=120.0).contains(degrees));
-    degrees.ok_or_else(|| "give degrees Celsius from 0 to 120".into())
 }

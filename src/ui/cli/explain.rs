@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::{Command, CommandFactory};
 
 use super::args::Cli;
+use super::lacking::{self, lacking};
 use crate::error::{Error, Result};
 use crate::printable;
 use crate::settings::knobs::nearest_of;
@@ -21,10 +22,11 @@ pub fn explain(word: Option<&str>, place: TextOutput) -> Result<String> {
     let Some(word) = word else { return Ok(options_of(&mut command, place)) };
     let topic = help::topic(word).map(|topic| help::render(topic.text, place.columns, place.styled));
     let options = command.find_subcommand_mut(word).map(|sub| options_of(sub, place));
-    match (options, topic) {
-        (Some(options), Some(topic)) => Ok(format!("{options}\n{topic}")),
-        (Some(text), None) | (None, Some(text)) => Ok(text),
-        (None, None) => Err(unknown(word)),
+    match (options, topic, lacking(word)) {
+        (Some(options), Some(topic), _) => Ok(format!("{options}\n{topic}")),
+        (None, Some(topic), Some(error)) => Ok(format!("{}\n\n{topic}", error.one_line())),
+        (Some(text), None, _) | (None, Some(text), None) => Ok(text),
+        (None, None, error) => Err(error.unwrap_or_else(|| unknown(word))),
     }
 }
 
@@ -61,9 +63,9 @@ pub fn mistyped(first: Option<OsString>, error: &clap::Error) -> Option<Error> {
     Some(Error::input(what).hint("`stacktune help` lists them"))
 }
 
-/// The commands that a user can type.
+/// The commands that a user can type, those of other builds included: they have an answer, too.
 fn names() -> Vec<String> {
     let command = Cli::command();
     let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());
-    shown.map(|sub| sub.get_name().to_owned()).collect()
+    shown.map(|sub| sub.get_name().to_owned()).chain(lacking::names().map(str::to_owned)).collect()
 }

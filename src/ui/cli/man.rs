@@ -8,12 +8,14 @@ use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 
-use super::args::{Cli, MAIN_HELP, RECORD_HELP, REPRODUCE_HELP, Shell};
+use super::args::{Cli, MAIN_HELP, RECORD_HELP};
 use super::attest::ATTEST_HELP;
 use super::contract::{CONTRACT_HELP, TRACE_HELP};
+use super::documents::Shell;
 use super::ftl::FTL_HELP;
 use super::mimic::MIMIC_HELP;
 use super::program::PROGRAM_HELP;
+use super::reproduce::REPRODUCE_HELP;
 use super::shared::EXIT_STATUS;
 use crate::ui::help;
 use crate::ui::text::paragraph;
