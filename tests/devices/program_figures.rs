@@ -33,6 +33,8 @@ fn programs_have_their_io_by_name_although_they_have_ended() {
     let (read, written) = (of("read_bytes"), of("written_bytes"));
     assert!((read / 192.0 - 1.0).abs() < 0.02, "{read} MiB read: {}", summary["program"]["by_name"]);
     assert!((written / 64.0 - 1.0).abs() < 0.02, "{written} MiB written: {}", summary["program"]["by_name"]);
+    let shell = summary["program"]["by_name"]["sh"]["read_bytes"].as_u64();
+    assert!(shell.unwrap_or(0) < 1 << 20, "its children's count once: {}", summary["program"]["by_name"]);
     // The block layer's mean latency of the same: all of it took no longer than the run.
     let (ios, ms) = (figure(&summary, "drives_ios"), figure(&summary, "drives_ms"));
     assert!(ios > 256, "{ios}");
