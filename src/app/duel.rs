@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rand::RngExt as _;
 use serde::Serialize;
@@ -9,7 +10,7 @@ use serde::Serialize;
 use super::inputs::options;
 use super::output::{eprint_line, print, print_json};
 use super::signals::Interrupts;
-use super::watcher::{Watcher, verify};
+use super::watcher::{Around, Watcher, verify};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::printable;
@@ -18,7 +19,7 @@ use crate::runs::duel::{Begins, DuelSpec, Report};
 use crate::runs::session::{Attendant as _, Duel, Event, Options, PlanShown, Session, Sides};
 use crate::settings::Settings;
 use crate::settings::knobs;
-use crate::ui::cli::{DuelArgs, DuelRules, RecordArgs, parse_set};
+use crate::ui::cli::{DuelArgs, DuelRules, RunArgs, parse_set};
 use crate::ui::report::{self, PlanFile};
 
 /// A duel that the command line asks for.
@@ -36,15 +37,21 @@ pub(super) fn asked(args: &DuelArgs, settings: &mut Settings) -> Result<Option<A
     let (knob, values) = knob_and_values(asked)?;
     let (margin, seed) = margin_and_seed(&args.rules);
     let spec = DuelSpec { knob, values, figure: args.duel_figure.clone(), margin, seed };
+    of_spec(spec, asked, settings).map(Some)
+}
+
+/// The duel of a command line's words.
+pub(super) fn of_spec(spec: DuelSpec, asked: &str, settings: &mut Settings) -> Result<Asked> {
+    let asked = printable::line(asked);
     let named = |error: Error| Error { what: format!("--duel {asked}: {}", error.what), ..error };
     let sides = Sides::of(&spec, settings).map_err(named)?;
     if sides.begins == Begins::Built {
-        return Ok(Some(Asked::Builds(Box::new((spec, sides)))));
+        return Ok(Asked::Builds(Box::new((spec, sides))));
     }
     let duel = Duel::new(spec, settings).map_err(named)?;
     let (knob, first) = duel.first();
     knob.set(settings, first.clone());
-    Ok(Some(Asked::InRun(Box::new(duel))))
+    Ok(Asked::InRun(Box::new(duel)))
 }
 
 /// Below which fraction differences do not matter, and what decides the order of the pairs.
@@ -87,35 +94,51 @@ struct OutlookFile<'a> {
     wear: Vec<String>,
 }
 
-/// Fights a duel on storage that is built for each block.
+/// How a duel is fought on storage that is built for each block.
+pub(super) struct Builds<'a> {
+    /// What the command line says of every run.
+    pub run: &'a RunArgs,
+    /// The folder.
+    pub out: Option<&'a Path>,
+    pub warmup: Option<Duration>,
+    pub keep: bool,
+    pub dry_run: bool,
+    pub json: bool,
+    /// Whether each target is read back.
+    pub verifies: bool,
+}
+
+/// Fights it; `around` is what a program that is the load takes.
 pub(super) fn build_and_fight(
-    args: &RecordArgs,
+    builds: &Builds,
     (spec, sides): (DuelSpec, Sides),
     facts: &Arc<Facts>,
     interrupts: &Interrupts,
+    around: Option<Box<dyn Around>>,
 ) -> Result<()> {
-    if args.keep {
+    if builds.keep {
         let what = "--keep: a duel builds for each block, so that no stack stays";
         return Err(Error::input(what).hint("leave --keep out"));
     }
-    let options = options(&args.run, &sides.settings[0], false);
+    let options = options(builds.run, &sides.settings[0], false);
     let mut duel = BuildDuel::new(spec, sides, facts)?;
-    if args.dry_run {
-        return dry_run(&duel, args.output.json);
+    if builds.dry_run {
+        return dry_run(&duel, builds.json);
     }
-    let options = Options { warmup: args.warmup.unwrap_or_default(), ..options };
+    let (warmup, program) = (builds.warmup.unwrap_or_default(), around.is_some());
+    let options = Options { warmup, program, ..options };
     // What uses a drive changes with each build; the rest does not.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(**facts).clone() });
-    let out = args.out.clone().unwrap_or_default();
+    let out = builds.out.unwrap_or_else(|| Path::new(""));
     report::duel_cost(duel.cost()).lines().for_each(|line| eprint_line(&format!("stacktune: {line}")));
-    let mut watcher = Watcher { verifies: args.verify, ..Watcher::new(None, interrupts) };
-    let around = BlockContext { options: &options, facts: &look, interrupts: &|| interrupts.count() };
-    let fought = duel.fight(&out, &around, &mut watcher);
+    let mut watcher = Watcher { verifies: builds.verifies, around, ..Watcher::new(None, interrupts) };
+    let of_block = BlockContext { options: &options, facts: &look, interrupts: &|| interrupts.count() };
+    let fought = duel.fight(out, &of_block, &mut watcher);
     watcher.progress.done();
     // Whatever was measured is kept; a duel that was refused has made no folder.
     let found = duel.report();
     if out.is_dir() && (fought.is_ok() || !found.pairs.is_empty()) {
-        finish(&found, &out, args.output.json)?;
+        finish(&found, out, builds.json)?;
     }
     match fought? {
         DuelEnd::Over => Ok(()),
@@ -151,11 +174,16 @@ impl build_duel::BuildDuelWatcher for Watcher<'_> {
         self.notice(what);
     }
 
+    fn opened(&mut self, session: &mut Session, time: Duration) -> Result<()> {
+        self.with_around(|around, watcher| around.opened(session, time, watcher))
+    }
+
     fn event(&mut self, event: &Event) {
         self.watch(event);
     }
 
-    fn recorded(&mut self, session: &Session) -> Result<()> {
+    fn recorded(&mut self, session: &mut Session, dir: &Path) -> Result<()> {
+        self.with_around(|around, watcher| around.recorded(session, dir, watcher))?;
         if self.verifies { verify(session, self) } else { Ok(()) }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::turns::Turns;
+use super::duel::Asked;
 use super::inputs::{facts_with_versions, options, profile};
 use super::output::{eprint_line, print, print_json};
 use super::record::{ended_well, plan_printed};
@@ -58,11 +59,16 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     let facts = facts_with_versions();
     let mut settings = by_identity(&profile.settings, &facts);
     let duel = duel::asked(&args.duel, &mut settings)?;
+    if let (true, false, Some(text)) = (args.dry_run, args.output.json, program_noted(&settings)) {
+        let who = user.as_ref().map_or_else(|| "who calls it".to_owned(), |user| user.name.clone());
+        eprint_line(&format!("stacktune: {text}\nas {who}"));
+    }
+    let duel = match duel {
+        Some(Asked::Builds(asked)) => return duel::on_builds(args, *asked, &facts, user),
+        Some(Asked::InRun(duel)) => Some(*duel),
+        None => None,
+    };
     if args.dry_run {
-        if let (false, Some(text)) = (args.output.json, program_noted(&settings)) {
-            let who = user.as_ref().map_or_else(|| "who calls it".to_owned(), |user| user.name.clone());
-            eprint_line(&format!("stacktune: {text}\nas {who}"));
-        }
         return plan_printed(&settings, &facts, args.run.allow_commands, args.output.json);
     }
     let time = args.duration.unwrap_or(if duel.is_some() { FOR_A_DUEL } else { MEASURED });

@@ -45,7 +45,16 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let mut settings = by_identity(&profile.settings, &facts);
     let mut duel = match duel::asked(&args.duel, &mut settings)? {
         Some(duel::Asked::Builds(asked)) => {
-            return duel::build_and_fight(args, *asked, &facts, &interrupts);
+            let builds = duel::Builds {
+                run: &args.run,
+                out: args.out.as_deref(),
+                warmup: args.warmup,
+                keep: args.keep,
+                dry_run: args.dry_run,
+                json: args.output.json,
+                verifies: args.verify,
+            };
+            return duel::build_and_fight(&builds, *asked, &facts, &interrupts, None);
         }
         Some(duel::Asked::InRun(duel)) => Some(duel),
         None => None,

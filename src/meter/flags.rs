@@ -65,9 +65,12 @@ pub(super) fn of_others(cpu: &CpuFigures) -> impl Iterator<Item = Flag> {
     others(cpu).into_iter().chain(full)
 }
 
-/// Flags of a window for who used the processor.
+/// Flags of a window for who used the processor, and of a program for what it ran on.
 pub(super) fn of_processor(context: &WindowContext, cpu: &CpuFigures, duration_ns: u64) -> Vec<Flag> {
-    let of_program = context.program.iter().flat_map(|program| of_program(cpu, program, duration_ns));
+    let of_program = context
+        .program
+        .iter()
+        .flat_map(|program| of_program(cpu, program, duration_ns).into_iter().chain(emulated(context)));
     of_others(cpu).chain(of_program).collect()
 }
 
@@ -288,17 +291,17 @@ pub(super) fn of_class(
         let why = "The last windows drift in one direction, by over 5%: the load is not steady, and a change may come from that.";
         flags.push(FlagKind::Drifting.flag(why));
     }
-    let emulated = context.target.is_some_and(|target| target.emulated.is_some());
-    if emulated && of.interface.touches_storage() {
-        flags.push(
-            FlagKind::Emulated.flag("The drives are emulated: the figures say nothing about real ones."),
-        );
-    }
+    flags.extend(emulated(context).filter(|_| of.interface.touches_storage()));
     if class == Class::Wal && !context.wal_durable {
         let why = "Commits are not flushed (sync = none): they stand for a log in persistent memory, and a crash loses them here.";
         flags.push(FlagKind::NotDurable.flag(why));
     }
     flags
+}
+
+fn emulated(context: &WindowContext) -> Option<Flag> {
+    let emulated = context.target.is_some_and(|target| target.emulated.is_some());
+    emulated.then(|| FlagKind::Emulated.flag("The drives are emulated: the figures say nothing about real ones."))
 }
 
 /// Flags that follow from what the class measured.

@@ -117,6 +117,11 @@ fn emulated_drives_are_flagged_if_used() {
     assert_eq!(scan(&emulated), ["emulated"]);
     emulated.classes[0].interface = Interface::Null;
     assert_eq!(scan(&emulated), ["no storage"]);
+    // Where a program is the load, no class has it.
+    let of_window = |context: &WindowContext| of_processor(context, &CpuFigures::default(), 1);
+    assert_eq!(texts(&of_window(&emulated)), [""; 0]);
+    emulated.program = Some(ProgramFigures::default());
+    assert_eq!(texts(&of_window(&emulated)), ["emulated"]);
 }
 
 #[test]

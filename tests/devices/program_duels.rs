@@ -1,5 +1,5 @@
-//! Duels while a program runs: of its own knobs and of the stack's, decided by what it reports. The programs report
-//! what their knobs say, so that it is known which value is better.
+//! Duels of a program's own knobs and of the stack's, turned while it runs or built for each block, decided by what it
+//! reports. The programs report what is set, so that it is known which value is better.
 
 use std::fs;
 use std::time::Duration;
@@ -142,9 +142,8 @@ fn a_duel_that_can_not_be_is_refused_or_ends_with_the_reason() {
     let Some(_loops) = Loops::take(name, 1) else { return };
     let home = Home::new();
     for (asked, more, why) in [
-        ("command.size=small,large", &[][..], "each turn would start the program anew"),
-        ("stack.filesystem=ext4,xfs", &[], "set the program up again"),
-        ("scan.depth=1,4", &[], "no effect where a program is the load"),
+        ("scan.depth=1,4", &[][..], "no effect where a program is the load"),
+        ("command.size=small,large", &["--keep"], "no stack stays"),
         ("command.rate=1000,300", &[], "`command.rate` is one of 1000, 1400"),
         ("command.memory_max=1GB,2GB", &[], "not turned while the program runs"),
         ("command.rate=1000,1400", &["--duel-figure=count"], "it is one of rate"),
@@ -205,6 +204,69 @@ ahead = { line = '^ahead ([0-9]+)$', unit = "KiB", better = "higher" }
         let change = report["figures"][0]["change"].as_f64().unwrap();
         assert!((change - 0.5).abs() < 1e-6, "{change}");
     }
+    assert_nothing_left(&home);
+}
+
+/// A program that reports which file system it is on, and what it may use of memory.
+const ON_WHAT: &str = r#"
+[run]
+window = "100ms"
+[command]
+setup = ["sh", "-c", "echo made; echo here >{dir}/made"]
+start = ["sleep", "1000"]
+run = ["sh", "-c", '''
+case $(stat -f -c %T {dir}) in (btrfs) rate=1400;; (*) rate=1000;; esac
+while cat {dir}/made && :; do echo rate = $rate, may use {memory} for {size}; sleep 0.05; done''']
+[command.metrics]
+rate = { line = 'rate = ([0-9]+)', unit = "1/s", better = "higher" }
+[[command.knob]]
+name = "size"
+values = ["small", "large"]
+[stack]
+filesystem = "ext4"
+"#;
+
+#[test]
+fn a_program_is_set_up_anew_on_the_stack_of_each_block() {
+    let Some(_loops) = Loops::take("a_program_is_set_up_anew_on_the_stack_of_each_block", 1) else { return };
+    let home = Home::new();
+    let sets = ["target.files.count=1", "target.files.size=160MiB"].map(|set| format!("--set={set}"));
+    let more: Vec<&str> = ["--mem", "64MiB"].into_iter().chain(sets.iter().map(String::as_str)).collect();
+    let asked = "stack.filesystem=ext4,btrfs";
+    let dry: Vec<&str> = more.iter().copied().chain(["--dry-run"]).collect();
+    let shown = duel(&home, ON_WHAT, asked, &dry).expect(0);
+    assert_eq!(shown.json()["builds_min"], 14, "{shown:?}");
+    let anew = duel(&home, ON_WHAT, "command.size=small,large", &dry).expect(0);
+    assert_eq!(anew.json()["builds_min"], 14, "it has no `turn`: {anew:?}");
+    assert!(!home.path("out").exists());
+
+    let run = duel(&home, ON_WHAT, asked, &more).expect(0);
+    let (report, is_judged) = found(&home);
+    assert_eq!(run.json(), report, "what is printed is what is kept");
+    assert_eq!((&report["begins"], &report["figure"]), (&"built".into(), &"rate".into()));
+    if is_judged {
+        assert_eq!(report["verdict"], "second", "{report:#}");
+        let change = report["figures"][0]["change"].as_f64().unwrap();
+        assert!((change - 0.4).abs() < 1e-6, "{change}");
+    }
+    let entries = fs::read_dir(home.path("out")).unwrap().map(|entry| entry.unwrap().path());
+    let blocks: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+    assert!(blocks.len() >= 14, "{blocks:?}");
+    for block in blocks {
+        let log = fs::read_to_string(block.join("program.log")).unwrap();
+        assert!(log.starts_with("[setup]\nmade\n") && log.contains("may use 67108864"), "{log}");
+        let summary = json_file(&block.join("summary.json"));
+        let expected = if block.to_str().unwrap().ends_with("btrfs") { 1400.0 } else { 1000.0 };
+        let rate = summary["program"]["metrics"]["rate"]["mean"].as_f64();
+        assert_eq!((rate, &summary["failure"]), (Some(expected), &Value::Null));
+    }
+    assert_nothing_left(&home);
+
+    // A program that ends by itself leaves nothing to be measured.
+    fs::remove_dir_all(home.path("out")).unwrap();
+    let ends = ON_WHAT.replace("made && :", "made && false");
+    let early = duel(&home, &ends, asked, &more).expect(1);
+    assert!(early.stderr.contains("before it was measured"), "{early:?}");
     assert_nothing_left(&home);
 }
 

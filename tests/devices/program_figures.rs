@@ -24,7 +24,8 @@ fn programs_have_their_io_by_name_although_they_have_ended() {
     let Some(_loops) = Loops::take(name, 1) else { return };
     let home = Home::new();
     let script = "dd if=/dev/zero of={dir}/f bs=1M count=64 oflag=direct 2>&1; \
-                  for i in 1 2 3; do dd if={dir}/f of=/dev/null bs=256k iflag=direct 2>&1; done; sleep 0.3";
+                  for i in 1 2 3; do dd if={dir}/f of=/dev/null bs=256k iflag=direct 2>&1; done; \
+                  for i in 1 2 3 4; do echo $i >>{dir}/g; sync {dir}/g; done; sleep 0.3";
     let summary = outcome(on_ext4(&home, "1m", &["--user", USER], script)).expect(0).json();
     let of = |key: &str| {
         summary["program"]["by_name"]["dd"][key].as_u64().unwrap_or(0) as f64 / f64::from(1 << 20)
@@ -32,10 +33,13 @@ fn programs_have_their_io_by_name_although_they_have_ended() {
     let (read, written) = (of("read_bytes"), of("written_bytes"));
     assert!((read / 192.0 - 1.0).abs() < 0.02, "{read} MiB read: {}", summary["program"]["by_name"]);
     assert!((written / 64.0 - 1.0).abs() < 0.02, "{written} MiB written: {}", summary["program"]["by_name"]);
+    let shell = summary["program"]["by_name"]["sh"]["read_bytes"].as_u64();
+    assert!(shell.unwrap_or(0) < 1 << 20, "its children's count once: {}", summary["program"]["by_name"]);
     // The block layer's mean latency of the same: all of it took no longer than the run.
     let (ios, ms) = (figure(&summary, "drives_ios"), figure(&summary, "drives_ms"));
     assert!(ios > 256, "{ios}");
     assert!((ms as f64) < 1e3 * 64.0 * summary["duration_s"].as_f64().unwrap(), "{ms} ms");
+    assert!(figure(&summary, "drives_flushes") >= 4, "each was synced: {}", summary["program"]);
     let text = home.run(["show".as_ref(), home.path("out").as_os_str()]).expect(0).stdout;
     assert!(text.contains("by process: dd read ") && text.contains("mean latency"), "{text}");
     assert_nothing_left(&home);

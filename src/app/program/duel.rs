@@ -1,15 +1,22 @@
-//! `stacktune run --duel`: two values of a knob that is turned while the program runs.
+//! `stacktune run --duel`: two values of a knob, turned while the program runs, or for which it is started anew.
 
-use crate::app::duel::{knob_and_values, margin_and_seed};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::steps::Programs;
+use crate::app::duel::{Asked, Builds, build_and_fight, knob_and_values, margin_and_seed, of_spec};
 use crate::app::output::eprint_line;
+use crate::app::signals::Interrupts;
+use crate::app::trace;
 use crate::error::{Error, Result};
+use crate::host::{Facts, User};
 use crate::printable;
 use crate::runs::duel::{DuelSpec, Figure};
 use crate::runs::record::Summary;
-use crate::runs::session::Duel;
+use crate::runs::session::{Duel, ProgramOptions, Sides};
 use crate::settings::Settings;
 use crate::settings::values::program::MEMORY_MAX;
-use crate::ui::cli::ProgramDuelArgs;
+use crate::ui::cli::{ProgramArgs, ProgramDuelArgs};
 
 /// Seconds by which a run may end before its time and still have had it all.
 const SLACK_S: f64 = 5.0;
@@ -17,21 +24,36 @@ const SLACK_S: f64 = 5.0;
 /// The duel that the command line asks for, if it does; the run's settings then begin with its first value.
 ///
 /// # Errors
-/// Input where the values can't be compared while the program runs, or by nothing that it reports.
-pub(super) fn asked(args: &ProgramDuelArgs, settings: &mut Settings) -> Result<Option<Duel>> {
+/// Input where the values can't be compared, or by nothing that it reports.
+pub(super) fn asked(args: &ProgramDuelArgs, settings: &mut Settings) -> Result<Option<Asked>> {
     let Some(asked) = &args.duel else { return Ok(None) };
-    let named = |error: Error| {
-        let what = format!("--duel {}: {}", printable::line(asked), error.what);
-        Error { what, ..error }
-    };
     let (knob, values) = values_of(asked, settings)?;
     let figure = figure(args.duel_figure.as_deref(), settings)?;
     let (margin, seed) = margin_and_seed(&args.rules);
     let spec = DuelSpec { knob, values, figure, margin, seed };
-    let duel = Duel::new(spec, settings).map_err(named)?;
-    let (knob, first) = duel.first();
-    knob.set(settings, first.clone());
-    Ok(Some(duel))
+    of_spec(spec, asked, settings).map(Some)
+}
+
+/// Fights a duel for whose blocks the storage is built, and the program set up and started.
+pub(super) fn on_builds(
+    args: &ProgramArgs,
+    asked: (DuelSpec, Sides),
+    facts: &Arc<Facts>,
+    user: Option<User>,
+) -> Result<()> {
+    let builds = Builds {
+        run: &args.run,
+        out: args.out.as_deref(),
+        warmup: args.warmup,
+        keep: args.keep,
+        dry_run: args.dry_run,
+        json: args.output.json,
+        verifies: false,
+    };
+    trace::look(args.trace && !args.dry_run)?;
+    let options = ProgramOptions { user, time: Duration::ZERO, stop_if: args.stop_if.clone() };
+    let around = Box::new(Programs::new(options, args.trace));
+    build_and_fight(&builds, asked, facts, &Interrupts::watch()?, Some(around))
 }
 
 /// The path and the two values of `KNOB=A,B`, which may be a knob of the program's own.
@@ -105,7 +127,7 @@ turn = ["set", "{value}"]
             duel_figure: figure.map(str::to_owned),
             ..ProgramDuelArgs::default()
         };
-        let duel = asked(&args, &mut settings)?.unwrap();
+        let Some(Asked::InRun(duel)) = asked(&args, &mut settings)? else { panic!("{duel} builds") };
         assert_eq!(duel.report().figure.name(), figure.unwrap_or("tps"));
         Ok(settings)
     }

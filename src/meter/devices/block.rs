@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 const SECTOR_BYTES: u64 = 512; // of these statistics, whatever the device's blocks are
+/// The place of a device's flushes and of their time in its `stat`.
+const FLUSHES: usize = 15;
 
 /// Reads what the block layer counts of the members that are devices.
 #[derive(Debug, Default)]
@@ -35,6 +37,14 @@ pub(in crate::meter) struct Passed {
     pub read_bytes: u64,
     pub written_bytes: u64,
     pub ios: DriveIos,
+    /// Flushes; none where the kernel does not count them (before Linux 5.5).
+    pub flushes: Option<DriveIos>,
+}
+
+impl DriveIos {
+    fn and(self, other: Self) -> Self {
+        Self { ios: self.ios + other.ios, ms: self.ms + other.ms }
+    }
 }
 
 impl Passed {
@@ -43,7 +53,8 @@ impl Passed {
         Self {
             read_bytes: self.read_bytes + other.read_bytes,
             written_bytes: self.written_bytes + other.written_bytes,
-            ios: DriveIos { ios: self.ios.ios + other.ios.ios, ms: self.ios.ms + other.ios.ms },
+            ios: self.ios.and(other.ios),
+            flushes: self.flushes.zip(other.flushes).map(|(one, other)| one.and(other)),
         }
     }
 }
@@ -53,10 +64,19 @@ impl Passed {
 pub(in crate::meter) struct Device {
     stat: PathBuf,
     /// At the last reading; none while they can't be read.
-    last: Option<[Direction; 2]>,
+    last: Option<Counters>,
 }
 
-/// What a device counts of its reads, or of its writes.
+/// What a device counts.
+#[derive(Debug, Clone, Copy)]
+struct Counters {
+    read: Direction,
+    written: Direction,
+    /// Flushes, of which it counts no sectors.
+    flushed: Option<Direction>,
+}
+
+/// The same of its reads, its writes or its flushes.
 #[derive(Debug, Clone, Copy)]
 struct Direction {
     ios: u64,
@@ -96,30 +116,42 @@ impl Device {
     pub(in crate::meter) fn passed(&mut self) -> Option<Passed> {
         let now = counters(&self.stat);
         let last = std::mem::replace(&mut self.last, now);
-        let ([read, written], [last_read, last_written]) = (now?, last?);
+        let (now, last) = (now?, last?);
         // They start over if another device has taken the name.
         let since = |now: Direction, last: Direction| {
             let bytes = now.sectors.checked_sub(last.sectors)?.checked_mul(SECTOR_BYTES)?;
-            Some((bytes, now.ios.checked_sub(last.ios)?, u64::from(now.ms.wrapping_sub(last.ms))))
+            let ms = u64::from(now.ms.wrapping_sub(last.ms));
+            Some((bytes, DriveIos { ios: now.ios.checked_sub(last.ios)?, ms }))
         };
-        let (read, written) = (since(read, last_read)?, since(written, last_written)?);
-        let ios = DriveIos { ios: read.1 + written.1, ms: read.2 + written.2 };
-        Some(Passed { read_bytes: read.0, written_bytes: written.0, ios })
+        let (read, written) = (since(now.read, last.read)?, since(now.written, last.written)?);
+        let flushes = now.flushed.zip(last.flushed).and_then(|(now, last)| Some(since(now, last)?.1));
+        Some(Passed { read_bytes: read.0, written_bytes: written.0, ios: read.1.and(written.1), flushes })
     }
 }
 
-/// Its reads and writes, four fields each; none if counting is switched off.
-fn counters(stat: &Path) -> Option<[Direction; 2]> {
+/// Its reads and writes, four fields each, and the last two fields, of its flushes; none if counting is switched off.
+fn counters(stat: &Path) -> Option<Counters> {
     if !counts(stat) {
         return None;
     }
-    let text = std::fs::read_to_string(stat).ok()?;
-    let mut fields = text.split_ascii_whitespace().map(|field| field.parse::<u64>().ok());
-    let mut direction = || {
-        let [ios, _merged, sectors, ms] = [(); 4].map(|()| fields.next().flatten());
-        Some(Direction { ios: ios?, sectors: sectors?, ms: ms? as u32 })
+    let fields = fields(stat)?;
+    let direction = |from: usize| {
+        let [ios, _merged, sectors, ms] = fields.get(from..from + 4)? else { return None };
+        Some(Direction { ios: *ios, sectors: *sectors, ms: *ms as u32 })
     };
-    Some([direction()?, direction()?])
+    // Flushes are counted of a whole drive, never of its partitions.
+    let of_drive = stat.parent().filter(|dir| dir.join("partition").exists()).map(|dir| dir.join("../stat"));
+    let of_drive = of_drive.map_or(Some(fields.clone()), |stat| self::fields(&stat));
+    let flushed = of_drive.and_then(|fields| {
+        let [ios, ms] = fields.get(FLUSHES..FLUSHES + 2)? else { return None };
+        Some(Direction { ios: *ios, sectors: 0, ms: *ms as u32 })
+    });
+    Some(Counters { read: direction(0)?, written: direction(4)?, flushed })
+}
+
+/// The numbers of such a file.
+fn fields(stat: &Path) -> Option<Vec<u64>> {
+    std::fs::read_to_string(stat).ok()?.split_ascii_whitespace().map(|field| field.parse().ok()).collect()
 }
 
 /// Whether a device's I/O is counted: by its switch, or for a partition by that of its disk.
@@ -176,7 +208,27 @@ mod tests {
         let passed = device.passed().unwrap();
         assert_eq!(passed.ios, DriveIos { ios: 40, ms: 60 });
         assert_eq!(passed.ios.mean_ns(), Some(1.5e6));
+        assert_eq!(passed.flushes, Some(DriveIos::default()));
         assert_eq!(device.passed().unwrap().ios.mean_ns(), None, "nothing was done");
+    }
+
+    #[test]
+    fn a_partitions_flushes_are_its_drives() {
+        let drive = tempfile::tempdir().unwrap();
+        let part = drive.path().join("part");
+        fs::create_dir(&part).unwrap();
+        let write = |dir: &Path, flushes: &str| {
+            fs::write(dir.join("stat"), format!("1 0 8 1 1 0 8 1 0 0 0 0 0 0 0{flushes}")).unwrap();
+        };
+        write(&part, " 0 0");
+        write(drive.path(), " 5 9");
+        fs::write(part.join("partition"), "1\n").unwrap();
+        let mut device = Device::open(part.join("stat"));
+        write(drive.path(), " 7 12");
+        assert_eq!(device.passed().unwrap().flushes, Some(DriveIos { ios: 2, ms: 3 }));
+        // Older kernels end before them.
+        write(drive.path(), "");
+        assert_eq!(device.passed().unwrap().flushes, None);
     }
 
     #[test]

@@ -60,6 +60,12 @@ pub struct ProgramFigures {
     /// Milliseconds that these took together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drives_ms: Option<u64>,
+    /// Flushes that the drives completed; none where the kernel does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drives_flushes: Option<u64>,
+    /// Milliseconds that these took together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drives_flush_ms: Option<u64>,
     /// Bytes that the program wrote by its own account, between two answers of its probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application_bytes: Option<u64>,
@@ -152,6 +158,11 @@ impl ProgramFigures {
         mean_ns(self.drives_ios, self.drives_ms)
     }
 
+    /// The mean time of the drives' flushes, in ns.
+    pub fn drives_flush_mean_ns(&self) -> Option<f64> {
+        mean_ns(self.drives_flushes, self.drives_flush_ms)
+    }
+
     /// Adds a later window.
     pub fn add(&mut self, later: &Self) {
         let most = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.max(b));
@@ -182,7 +193,7 @@ impl ProgramFigures {
     }
 
     /// What adds up over windows.
-    fn counts(&self) -> [Option<u64>; 19] {
+    fn counts(&self) -> [Option<u64>; 21] {
         [
             self.cpu_ns,
             self.refaults,
@@ -203,10 +214,12 @@ impl ProgramFigures {
             self.top_ms,
             self.drives_ios,
             self.drives_ms,
+            self.drives_flushes,
+            self.drives_flush_ms,
         ]
     }
 
-    fn counts_mut(&mut self) -> [&mut Option<u64>; 19] {
+    fn counts_mut(&mut self) -> [&mut Option<u64>; 21] {
         [
             &mut self.cpu_ns,
             &mut self.refaults,
@@ -227,6 +240,8 @@ impl ProgramFigures {
             &mut self.top_ms,
             &mut self.drives_ios,
             &mut self.drives_ms,
+            &mut self.drives_flushes,
+            &mut self.drives_flush_ms,
         ]
     }
 

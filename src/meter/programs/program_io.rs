@@ -153,10 +153,16 @@ fn limited(sums: BTreeMap<String, Moved>) -> BTreeMap<String, ProcessIo> {
 }
 
 impl Processes {
-    /// Looks at these processes; those that were seen before and are gone have ended.
+    /// Looks at these processes, and at those seen before that have ended, and are not in their group any more, until they
+    /// are waited for: only then has their parent what they moved.
     fn look(&mut self, proc: &Path, pids: &[u32]) {
-        let gone: Vec<u32> = self.seen.keys().filter(|pid| !pids.contains(pid)).copied().collect();
-        gone.iter().for_each(|pid| self.end(*pid));
+        let left: Vec<(u32, u64)> = self.seen.iter().map(|(pid, seen)| (*pid, seen.begun)).collect();
+        for (pid, begun) in left.into_iter().filter(|(pid, _)| !pids.contains(pid)) {
+            match stat(&proc.join(pid.to_string())) {
+                Some((_, _, still)) if still == begun => self.add(proc, pid),
+                _ => self.end(pid),
+            }
+        }
         pids.iter().for_each(|pid| self.add(proc, *pid));
         // A parent that is gone, or not of the program, never has what its children moved.
         self.owed.retain(|pid, _| pids.contains(pid));
@@ -258,6 +264,11 @@ mod tests {
             std::fs::write(folder.join("io"), io).unwrap();
         }
 
+        /// Its parent has waited for it.
+        fn waited_for(&self, pid: u32) {
+            std::fs::remove_dir_all(self.0.path().join(pid.to_string())).unwrap();
+        }
+
         fn title(&self, pid: u32, title: &str) {
             std::fs::write(self.0.path().join(pid.to_string()).join("cmdline"), title).unwrap();
         }
@@ -278,6 +289,7 @@ mod tests {
         state.look(&path, &[1, 2]);
         assert_eq!(sums(&state), [("dd", 100, 50), ("sh", 4, 0)]);
         // It has moved more by its end, which only its parent shows; that may be a while later.
+        proc.waited_for(2);
         state.look(&path, &[1]);
         proc.set(1, "sh", 0, 4 + 170, 80);
         state.look(&path, &[1]);
@@ -295,11 +307,29 @@ mod tests {
         proc.set(1, "sh", 0, 0, 0);
         proc.set(2, "dd", 1, 100, 0);
         state.look(&path, &[1, 2]);
+        proc.waited_for(2);
         proc.set(1, "sh", 0, 30, 0);
         state.look(&path, &[1]);
         proc.set(1, "sh", 0, 130, 0);
         state.look(&path, &[1]);
         assert_eq!(state.sums.values().map(|moved| moved.read).sum::<u64>(), 130);
+    }
+
+    #[test]
+    fn one_that_has_ended_and_is_not_waited_for_yet_is_not_counted_again() {
+        let proc = Proc(tempfile::tempdir().unwrap());
+        let mut state = Processes::default();
+        let path = proc.0.path().to_owned();
+        proc.set(1, "sh", 0, 100, 0);
+        state.look(&path, &[1]);
+        proc.set(1, "sh", 0, 107, 0);
+        state.look(&path, &[]);
+        // As by the last look at it.
+        state.add(&path, 1);
+        assert_eq!(sums(&state), [("sh", 107, 0)]);
+        proc.waited_for(1);
+        state.look(&path, &[]);
+        assert_eq!((state.seen.len(), state.owed.len()), (0, 0));
     }
 
     #[test]
@@ -310,6 +340,7 @@ mod tests {
         for pid in 10..20 {
             proc.set(pid, "dd", pid + 100, 5, 5);
             state.look(&path, &[pid]);
+            proc.waited_for(pid);
         }
         state.look(&path, &[]);
         assert_eq!((state.seen.len(), state.owed.len(), sums(&state)), (0, 0, vec![("dd", 50, 50)]));

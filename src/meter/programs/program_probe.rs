@@ -113,6 +113,7 @@ impl ProgramProbe {
         let [cpu_ns, server_cpu_ns, run_cpu_ns] =
             std::array::from_fn(|at| since(now.cpu_ns[at], last.cpu_ns[at]));
         let [top, drives] = [&mut self.top, &mut self.bottom].map(|devices| passed(devices));
+        let flushes = drives.and_then(|drives| drives.flushes);
         let (memory_bytes, cache_bytes) = self.memory.as_ref().map_or((None, None), memory_of);
         let (now_p, last_p) = (now.pressure, last.pressure);
         ProgramFigures {
@@ -133,6 +134,8 @@ impl ProgramProbe {
             drives_written_bytes: drives.map(|drives| drives.written_bytes),
             drives_ios: drives.map(|drives| drives.ios.ios),
             drives_ms: drives.map(|drives| drives.ios.ms),
+            drives_flushes: flushes.map(|flushes| flushes.ios),
+            drives_flush_ms: flushes.map(|flushes| flushes.ms),
             cpu_some_ns: since(now_p.cpu_some_ns, last_p.cpu_some_ns),
             io_some_ns: since(now_p.io_some_ns, last_p.io_some_ns),
             io_full_ns: since(now_p.io_full_ns, last_p.io_full_ns),

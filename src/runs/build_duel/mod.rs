@@ -23,8 +23,8 @@ use crate::runs::duel::{Begins, Course, DuelMove, DuelSpec, PAIRS_MIN, Report, r
 use crate::runs::record::{PROFILE, Summary, make_folder, refuse_folder};
 use crate::runs::session::plan_shown;
 use crate::runs::session::{
-    Attendant, Event, Options, PlanShown, Session, Sides, Wanted, destroy_of, headless, names_of,
-    refuse_stray_consent, refuse_unallowed, survives_less,
+    Attendant, Event, Options, PlanShown, Session, Sides, Wanted, course_of, destroy_of, headless,
+    names_of, refuse_stray_consent, refuse_unallowed, survives_less,
 };
 use crate::settings::Settings;
 use crate::settings::knobs::Conditions;
@@ -45,13 +45,18 @@ pub fn is_duel_of_builds(dir: &Path) -> bool {
 pub trait BuildDuelWatcher: Attendant {
     /// A block begins, in words.
     fn block(&mut self, what: &str);
+    /// A block's target is open, and its recording begins with the return; its load may run for that time.
+    ///
+    /// # Errors
+    /// Why it can't be recorded.
+    fn opened(&mut self, session: &mut Session, time: Duration) -> Result<()>;
     /// The block's run makes progress.
     fn event(&mut self, event: &Event);
-    /// A block was measured, and its target is still open.
+    /// A block was measured into that folder, and its target is still open.
     ///
     /// # Errors
     /// What is wrong with what was written; the pair then does not count.
-    fn recorded(&mut self, session: &Session) -> Result<()>;
+    fn recorded(&mut self, session: &mut Session, dir: &Path) -> Result<()>;
 }
 
 /// How a duel ended.
@@ -100,7 +105,7 @@ impl BuildDuel {
             plan.map_err(|error| Error { what: format!("with {}: {}", names[side], error.what), ..error })
         };
         let plans = [plan(0)?, plan(1)?];
-        let mut course = Course::new(spec, Begins::Built);
+        let mut course = course_of(spec, Begins::Built, &settings)?;
         for (side, _) in survives_less(&settings, facts).into_iter().enumerate().filter(|(_, less)| *less) {
             course.survives_less(side);
         }
@@ -242,6 +247,7 @@ impl BuildDuel {
         };
         let began = Instant::now();
         let mut session = Session::open(settings.clone(), options, facts, watcher).map_err(Lost::Block)?;
+        let opened = watcher.opened(&mut session, BLOCK_MAX);
         let took = began.elapsed();
         let mut course = self.course.clone();
         let mut measured = false;
@@ -254,17 +260,18 @@ impl BuildDuel {
             }
             Ok(!measured)
         };
-        let recorded = folder.empty_folder(name).and_then(|place| {
+        let recorded = opened.and_then(|()| folder.empty_folder(name)).and_then(|place| {
             headless::record_watched(&mut session, place, BLOCK_MAX, around.interrupts, &mut watch)
         });
         if (around.interrupts)() > 1 {
             // I/O that does not drain is no longer waited for; `stacktune cleanup` takes the stack down.
+            session.kill_program();
             std::mem::forget(session);
             return Ok(Some(DuelEnd::Interrupted));
         }
         let valid = recorded.and_then(|summary| judged(&summary, measured)).and_then(|ended| {
             if ended == DuelEnd::Over {
-                watcher.recorded(&session)?;
+                watcher.recorded(&mut session, &folder.path().join(name))?;
             }
             Ok(ended)
         });
@@ -320,8 +327,8 @@ fn judged(summary: &Summary, measured: bool) -> Result<DuelEnd> {
         return Err(Error::failed(why));
     }
     if !measured {
-        let span = approx_span(BLOCK_MAX.as_secs_f64());
-        return Err(Error::failed(format!("a block was not measured within {span}")));
+        let s = summary.warmup_s + summary.duration_s;
+        return Err(Error::failed(format!("a block ended after {}, before it was measured", approx_span(s))));
     }
     Ok(DuelEnd::Over)
 }

@@ -128,8 +128,9 @@ impl Course {
     /// The same of a run whose program reports these figures, with the one that counts among them.
     pub fn of_program(spec: DuelSpec, begins: Begins, measured: Vec<Figure>) -> Self {
         let counts = measured.iter().position(|figure| *figure == spec.figure).unwrap_or(0);
-        let (settling, settling_windows) = (REPORTED_SETTLING, REPORTED_SETTLING);
-        Self { measured, counts, settling, settling_windows, ..Self::new(spec, begins) }
+        let new = Self::new(spec, begins);
+        let settling = new.settling.max(REPORTED_SETTLING);
+        Self { measured, counts, settling, settling_windows: settling, ..new }
     }
 
     /// Notes that this value survives less than the other.

@@ -56,6 +56,16 @@ fn what_a_program_reports_decides_by_its_better_side() {
     assert!(matches!(equal.verdict, Verdict::NoDifference | Verdict::Unclear), "{equal:?}");
 }
 
+#[test]
+fn what_a_program_reports_on_what_was_built_settles_as_long_as_the_classes_do() {
+    let values = ["ext4".to_owned(), "xfs".to_owned()];
+    let figure = reported(Better::Higher);
+    let spec =
+        DuelSpec { knob: "stack.filesystem".into(), values, figure: figure.clone(), margin: 0.05, seed: 1 };
+    let course = Course::of_program(spec, Begins::Built, vec![figure]);
+    assert_eq!(course.report().block_windows, (BUILT_SETTLING, BUILT_MEASURED));
+}
+
 /// Factors that are noise.
 fn noise(seed: u64) -> impl FnMut() -> f64 {
     let mut random = SmallRng::seed_from_u64(seed);

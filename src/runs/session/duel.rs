@@ -72,18 +72,38 @@ impl Sides {
 
 /// Why no run goes on between two values.
 fn needs_build(knob: &Knob, settings: &Settings) -> Error {
-    let path = &knob.path;
-    if settings.program.is_none() {
-        let error = Error::input("each turn would build the storage anew");
-        return error.hint("`stacktune record --duel` does that, and shows first what it costs");
-    }
-    let what = if knob.of_program().is_some() {
-        "the knob has no `turn`: each turn would start the program anew, with nothing in memory"
-    } else {
-        "each turn would build the storage anew, and set the program up again"
+    let (what, command) = match settings.program {
+        None => ("each turn would build the storage anew", "record"),
+        Some(_) if knob.of_program().is_some() => (
+            "the knob has no `turn`: each turn would start the program anew, with nothing in memory",
+            "run",
+        ),
+        Some(_) => ("each turn would build the storage anew, and set the program up again", "run"),
     };
     Error::input(what)
-        .hint(format!("let a sweep repeat both values: [sweep.product] {path} = [\"…\", \"…\"]"))
+        .hint(format!("`stacktune {command} --duel` does that, and shows first what it costs"))
+}
+
+/// The course of a duel between runs with these settings. What a program's own values survive is known from the start; of
+/// a stack it takes facts about the host.
+///
+/// # Errors
+/// Input where the figure decides nothing.
+pub fn course_of(spec: DuelSpec, begins: Begins, both: &[Settings; 2]) -> Result<Course> {
+    if both[0].program.is_none() {
+        return Ok(Course::new(spec, begins));
+    }
+    if !Figure::deciding(&both[0]).contains(&spec.figure) {
+        let what = format!("{} does not decide a duel of a program", spec.figure.name());
+        return Err(Error::input(what).hint(BY_ITS_METRICS));
+    }
+    let mut course = Course::of_program(spec, begins, Figure::all_of(&both[0]));
+    let own = |of: &Settings| of.program.as_ref().map(Program::durabilities).unwrap_or_default();
+    let [one, other] = both.each_ref().map(own);
+    let less = |one: &[u8], other: &[u8]| one.iter().zip(other).any(|(one, other)| one < other);
+    let less = [less(&one, &other), less(&other, &one)];
+    (0..less.len()).filter(|value| less[*value]).for_each(|value| course.survives_less(value));
+    Ok(course)
 }
 
 /// Whether pairs loaded with one lie otherwise than with the other: a turn changes only files written after it, and both
@@ -129,21 +149,7 @@ impl Duel {
             let error = Error::input("an array is healthy again only once it is rebuilt");
             return Err(error.hint("record both values on their own, and compare the recordings"));
         }
-        if settings.program.is_none() {
-            let (course, settings) = (Course::new(spec, begins), Some(Box::new(both)));
-            return Ok(Self { knob, values, course, settings });
-        }
-        if !Figure::deciding(settings).contains(&spec.figure) {
-            let what = format!("{} does not decide a duel of a program", spec.figure.name());
-            return Err(Error::input(what).hint(BY_ITS_METRICS));
-        }
-        let mut course = Course::of_program(spec, begins, Figure::all_of(settings));
-        // What a stack survives is known once there are facts about the host; this from the start.
-        let own = |of: &Settings| of.program.as_ref().map(Program::durabilities).unwrap_or_default();
-        let [one, other] = both.each_ref().map(own);
-        let less = |one: &[u8], other: &[u8]| one.iter().zip(other).any(|(one, other)| one < other);
-        let less = [less(&one, &other), less(&other, &one)];
-        (0..less.len()).filter(|value| less[*value]).for_each(|value| course.survives_less(value));
+        let course = course_of(spec, begins, &both)?;
         Ok(Self { knob, values, course, settings: Some(Box::new(both)) })
     }
 

@@ -43,7 +43,7 @@ mod turning;
 mod write_budget;
 
 pub use attendant::Attendant;
-pub use duel::{Duel, Sides};
+pub use duel::{Duel, Sides, course_of};
 pub use message::{Advance, Command, DuelAsked, Event, Phase, PlanShown, Progress, Tap, Wanted};
 pub use opening::candidates::{Candidate, OnDevice, candidates};
 pub use opening::consent::{OursCheck, destroy_of, names_of, refuse_stray_consent};

@@ -42,14 +42,15 @@ fn parse_turn(text: &str) -> Result<ProgramTurn, String> {
     Ok(ProgramTurn { at, path: path.trim().to_owned(), value: value.trim().to_owned() })
 }
 
-/// Two values of a knob that is turned while the program runs, until it is clear which is better.
+/// Two values of a knob, until it is clear which is better.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct ProgramDuelArgs {
     /// Turn a knob between two values in random order until it is clear which is better (KNOB=A,B)
     ///
-    /// One of the program's own that has a `turn`, such as command.sync=on,off, or one of the stack that is live. Blocks
-    /// of a few windows with each value follow each other in pairs, 40 at most; a coin decides which is first. The verdict
-    /// is printed, and kept with all pairs in DIR/duel.json. The exit status is 0 whatever it is.
+    /// One of the program's own, such as command.sync=on,off, or one of the stack. Blocks of a few windows with each value
+    /// follow each other in pairs, 40 at most; a coin decides which is first. The verdict is printed, and kept with all
+    /// pairs in DIR/duel.json. The exit status is 0 whatever it is. Where a value can't be turned while the program runs,
+    /// the storage is built and the program set up and started anew for each block: `--dry-run` shows what that costs.
     #[arg(long, value_name = "KNOB=A,B", conflicts_with_all = ["duration", "turns"])]
     pub duel: Option<String>,
     /// The figure that decides a duel: one of [command.metrics] or [command.probes] that has `better` [default: the first

@@ -99,7 +99,7 @@ const METRICS: &str = "program.metrics.";
 const MEAN: &str = ".mean";
 
 /// What is measured of every program.
-const OF_PROGRAMS: [(&str, &str, Unit, OfProgram); 20] = [
+const OF_PROGRAMS: [(&str, &str, Unit, OfProgram); 22] = [
     ("cpu_cores", "program's cores", Unit::Plain, |of, s| rate(of.cpu_ns, 1e9, s)),
     ("server_cpu_cores", "  of its server", Unit::Plain, |of, s| rate(of.server_cpu_ns, 1e9, s)),
     ("run_cpu_cores", "  of its run", Unit::Plain, |of, s| rate(of.run_cpu_ns, 1e9, s)),
@@ -112,6 +112,8 @@ const OF_PROGRAMS: [(&str, &str, Unit, OfProgram); 20] = [
     }),
     ("top_mean_ns", "mean latency, top", Unit::Latency, |of, _| of.top_mean_ns()),
     ("drives_mean_ns", "  of the drives", Unit::Latency, |of, _| of.drives_mean_ns()),
+    ("drives_flushes_per_s", "  their flushes/s", Unit::Plain, |of, s| rate(of.drives_flushes, 1.0, s)),
+    ("drives_flush_mean_ns", "  each takes", Unit::Latency, |of, _| of.drives_flush_mean_ns()),
     ("wa_a", "WA-A by its count", Unit::Plain, |of, _| of.wa_a()),
     ("io_some_share", "waited for I/O", Unit::Share, |of, s| rate(of.io_some_ns, 1e9, s)),
     ("io_full_share", "  all of them", Unit::Share, |of, s| rate(of.io_full_ns, 1e9, s)),

@@ -64,9 +64,11 @@ pub fn used(of: &ProgramFigures, duration_s: f64) -> Vec<String> {
             mb(of.drives_written_bytes)
         ),
         format!(
-            "mean latency of reads and writes: at the top {}, of the drives {}",
+            "mean latency of reads and writes: at the top {}, of the drives {}; the drives' flushes: {} a second, {} each",
             mean(of.top_mean_ns()),
-            mean(of.drives_mean_ns())
+            mean(of.drives_mean_ns()),
+            per_s(of.drives_flushes, 1.0),
+            mean(of.drives_flush_mean_ns())
         ),
         format!(
             "tasks of the host waited: for I/O {} (all of them {}), for memory {}, for a CPU {}",
