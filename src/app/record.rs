@@ -45,16 +45,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let mut settings = by_identity(&profile.settings, &facts);
     let mut duel = match duel::asked(&args.duel, &mut settings)? {
         Some(duel::Asked::Builds(asked)) => {
-            let builds = duel::Builds {
-                run: &args.run,
-                out: args.out.as_deref(),
-                warmup: args.warmup,
-                keep: args.keep,
-                dry_run: args.dry_run,
-                json: args.output.json,
-                verifies: args.verify,
-            };
-            return duel::build_and_fight(&builds, *asked, &facts, &interrupts, None);
+            return duel::build_and_fight(&builds(args), *asked, &facts, &interrupts, None);
         }
         Some(duel::Asked::InRun(duel)) => Some(duel),
         None => None,
@@ -103,6 +94,18 @@ pub fn run(args: &RecordArgs) -> Result<()> {
         print(&report::table(&summary, &array))?;
     }
     ended_well(&summary, dismantled.and(verified).and(traced))
+}
+
+fn builds(args: &RecordArgs) -> duel::Builds<'_> {
+    duel::Builds {
+        run: &args.run,
+        out: args.out.as_deref(),
+        warmup: args.warmup,
+        keep: args.keep,
+        dry_run: args.dry_run,
+        json: args.output.json,
+        verifies: args.verify,
+    }
 }
 
 /// Refuses options that exclude each other.

@@ -301,7 +301,8 @@ pub(super) fn of_class(
 
 fn emulated(context: &WindowContext) -> Option<Flag> {
     let emulated = context.target.is_some_and(|target| target.emulated.is_some());
-    emulated.then(|| FlagKind::Emulated.flag("The drives are emulated: the figures say nothing about real ones."))
+    emulated
+        .then(|| FlagKind::Emulated.flag("The drives are emulated: the figures say nothing about real ones."))
 }
 
 /// Flags that follow from what the class measured.

@@ -215,14 +215,15 @@ fn a_member_fails_and_is_rebuilt_by_turns_at_the_screen() {
     );
     fs::write(&profile, text).unwrap();
     let program = env!("CARGO_BIN_EXE_stacktune");
-    let begin = format!(
-        "modprobe -a md_mod raid1; exec {program} {} --destroy {} --destroy {}",
-        profile.display(),
-        devices[0],
-        devices[1]
-    );
+    let begin = format!("modprobe -a md_mod raid1; exec {program} {}", profile.display());
     let _turn = Turn::take("");
     let mut terminal = screen(&home, &begin, (160, 50));
+    terminal.wait_for("Open this profile");
+    terminal.press("\x1b[F");
+    for serial in ["RIG0", "RIG1"] {
+        terminal.wait_for(&format!("Type its serial, {serial}, in full"));
+        terminal.press(&format!("{serial}\r"));
+    }
     terminal.wait_until_running();
 
     // Without the member's own serial nothing happens to it.

@@ -141,7 +141,7 @@ TOML
 }
 
 a_degraded_array_that_is_kept_is_rebuilt() {
-    begins kept-degraded --for 2s --keep --set stack.assume_clean=off --set md.array=degraded
+    begins kept-degraded --for 8s --keep --set stack.assume_clean=off --set md.array=degraded
     is degraded 1
     "$STACKTUNE" status | grep -q 'degraded: 1 of its members missing'
     "$STACKTUNE" status | grep -q 'RIG3).*failed on purpose (md.array)'

@@ -184,7 +184,7 @@ a_file_system_on_the_partition_of_a_dead_stack_stays() {
     local consent pid part
     mapfile -t consent < <(consent 0)
     "$STACKTUNE" record "$(profile parted "$(drive 0)")" --for 5m --out /share/parted "${small[@]}" \
-        --set stack.use=60% --set stack.filesystem=xfs "${consent[@]}" >/dev/null &
+        --set stack.use=90% --set stack.filesystem=xfs "${consent[@]}" >/dev/null &
     pid=$!
     wait_for 120 has_windows /share/parted/windows.jsonl 1
     part=$(awk '$1 ~ "^/dev/nvme.*p1$" { print $1 }' /proc/mounts)

@@ -85,6 +85,10 @@ impl MdWatch {
     /// A level without redundancy has no such file, and nothing to maintain.
     fn upkeep(&self) -> Option<Upkeep> {
         let action = self.text("sync_action").filter(|action| !["idle", "frozen"].contains(&action.as_str()));
+        // After a rebuild the kernel looks once more whether one is needed, and calls that the same until then.
+        if self.text("sync_completed").is_some_and(|completed| completed == "none") {
+            return None;
+        }
         Some(Upkeep { array: format!("md array {}", self.name), action: action? })
     }
 
@@ -191,6 +195,10 @@ mod tests {
         action("check\n");
         let upkeep = watch.upkeep().unwrap();
         assert_eq!((upkeep.array.as_str(), upkeep.action.as_str()), ("md array md127", "check"));
+        for (completed, is_doing) in [("0 / 4096\n", true), ("delayed\n", true), ("none\n", false)] {
+            fs::write(host.path().join("sys/block/md127/md/sync_completed"), completed).unwrap();
+            assert_eq!(watch.upkeep().is_some(), is_doing, "{completed}");
+        }
         assert_eq!(watch.look(), None, "nothing is lost by that");
     }
 

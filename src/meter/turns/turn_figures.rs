@@ -142,7 +142,7 @@ pub(in crate::meter) fn compare(
     let figures = all.filter(|(before, after)| before.value.and(after.value).is_some()).count();
     let together = Together { figures, gap: GAP_WINDOWS, change_min: TURN_CHANGE_MIN };
     let changed = |name: &str, (before, after): &(Values, Values), judged: bool| {
-        changed(before, after, together, judged.then(|| wander.reach(name, together)))
+        changed(before, after, together, judged.then(|| wander.reach(name, together).unwrap_or(0.0)))
     };
     let names = line.changes().map(|(figure, _)| figure.name);
     for (((change, sides), figure), name) in
@@ -238,14 +238,14 @@ impl Values {
     }
 }
 
-/// `judged` is none if there may be no verdict; else how far the figure wanders by itself, if that is known.
-fn changed(before: &Values, after: &Values, together: Together, judged: Option<Option<f64>>) -> Change {
+/// `wanders` is none if there may be no verdict; else how far the figure is known to wander by itself.
+fn changed(before: &Values, after: &Values, together: Together, wanders: Option<f64>) -> Change {
     let known = before.value.zip(after.value);
     let has_windows = before.counted.min(after.counted) >= WINDOWS_MIN;
-    let estimate = judged.zip(known).filter(|_| has_windows).and_then(|(wanders, wholes)| {
+    let estimate = wanders.zip(known).filter(|_| has_windows).and_then(|(wanders, wholes)| {
         let first = Side { windows: &before.all, counted: before.counted };
         let estimate = estimate::estimate(first, Side::of(&after.all), together)?;
-        Some(estimate.of_wholes(wholes, together).beyond(wanders.unwrap_or(0.0)))
+        Some(estimate.of_wholes(wholes, together).beyond(wanders))
     });
     Change {
         before: before.value,

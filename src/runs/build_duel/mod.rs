@@ -23,8 +23,8 @@ use crate::runs::duel::{Begins, Course, DuelMove, DuelSpec, PAIRS_MIN, Report, r
 use crate::runs::record::{PROFILE, Summary, make_folder, refuse_folder};
 use crate::runs::session::plan_shown;
 use crate::runs::session::{
-    Attendant, Event, Options, PlanShown, Session, Sides, Wanted, course_of, destroy_of, headless,
-    names_of, refuse_stray_consent, refuse_unallowed, survives_less,
+    Attendant, Event, Options, PlanShown, Session, Sides, Wanted, course_of, destroy_of, headless, names_of,
+    refuse_stray_consent, refuse_unallowed, survives_less,
 };
 use crate::settings::Settings;
 use crate::settings::knobs::Conditions;

@@ -74,14 +74,12 @@ impl Sides {
 fn needs_build(knob: &Knob, settings: &Settings) -> Error {
     let (what, command) = match settings.program {
         None => ("each turn would build the storage anew", "record"),
-        Some(_) if knob.of_program().is_some() => (
-            "the knob has no `turn`: each turn would start the program anew, with nothing in memory",
-            "run",
-        ),
+        Some(_) if knob.of_program().is_some() => {
+            ("the knob has no `turn`: each turn would start the program anew, with nothing in memory", "run")
+        }
         Some(_) => ("each turn would build the storage anew, and set the program up again", "run"),
     };
-    Error::input(what)
-        .hint(format!("`stacktune {command} --duel` does that, and shows first what it costs"))
+    Error::input(what).hint(format!("`stacktune {command} --duel` does that, and shows first what it costs"))
 }
 
 /// The course of a duel between runs with these settings. What a program's own values survive is known from the start; of

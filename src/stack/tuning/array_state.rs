@@ -274,10 +274,13 @@ fn patiently(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
 /// whole, or does not run.
 pub(crate) fn condition(array: &Path) -> Option<String> {
     let lost = Some(missing(array)).filter(|lost| *lost > 0)?;
-    let action = text(array, "sync_action").filter(|action| action != "idle");
+    let done = text(array, "sync_completed");
+    // After a rebuild the kernel still names it for a moment, with nothing of it under way.
+    let is_rebuilt = done.as_deref() != Some("none");
+    let action = text(array, "sync_action").filter(|action| is_rebuilt && action != "idle");
     Some(match action {
         Some(action) => {
-            let done = text(array, "sync_completed").and_then(|line| share(&line)).unwrap_or_default();
+            let done = done.and_then(|line| share(&line)).unwrap_or_default();
             format!("degraded, and being rebuilt ({action}{done})")
         }
         None => format!("degraded: {lost} of its members missing"),
