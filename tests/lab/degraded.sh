@@ -123,6 +123,26 @@ stops_without_a_pulled_drive() {
     nothing_left
 }
 
+# Killed, used by somebody, and a drive is pulled: what they put on the stripe can't be looked for until it is back.
+others_files_on_a_stripe_wait_for_a_pulled_drive() {
+    local md
+    begins torn md0 ext4
+    md=$(awk '$1 ~ "^/dev/md" { print $1 }' /proc/mounts)
+    kill -9 "$pid"
+    wait "$pid" || true
+    wait_for 10 umount "$md"
+    put_theirs "$md"
+    mdadm --quiet --stop "$md"
+    pull 3
+    expect 3 'does not run without.*RIG3.*so what is on it is unknown' "$STACKTUNE" cleanup
+    plug 3
+    expect 3 'holds theirs, which stacktune did not put there' "$STACKTUNE" cleanup
+    md=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
+    take_theirs "$md"
+    "$STACKTUNE" cleanup
+    nothing_left
+}
+
 # mdadm answers that the member is busy, and md stops all writes all the same (Linux 6.5; an older one
 # goes on unharmed). Which member it was the kernel does not say.
 a_stripe_whose_member_is_failed_stops_in_order_or_goes_on() {
@@ -145,4 +165,5 @@ a_stripe_whose_member_is_failed_stops_in_order_or_goes_on() {
 
 run_tests failed_members_are_reported_and_the_run_continues
 [[ -z ${SOAK:-} ]] || run_tests pulled_drives_are_reported_and_the_run_continues \
+    others_files_on_a_stripe_wait_for_a_pulled_drive \
     a_stripe_whose_member_is_failed_stops_in_order_or_goes_on a_stripe_stops_in_order_without_a_pulled_drive

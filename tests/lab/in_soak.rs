@@ -30,6 +30,8 @@ pub const IN_SOAK: &[&str] = &[
     "a_retained_stack_is_reported_and_cleaned_up",
     "others_files_on_a_stopped_array_of_a_dead_stack_stay",
     "a_file_system_on_the_array_of_a_dead_stack_stays",
+    "others_files_on_an_array_of_files_stay_after_a_reboot",
+    "others_files_on_a_stripe_wait_for_a_pulled_drive",
     "a_file_system_on_the_partition_of_a_dead_stack_stays",
     "a_tool_that_fails_leaves_nothing",
     "what_runs_is_what_the_dry_run_has_shown",

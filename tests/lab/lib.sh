@@ -155,6 +155,10 @@ nothing_left() {
     [[ -z ${SOAK:-} || $("$STACKTUNE" status --json) == '[]' ]]
 }
 
+# Somebody's file on a device, and taking it away again.
+put_theirs() { mount "$1" /mnt && echo theirs >/mnt/theirs && umount /mnt; }
+take_theirs() { mount "$1" /mnt && [[ $(cat /mnt/theirs) == theirs ]] && rm /mnt/theirs && umount /mnt; }
+
 # Sets `windows` to how many a file has.
 count_windows() {
     local lines=()

@@ -148,6 +148,7 @@ in_guest! {
         a_retained_stack_is_reported_and_cleaned_up
         others_files_on_a_stopped_array_of_a_dead_stack_stay
         a_file_system_on_the_array_of_a_dead_stack_stays
+        others_files_on_an_array_of_files_stay_after_a_reboot
         a_file_system_on_the_partition_of_a_dead_stack_stays
         what_runs_is_what_the_dry_run_has_shown
         a_tool_that_fails_leaves_nothing
@@ -181,6 +182,7 @@ in_guest! {
         failed_members_are_reported_and_the_run_continues
         pulled_drives_are_reported_and_the_run_continues
         a_stripe_stops_in_order_without_a_pulled_drive
+        others_files_on_a_stripe_wait_for_a_pulled_drive
         a_stripe_whose_member_is_failed_stops_in_order_or_goes_on;
     KILLS kills:
         killed_at_random_moments_cleanup_leaves_nothing;

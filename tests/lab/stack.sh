@@ -151,79 +151,88 @@ a_retained_stack_is_reported_and_cleaned_up() {
     nothing_left
 }
 
-# Killed, unmounted, and made into something else by somebody, running or stopped: it stays until it is wiped.
-a_file_system_on_the_array_of_a_dead_stack_stays() {
-    local consent pid md
-    mapfile -t consent < <(consent 0 1)
-    "$STACKTUNE" record "$(profile remade "$(drive 0),$(drive 1)")" --for 5m --out /share/remade "${small[@]}" \
-        --set stack.raid=md1 --set stack.filesystem=xfs "${consent[@]}" >/dev/null &
+# Kills a run on a stack and unmounts what it leaves; `on` is the device that was mounted.
+#   killed NAME PROFILE [MORE...]
+killed() {
+    local name=$1 profile=$2 pid
+    shift 2
+    "$STACKTUNE" record "$profile" --for 5m --out "/share/$name" "${small[@]}" "$@" >/dev/null &
     pid=$!
-    wait_for 120 has_windows /share/remade/windows.jsonl 1
-    md=$(awk '$1 ~ "^/dev/md" { print $1 }' /proc/mounts)
+    wait_for 120 has_windows "/share/$name/windows.jsonl" 1
+    on=$(awk '$2 ~ "^/var/lib/stacktune/mnt/" { print $1 }' /proc/mounts)
     kill -9 "$pid"
     wait "$pid" || true
-    wait_for 10 umount "$md"
-    mkfs.ext4 -qF "$md"
-    mount "$md" /mnt
-    echo theirs >/mnt/theirs
-    umount /mnt
+    wait_for 10 umount "$on"
+}
+
+# Made into something else by somebody, running or stopped: it stays until it is wiped.
+a_file_system_on_the_array_of_a_dead_stack_stays() {
+    local consent on
+    mapfile -t consent < <(consent 0 1)
+    killed remade "$(profile remade "$(drive 0),$(drive 1)")" --set stack.raid=md1 --set stack.filesystem=xfs \
+        "${consent[@]}"
+    mkfs.ext4 -qF "$on"
+    put_theirs "$on"
     expect 3 'holds ext4, which the stack did not put there' "$STACKTUNE" cleanup
-    mdadm --quiet --stop "$md"
+    mdadm --quiet --stop "$on"
     expect 3 'holds ext4, which the stack did not put there' "$STACKTUNE" cleanup
-    md=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
-    mount "$md" /mnt
-    [[ $(cat /mnt/theirs) == theirs ]]
-    umount /mnt
-    wipefs --quiet --all "$md"
+    on=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
+    take_theirs "$on"
+    wipefs --quiet --all "$on"
     "$STACKTUNE" cleanup
     nothing_left
 }
 
 # The same of a part of a drive.
 a_file_system_on_the_partition_of_a_dead_stack_stays() {
-    local consent pid part
+    local consent on
     mapfile -t consent < <(consent 0)
-    "$STACKTUNE" record "$(profile parted "$(drive 0)")" --for 5m --out /share/parted "${small[@]}" \
-        --set stack.use=90% --set stack.filesystem=xfs "${consent[@]}" >/dev/null &
-    pid=$!
-    wait_for 120 has_windows /share/parted/windows.jsonl 1
-    part=$(awk '$1 ~ "^/dev/nvme.*p1$" { print $1 }' /proc/mounts)
-    kill -9 "$pid"
-    wait "$pid" || true
-    wait_for 10 umount "$part"
-    mkfs.ext4 -qF "$part"
+    killed parted "$(profile parted "$(drive 0)")" --set stack.use=90% --set stack.filesystem=xfs "${consent[@]}"
+    [[ $on == /dev/nvme*p1 ]]
+    mkfs.ext4 -qF "$on"
     expect 3 'holds ext4, which the stack did not put there' "$STACKTUNE" cleanup
-    e2fsck -fn "$part"
-    wipefs --quiet --all "$part"
+    e2fsck -fn "$on"
+    wipefs --quiet --all "$on"
     "$STACKTUNE" cleanup
     nothing_left
 }
 
-# Killed, unmounted, used by somebody else, and stopped: what they put there is found before it is taken away.
+# Used by somebody else, and stopped: what they put there is found before it is taken away.
 others_files_on_a_stopped_array_of_a_dead_stack_stay() {
-    local consent pid md
+    local consent on
     mapfile -t consent < <(consent 0 1 2)
-    "$STACKTUNE" record "$(profile dead "$(drive 0),$(drive 1),$(drive 2)")" --for 5m --out /share/dead "${small[@]}" \
-        --set stack.raid=md5 --set stack.filesystem=xfs "${consent[@]}" >/dev/null &
-    pid=$!
-    wait_for 120 has_windows /share/dead/windows.jsonl 1
-    md=$(awk '$1 ~ "^/dev/md" { print $1 }' /proc/mounts)
-    kill -9 "$pid"
-    wait "$pid" || true
-    wait_for 10 umount "$md"
-    mount "$md" /mnt
-    echo theirs >/mnt/theirs
-    umount /mnt
-    mdadm --quiet --stop "$md"
+    killed dead "$(profile dead "$(drive 0),$(drive 1),$(drive 2)")" --set stack.raid=md5 --set stack.filesystem=xfs \
+        "${consent[@]}"
+    others_files_are_found "$on"
+}
+
+# What `between` does comes before the first look.
+between=(true)
+others_files_are_found() {
+    put_theirs "$1"
+    mdadm --quiet --stop "$1"
+    "${between[@]}"
     expect 3 'holds theirs, which stacktune did not put there' "$STACKTUNE" cleanup
-    md=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
-    mount "$md" /mnt
-    [[ $(cat /mnt/theirs) == theirs ]]
-    rm /mnt/theirs
-    umount /mnt
-    mdadm --quiet --stop "$md"
+    on=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
+    take_theirs "$on"
+    mdadm --quiet --stop "$on"
     "$STACKTUNE" cleanup
     nothing_left
+}
+
+# The same on files, of which a reboot leaves nothing but them.
+others_files_on_an_array_of_files_stay_after_a_reboot() {
+    local on file between=(as_after_a_reboot)
+    file=$(profile files "$(drive 0)")
+    sed -i "s,^devices = .*,files = { dir = \"$LAB_WORK/files\"\\, count = 2\\, size = \"128MiB\" }," "$file"
+    killed files "$file" --set stack.raid=md1 --set stack.filesystem=ext4
+    others_files_are_found "$on"
+    ! compgen -G "$LAB_WORK/files/*"
+}
+
+as_after_a_reboot() {
+    losetup --detach-all
+    sed -i 's/"boot":"[0-9a-f]*/"boot":"00000000/' /var/lib/stacktune/journal/*.jsonl
 }
 
 # Commands without what is another one each time: what is made of the stack's id, and the array's number.
@@ -291,6 +300,7 @@ tests=(
     parity_takes_more_bytes_than_are_written
     a_retained_stack_is_reported_and_cleaned_up
     others_files_on_a_stopped_array_of_a_dead_stack_stay
+    others_files_on_an_array_of_files_stay_after_a_reboot
     a_file_system_on_the_array_of_a_dead_stack_stays
     a_file_system_on_the_partition_of_a_dead_stack_stays
     a_tool_that_fails_leaves_nothing

@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::files::{OurFile, WAL_NAME, data_path, free_bytes, nearest_folder, open_ours};
 use super::layout::{files_bytes, floor_mib};
 use crate::error::{Error, Result};
+use crate::marks::{DATABASE_NAME, PROGRAM_NAME};
 use crate::printable::Shown as _;
 use crate::units::{MIB, approx_size, format_size};
 
@@ -49,9 +51,21 @@ pub fn chosen_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64, Op
     Ok((size, smaller(size, wanted_bytes, &short_of(free))))
 }
 
-/// What our own files in that folder occupy: that many with data, and the WAL.
+/// What our own files in that folder occupy: that many with data, the WAL, and what RocksDB or a program made there.
 pub fn our_bytes(dir: &Path, count: u64) -> u64 {
-    allocated(&ours(dir, count))
+    let made: u64 = [DATABASE_NAME, PROGRAM_NAME].iter().map(|name| bytes_below(&dir.join(name))).sum();
+    allocated(&ours(dir, count)) + made
+}
+
+/// What is below a folder, without following links; 0 for one that is not there.
+fn bytes_below(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let of_entry = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() => bytes_below(&entry.path()),
+        Ok(found) => found.blocks() * 512,
+        Err(_) => 0,
+    };
+    entries.map(of_entry).sum()
 }
 
 fn ours(dir: &Path, count: u64) -> Vec<OurFile> {
@@ -174,6 +188,22 @@ mod tests {
         assert_eq!(chosen_size(dir.path(), count, half).unwrap(), (half, None));
         let (size, note) = chosen_size(dir.path(), count, 1 << 50).unwrap();
         assert!(size < 1 << 50 && note.unwrap().contains("as the disk has"), "{size}");
+    }
+
+    #[test]
+    fn what_rocksdb_and_programs_made_counts_and_nothing_behind_a_link() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let write = |path: &str, mib: usize| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, vec![1; mib << 20]).unwrap();
+        };
+        write("rocksdb/000007.sst", 1);
+        write("stacktune-program/pg/base/1", 2);
+        write("elsewhere/1", 4);
+        std::os::unix::fs::symlink(dir.path().join("elsewhere"), dir.path().join("rocksdb/link")).unwrap();
+        let mib = our_bytes(dir.path(), 4) / MIB;
+        assert_eq!(mib, 3);
     }
 
     #[test]

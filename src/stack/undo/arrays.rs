@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::printable::Shown as _;
 use crate::stack::devices::{self, BlockDevice, Drive, node, same_id};
 use crate::stack::journal::Undo;
-use crate::stack::runner::{MDADM, quoted};
+use crate::stack::runner::{LOSETUP, MDADM, quoted};
 use crate::stack::tuning::array_state;
 
 impl Undoer<'_> {
@@ -56,11 +56,8 @@ impl Undoer<'_> {
             refuse_in_part(node)?;
         } else if !self.is_complete(uuid) {
             return Ok(());
-        } else if !is_active(node) {
-            self.runner.run(MDADM, &["--run".as_ref(), node.as_os_str()])?;
-            if !is_active(node) {
-                return Ok(());
-            }
+        } else if !self.runs(node)? {
+            return Ok(());
         }
         let is_it =
             |device: &BlockDevice| matches!(device, BlockDevice::Array { uuid: id, .. } if same_id(id, uuid));
@@ -78,7 +75,7 @@ impl Undoer<'_> {
     /// Starts arrays that whoever used them since may have stopped: else nobody sees what is on them.
     ///
     /// # Errors
-    /// Refused if one has all its members and does not start; without some, nobody reads it any more.
+    /// Refused if one has all its members and does not start, or could start once a missing one is back.
     pub(super) fn start_arrays(&self, devices: &[BlockDevice]) -> Result<()> {
         devices.iter().try_for_each(|device| match device {
             BlockDevice::Array { uuid, .. } => self.start_array(uuid),
@@ -89,27 +86,76 @@ impl Undoer<'_> {
     fn start_array(&self, uuid: &str) -> Result<()> {
         self.own_id(uuid)?;
         let Some(array) = self.arrays.iter().find(|array| same_id(&array.uuid, uuid)) else { return Ok(()) };
-        let members = &array.members;
-        if !devices::arrays(self.runner, uuid)?.is_empty() {
-            return Ok(());
+        let running = devices::arrays(self.runner, uuid)?;
+        if let Some(node) = running.first() {
+            // Put together in part when the drives were found, as after a boot. A retained one may wait for more.
+            if self.retained || self.runs(node)? {
+                return Ok(());
+            }
+            return self.refuse_missing(uuid, self.members(uuid, &array.members)?.1);
         }
-        let (nodes, _) = self.members(uuid, members)?;
+        self.attach_files(&array.members)?;
+        let (nodes, missing) = self.members(uuid, &array.members)?;
         if nodes.is_empty() {
-            return Ok(());
+            return self.refuse_missing(uuid, missing);
         }
         // The node that the plan chose may be another's by now; mdadm finds a free number for this name.
         let link = Path::new("/dev/md").join(format!("{}-assembled", self.array_name().unwrap_or_default()));
         let options = ["--assemble", "--run"].map(OsStr::new);
-        let nodes: Vec<&OsStr> = nodes.iter().map(|node| node.as_os_str()).collect();
-        let answer = self.runner.run(MDADM, &[&options[..], &[link.as_os_str()], &nodes].concat())?;
-        if answer.status == 0 || nodes.len() < members.len() {
+        let named: Vec<&OsStr> = nodes.iter().map(|node| node.as_os_str()).collect();
+        let answer = self.runner.run(MDADM, &[&options[..], &[link.as_os_str()], &named].concat())?;
+        if answer.status == 0 {
             return Ok(());
+        }
+        if nodes.len() < array.members.len() {
+            return self.refuse_missing(uuid, missing);
         }
         let why = answer.stderr.lines().last().unwrap_or("no reason given").to_owned();
         Err(Error::refused(format!(
             "the array {uuid} can't be started to check it for files of others: {why}"
         ))
-        .hint(discard("`mdadm --assemble --scan` may start it", &nodes)))
+        .hint(discard("`mdadm --assemble --scan` may start it", &named)))
+    }
+
+    /// Whether an array runs, if need be without some of its members.
+    fn runs(&self, node: &Path) -> Result<bool> {
+        if !is_active(node) {
+            self.runner.run(MDADM, &["--run".as_ref(), node.as_os_str()])?;
+        }
+        Ok(is_active(node))
+    }
+
+    /// Refuses an array that does not run without a drive that may come back. Without one that is there, but no member
+    /// any more, nobody reads the array again.
+    fn refuse_missing(&self, uuid: &str, missing: Option<Drive>) -> Result<()> {
+        let Some(drive) = missing.filter(|_| !self.forget_missing) else { return Ok(()) };
+        let (drive, id) = (drive.describe(), &self.id.0);
+        let what = format!(
+            "the array {uuid} does not run without {drive}, which is missing, so what is on it is unknown"
+        );
+        Err(Error::refused(what).hint(format!(
+            "reattach the drive and run `stacktune cleanup {id}`, or give up what is on the array: \
+             `stacktune cleanup --forget-missing {id}`"
+        )))
+    }
+
+    /// Attaches the files below an array that a reboot, or somebody else, has detached. They are detached again when
+    /// the step is undone that attached them first.
+    fn attach_files(&self, members: &[BlockDevice]) -> Result<()> {
+        if self.scrutiny.is_none() || self.retained {
+            return Ok(());
+        }
+        let files = members.iter().filter_map(|member| match member {
+            BlockDevice::Loop { file } => Some(file),
+            _ => None,
+        });
+        for file in files.filter(|file| file.is_file()) {
+            self.own(file)?;
+            if devices::loops_over(self.runner, file)?.is_empty() {
+                self.tool(LOSETUP, &["--find".as_ref(), file.as_os_str()])?;
+            }
+        }
+        Ok(())
     }
 
     /// The nodes whose superblock names the array.

@@ -96,7 +96,7 @@ impl Undoer<'_> {
         self.refuse_foreign(file)?;
         match self.probe(file, "TYPE")?.as_deref() {
             None => Ok(()),
-            // The array of a run that died was never started by anybody else.
+            // What is on the array of a run that died was looked at before.
             Some("linux_raid_member") if !self.retained => Ok(()),
             Some("linux_raid_member") => {
                 let what = format!(

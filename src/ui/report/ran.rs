@@ -26,7 +26,7 @@ pub struct Run {
     pub until_ns: u64,
     /// The turns, in order.
     pub turns: Vec<Arc<LedgerLine>>,
-    /// The folder of its plain files and their number, if it ran on such.
+    /// The folder of its files and their number, if it ran on such.
     pub files: Option<(String, u64)>,
 }
 

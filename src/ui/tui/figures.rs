@@ -96,17 +96,16 @@ impl Figures {
         self.totals = Some(totals);
     }
 
-    /// What forbids that a turn is judged now: a flag of the window that is shown, or of one before it with which the turn
-    /// would be compared. Of those before, a trend forbids nothing.
-    pub fn forbidding(&self) -> Option<&Flag> {
-        let forbids = |flag: &&Flag| flag.forbids_verdict;
-        let now = self.window.iter().flat_map(|window| &window.flags).find(forbids);
+    /// What forbids that a turn is judged now, with the class that has the flag, if it is one's: of the window that is
+    /// shown, or of one before it with which the turn would be compared. Of those before, a trend forbids nothing.
+    pub fn forbidding(&self) -> Option<(Option<Class>, &Flag)> {
+        let now = self.window.iter().flat_map(|window| forbidding(window)).next();
         let settled = |window: &&Arc<Window>| {
             window.is_clean() && !window.flags.iter().any(|flag| flag.is(FlagKind::Settling))
         };
         let past = || self.past.iter().rev().map(|(window, _)| window).filter(settled).take(BEFORE_WINDOWS);
-        let lasting = |flag: &&Flag| flag.forbids_verdict && !flag.is(FlagKind::Drifting);
-        now.or_else(|| past().flat_map(|window| &window.flags).find(lasting))
+        let lasting = |(_, flag): &(Option<Class>, &Flag)| !flag.is(FlagKind::Drifting);
+        now.or_else(|| past().flat_map(|window| forbidding(window)).find(lasting))
     }
 
     /// Goes that many windows forward, or back if negative, among those that are kept. Whether it could.
@@ -199,6 +198,14 @@ impl Figures {
     }
 }
 
+fn forbidding(window: &Window) -> impl Iterator<Item = (Option<Class>, &Flag)> {
+    let of_classes = Class::ALL
+        .into_iter()
+        .flat_map(|class| window.class(class).flags.iter().map(move |flag| (Some(class), flag)));
+    let own = window.flags.iter().map(|flag| (None, flag));
+    own.chain(of_classes).filter(|(_, flag)| flag.forbids_verdict)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,5 +278,23 @@ mod tests {
         assert!(figures.has_forgotten);
         let of_one = size_of::<Window>() + size_of::<[PooledLatencies; 4]>() + size_of::<Point>();
         assert!(of_one < 8 << 10, "{of_one} bytes a window, without what it points to");
+    }
+
+    #[test]
+    fn what_forbids_a_verdict_is_named_with_its_class_for_as_long_as_a_turn_is_compared_with_it() {
+        let mut figures = Figures::default();
+        let mut push = |index, flag: Option<FlagKind>| {
+            let mut window = Window { index, start_ns: index * 10, duration_ns: 10, ..Window::default() };
+            window.classes[Class::Wal.index()].flags.extend(flag.map(|kind| kind.flag("Why.")));
+            figures.window(Arc::new(window), Arc::default());
+            figures.forbidding().map(|(class, flag)| (class, flag.text.clone()))
+        };
+        assert_eq!(push(0, None), None);
+        assert_eq!(push(1, Some(FlagKind::NotDurable)), None, "a note forbids nothing");
+        let named = Some((Some(Class::Wal), "no storage".to_owned()));
+        assert_eq!(push(2, Some(FlagKind::NoStorage)), named);
+        let later: Vec<_> = (0..=BEFORE_WINDOWS as u64).map(|more| push(3 + more, None)).collect();
+        assert!(later[..BEFORE_WINDOWS - 1].iter().all(|found| *found == named), "{later:?}");
+        assert_eq!(later.last().unwrap(), &None);
     }
 }

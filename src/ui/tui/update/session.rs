@@ -118,12 +118,11 @@ fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
     ended.into_iter().chain(suspend::reported(state)).collect()
 }
 
-/// The folder of the run's plain files and their number; none where it has devices, builds a stack or keeps none.
+/// The folder of the run's files and their number; none where it has devices, builds a stack or keeps none.
 fn plain_files(settings: &Settings) -> Option<(String, u64)> {
     let target = &settings.target;
     let is_plain = settings.touches_storage() && target.devices.is_empty() && !settings.stack.is_built();
-    let is_of_classes = settings.program.is_none() && !settings.is_keyed();
-    (is_plain && is_of_classes).then(|| (target.dir.clone(), target.count))
+    is_plain.then(|| (target.dir.clone(), target.count))
 }
 
 fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) -> Vec<Effect> {

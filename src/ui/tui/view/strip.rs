@@ -112,13 +112,14 @@ fn turns(state: &State, cells: usize) -> Vec<Span<'static>> {
 fn baseline(state: &State, cells: usize) -> Vec<Span<'static>> {
     let theme = &state.theme;
     let figures = state.figures();
-    if let Some(flag) = figures.forbidding() {
+    if let Some((class, flag)) = figures.forbidding() {
+        let named = class.map_or(flag.text.clone(), |class| format!("{class} {}", flag.text));
         let no_turn = match FlagKind::of(&flag.text) {
             // Both values of a duel meet them alike.
             Some(FlagKind::ProcessorsFull | FlagKind::Drifting) => {
-                format!(": under `{}` only a duel can judge: turn a knob, then D", flag.text)
+                format!(": under `{named}` only a duel can judge: turn a knob, then D")
             }
-            _ => format!(": with `{}` no turn can be judged", flag.text),
+            _ => format!(": with `{named}` no turn can be judged"),
         };
         let more = "; ? explains it";
         let fits = width("not now") + width(&no_turn) + width(more) <= cells;
