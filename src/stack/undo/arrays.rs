@@ -54,9 +54,7 @@ impl Undoer<'_> {
     fn refuse_foreign_on(&self, node: &Path, uuid: &str) -> Result<()> {
         if self.retained {
             refuse_in_part(node)?;
-        } else if !self.is_complete(uuid) {
-            return Ok(());
-        } else if !self.runs(node)? {
+        } else if !self.is_complete(uuid) || !self.runs(node)? {
             return Ok(());
         }
         let is_it =
