@@ -206,8 +206,9 @@ others_files_on_a_stopped_array_of_a_dead_stack_stay() {
     others_files_are_found "$on"
 }
 
-# What `between` does comes before the first look.
+# What `between` does comes before the first look; afterwards nothing is there but what `left` names.
 between=(true)
+left=()
 others_files_are_found() {
     put_theirs "$1"
     mdadm --quiet --stop "$1"
@@ -217,17 +218,23 @@ others_files_are_found() {
     take_theirs "$on"
     mdadm --quiet --stop "$on"
     "$STACKTUNE" cleanup
-    nothing_left
+    nothing_left "${left[@]}"
 }
 
 # The same on files, of which a reboot leaves nothing but them.
 others_files_on_an_array_of_files_stay_after_a_reboot() {
-    local on file between=(as_after_a_reboot)
+    local on file between=(as_after_a_reboot) left=(none "$LAB_WORK/files" 3)
+    # Loop devices with direct I/O need a file system on a drive.
+    mkfs.ext4 -qF "$(node 3)"
+    mkdir -p "$LAB_WORK/files"
+    mount "$(node 3)" "$LAB_WORK/files"
     file=$(profile files "$(drive 0)")
-    sed -i "s,^devices = .*,files = { dir = \"$LAB_WORK/files\"\\, count = 2\\, size = \"128MiB\" }," "$file"
+    sed -i "s,^devices = .*,files = { dir = \"$LAB_WORK/files\"\\, count = 2\\, size = \"96MiB\" }," "$file"
     killed files "$file" --set stack.raid=md1 --set stack.filesystem=ext4
     others_files_are_found "$on"
-    ! compgen -G "$LAB_WORK/files/*"
+    [[ $(echo "$LAB_WORK"/files/*) == */lost+found ]]
+    umount "$LAB_WORK/files"
+    wipefs --quiet --all "$(node 3)"
 }
 
 as_after_a_reboot() {

@@ -85,11 +85,19 @@ impl MdWatch {
     /// A level without redundancy has no such file, and nothing to maintain.
     fn upkeep(&self) -> Option<Upkeep> {
         let action = self.text("sync_action").filter(|action| !["idle", "frozen"].contains(&action.as_str()));
-        // After a rebuild the kernel looks once more whether one is needed, and calls that the same until then.
-        if self.text("sync_completed").is_some_and(|completed| completed == "none") {
+        // After a rebuild, and after a failure, md looks whether there is a spare, and calls that a recovery.
+        if action.as_deref() == Some("recover") && !self.has_spare() {
             return None;
         }
         Some(Upkeep { array: format!("md array {}", self.name), action: action? })
+    }
+
+    /// Whether a member is not in sync yet; true where the kernel says nothing of members.
+    fn has_spare(&self) -> bool {
+        let names = self.root.names(&format!("sys/block/{}/md", self.name));
+        let members = names.iter().filter(|name| name.starts_with("dev-"));
+        let states: Vec<_> = members.filter_map(|member| self.text(&format!("{member}/state"))).collect();
+        states.is_empty() || states.iter().flat_map(|state| state.split(',')).any(|word| word == "spare")
     }
 
     fn look(&self) -> Option<Lost> {
@@ -195,10 +203,10 @@ mod tests {
         action("check\n");
         let upkeep = watch.upkeep().unwrap();
         assert_eq!((upkeep.array.as_str(), upkeep.action.as_str()), ("md array md127", "check"));
-        for (completed, is_doing) in [("0 / 4096\n", true), ("delayed\n", true), ("none\n", false)] {
-            fs::write(host.path().join("sys/block/md127/md/sync_completed"), completed).unwrap();
-            assert_eq!(watch.upkeep().is_some(), is_doing, "{completed}");
-        }
+        action("recover\n");
+        assert_eq!(watch.upkeep(), None, "md looks for a spare");
+        fs::write(host.path().join("sys/block/md127/md/dev-nvme1n1p1/state"), "spare\n").unwrap();
+        assert_eq!(watch.upkeep().unwrap().action, "recover");
         assert_eq!(watch.look(), None, "nothing is lost by that");
     }
 

@@ -98,6 +98,11 @@ mod tests {
             fs::write(self.at("block/md9/md").join(file), text).unwrap();
         }
 
+        fn recovers(&self, does: bool) {
+            self.says("sync_action", if does { "recover\n" } else { "idle\n" });
+            self.says("dev-nvme0n1/state", if does { "spare\n" } else { "in_sync\n" });
+        }
+
         fn meters(&self) -> Meters {
             // Twice the same array: data and WAL.
             let member = Member { name: "md9".into(), device: Some((9, 9)), path: None };
@@ -112,8 +117,10 @@ mod tests {
         let host = Host::new();
         let mut meters = host.meters();
         for at_s in 1..=30 {
-            host.says("dev-nvme0n1/state", if at_s == 2 { "faulty\n" } else { "in_sync\n" });
-            host.says("sync_action", if at_s == 3 { "recover\n" } else { "idle\n" });
+            host.recovers(at_s == 3);
+            if at_s == 2 {
+                host.says("dev-nvme0n1/state", "faulty\n");
+            }
             let window = meters.window(&WindowContext { now_ns: at_s * SECOND_NS, ..context() });
             let degraded: Vec<_> = window.flags.iter().filter(|flag| flag.text == "degraded").collect();
             assert_eq!(degraded.len(), usize::from(at_s == 2));
@@ -132,11 +139,9 @@ mod tests {
         for (as_set, text) in [(ArrayState::Healthy, "resync"), (ArrayState::Rebuilding, "rebuilding as set")]
         {
             let host = Host::new();
-            host.says("sync_action", "recover\n");
-            host.says("sync_completed", "1024 / 4096\n");
+            host.recovers(true);
             let mut meters = host.meters();
-            host.says("sync_action", "idle\n");
-            host.says("sync_completed", "none\n");
+            host.recovers(false);
             let flagged = [1, 2, 3].map(|at_s| {
                 let of = WindowContext { now_ns: at_s * SECOND_NS, array: as_set, ..context() };
                 meters.window(&of).flags.iter().any(|flag| flag.text == text)
@@ -149,7 +154,7 @@ mod tests {
     #[test]
     fn a_rebuild_that_a_turn_to_degraded_ends_was_as_set_in_its_last_window() {
         let host = Host::new();
-        host.says("sync_action", "recover\n");
+        host.recovers(true);
         let mut meters = host.meters();
         let mut flags = |at_s, array| {
             let of = WindowContext { now_ns: at_s * SECOND_NS, array, ..context() };
@@ -159,11 +164,12 @@ mod tests {
             flags.filter(|text| of_arrays.contains(&text.as_str())).collect::<Vec<_>>()
         };
         assert_eq!(flags(1, ArrayState::Rebuilding), ["rebuilding as set"]);
-        host.says("sync_action", "idle\n");
+        host.recovers(false);
         host.says("dev-nvme0n1/state", "faulty\n");
         assert_eq!(flags(2, ArrayState::Degraded), ["degraded as set", "rebuilding as set"]);
         assert_eq!(flags(3, ArrayState::Degraded), ["degraded as set"]);
-        host.says("sync_action", "recover\n");
+        host.recovers(true);
+        host.says("degraded", "1\n");
         assert_eq!(flags(4, ArrayState::Degraded), ["degraded as set", "resync"], "nobody asked for that");
     }
 }
