@@ -179,7 +179,7 @@ mount -t cgroup2 cgroup sys/fs/cgroup
 mount -t devtmpfs dev dev
 mount -t tmpfs run run
 # The host's stacks are not the guest's.
-mount -t tmpfs state var/lib/stacktune
+mount -t tmpfs -o mode=700 state var/lib/stacktune
 mkdir -p dev/shm dev/pts dev/virtio-ports run/home
 mount -t tmpfs shm dev/shm
 mount -t devpts pts dev/pts
