@@ -19,9 +19,9 @@ rate = \"4MB/s\"
 window = \"500ms\"
 ";
 const RUN_S: u64 = 6;
-/// The run is frozen in its third window, and for some seconds beyond its end: a busy host may end it late.
+/// The run is frozen in its third window, and for a second beyond its end.
 const WINDOWS_BEFORE: usize = 2;
-const FROZEN: Duration = Duration::from_secs(8);
+const FROZEN: Duration = Duration::from_secs(6);
 /// What was under way when it froze took this at least.
 const HUNG_NS_MIN: u64 = 3_000_000_000;
 
@@ -68,7 +68,10 @@ fn writes_that_hang_at_the_end_of_a_run_are_waited_for_and_counted() {
         let count = |key: &str| figures[key].as_u64().unwrap();
         let rate = figures["target_mb_per_s"].as_f64().unwrap() * 1e6;
         assert!(figures["service_ns"]["max"].as_u64().unwrap() >= HUNG_NS_MIN, "{class}: {figures:#}");
-        assert_eq!(figures["drained"]["unfinished"], 0, "{class}: {figures:#}");
+        // A commit whose write had ended, and whose flush hung, has no I/O under way.
+        let in_flush = figures["flush_ns"]["max"].as_u64().is_some_and(|max| max >= HUNG_NS_MIN);
+        let is_drained = figures["drained"]["unfinished"] == 0;
+        assert!(is_drained || (in_flush && figures["drained"].is_null()), "{class}: {figures:#}");
         // Every intended start of the run counts, those in the hang as missed.
         let io_bytes = count("bytes") as f64 / count("ios") as f64;
         let intended = rate * RUN_S as f64 / io_bytes;
