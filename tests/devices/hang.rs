@@ -72,10 +72,10 @@ fn writes_that_hang_at_the_end_of_a_run_are_waited_for_and_counted() {
         let in_flush = figures["flush_ns"]["max"].as_u64().is_some_and(|max| max >= HUNG_NS_MIN);
         let is_drained = figures["drained"]["unfinished"] == 0;
         assert!(is_drained || (in_flush && figures["drained"].is_null()), "{class}: {figures:#}");
-        // Every intended start of the run counts, those in the hang as missed.
+        // Every intended start of the run counts, those in the hang as missed. Threads may begin a little late.
         let io_bytes = count("bytes") as f64 / count("ios") as f64;
         let intended = rate * RUN_S as f64 / io_bytes;
-        assert!((count("intended") as f64 / intended - 1.0).abs() < 0.02, "{class}: {intended} {figures:#}");
+        assert!((count("intended") as f64 / intended - 1.0).abs() < 0.05, "{class}: {intended} {figures:#}");
         assert!(count("missed") * 3 > count("intended"), "{class}: {figures:#}");
     }
 }
