@@ -249,7 +249,8 @@ fn a_member_fails_and_is_rebuilt_by_turns_at_the_screen() {
     // What the member held is lost already: it is replaced without a question, as slowly as it was set.
     set(&mut terminal, "md.array", "rebuilding");
     array_is(&terminal, "rebuilding");
-    terminal.wait_for("rebuilding as set");
+    // The header names the first flag, and counts the one of the rebuild.
+    terminal.wait_for("degraded as set +1");
     set(&mut terminal, "md.array", "healthy");
     terminal.wait_for("is still being rebuilt");
     terminal.press("\x1b");
@@ -258,7 +259,7 @@ fn a_member_fails_and_is_rebuilt_by_turns_at_the_screen() {
     terminal.wait("the turns in the ledger", |screen| {
         screen.contains("degraded → rebuilding") && screen.contains("1000 → 1000000")
     });
-    terminal.wait_until_gone("rebuilding as set");
+    terminal.wait_until_gone("degraded as set");
     set(&mut terminal, "md.array", "healthy");
     array_is(&terminal, "healthy");
     terminal.press("u");
