@@ -40,8 +40,8 @@ fn rate(home: &Home) -> String {
     fs::read_to_string(home.target().join("stacktune-program/rate")).unwrap_or_default().trim().to_owned()
 }
 
-fn wait_for_rate(home: &Home, value: &str) {
-    wait_for(&format!("a rate of {value}"), || (rate(home) == value).then_some(()));
+fn wait_for_rate(terminal: &Terminal, home: &Home, value: &str) {
+    terminal.wait(&format!("a rate of {value}"), |_| rate(home) == value);
 }
 
 /// Whether a turn has its verdict; beside other tests the processors may be full, which forbids one.
@@ -82,15 +82,15 @@ fn a_knob_of_the_programs_own_is_turned_judged_and_undone_on_the_screen() {
     }
     terminal.press("u");
     terminal.wait_for("undo command.rate 200 → 100");
-    wait_for_rate(&home, "100");
+    wait_for_rate(&terminal, &home, "100");
     assert!(!first_line(&terminal.screen()).contains("bench*"), "{}", terminal.screen());
     // The second is asked for while the first one's command runs.
     terminal.press(&RIGHT.repeat(2));
-    wait_for_rate(&home, "400");
+    wait_for_rate(&terminal, &home, "400");
     terminal.wait_for("→ 400");
     // Undone one by one, as they were made.
     terminal.press("u");
-    wait_for_rate(&home, "200");
+    wait_for_rate(&terminal, &home, "200");
 
     terminal.choose("command.broken");
     terminal.press(RIGHT);
@@ -107,7 +107,8 @@ fn a_knob_of_the_programs_own_is_turned_judged_and_undone_on_the_screen() {
     terminal.wait("the program, started anew", |screen| {
         screen.contains("command.loops 100 → 12") && first_line(screen).contains("running")
     });
-    wait_for_rate(&home, "200");
+    wait_for_rate(&terminal, &home, "200");
+    begins_again_as_turned(&mut terminal, &home);
 
     terminal.press("s");
     terminal.wait_for("save");
@@ -117,6 +118,23 @@ fn a_knob_of_the_programs_own_is_turned_judged_and_undone_on_the_screen() {
     terminal.press("q");
     terminal.left().expect(0);
     nothing_runs(&home);
+}
+
+/// A program that ends in about a second begins again with what was turned since.
+fn begins_again_as_turned(terminal: &mut Terminal, home: &Home) {
+    terminal.choose("command.rate");
+    terminal.press(RIGHT);
+    wait_for_rate(terminal, home, "400");
+    let written = || fs::metadata(home.target().join("stacktune-program/rate")).unwrap().modified().unwrap();
+    // The first may still be the turn's.
+    for _ in 0..2 {
+        let before = written();
+        wait_for("the program, begun again", || (written() > before).then_some(()));
+    }
+    wait_for_rate(terminal, home, "400");
+    terminal.press("u");
+    terminal.wait_for("◂200▸");
+    wait_for_rate(terminal, home, "200");
 }
 
 #[test]

@@ -28,6 +28,8 @@ impl Session {
     pub(in crate::runs::session) fn run_again(&mut self) {
         let ended_well = |running: &mut super::Running| {
             running.asked.is_none()
+                // What it begins with would be the value before.
+                && !running.is_turning()
                 && running.run.as_mut().is_some_and(|run| run.ended().is_some_and(|status| status.success()))
         };
         if self.operated().is_none() || !self.program.as_mut().is_some_and(ended_well) {

@@ -65,7 +65,7 @@ impl Running {
             Ok(turned) => {
                 self.log += &turned.log;
                 if turned.outcome.is_ok() {
-                    // The values in commands stay those of the beginning: what runs was started with them.
+                    // In `stop` and the probes the values stay those of the beginning: the server was started with them.
                     let _ = self.program.turn(&turned.wanted.name, &turned.wanted.value);
                 }
                 Some(turned)

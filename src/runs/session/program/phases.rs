@@ -18,7 +18,6 @@ use crate::marks::PROGRAM_NAME;
 use crate::meter::programs::program::ProgramFigures;
 use crate::meter::programs::program_probe::ProgramProbe;
 use crate::runs::session::run::Session;
-use crate::settings::Program;
 use crate::stack::id::StackId;
 use crate::stack::journal::Journal;
 use crate::stack::paths::state_dir;
@@ -48,6 +47,7 @@ impl Session {
         let trusting = if is_built { Trusting::Root } else { Trusting::Caller };
         let place = Place::open(&target, trusting, options.user.as_ref())?;
         let values = Values::of(program, &options, place.dir(), self.resolved.facts.memory_bytes);
+        let run_unfilled = program.run.clone();
         let program = values.program(program)?;
         let mut own = None;
         if !is_built {
@@ -72,6 +72,7 @@ impl Session {
         let running = self.program.insert(Running {
             site,
             program,
+            run_unfilled,
             values,
             own,
             probe,
@@ -141,8 +142,9 @@ impl Session {
         let Some(running) = &mut self.program else { return Ok(()) };
         // What it used before it was measured does not count.
         running.probe.window();
-        let Program { run, metrics, .. } = &running.program;
-        running.run = Some(Process::start(&running.site, "run", run, metrics)?);
+        // It may begin again after knobs were turned.
+        let words = running.values.with_knobs(&running.program.knobs).words(&running.run_unfilled)?;
+        running.run = Some(Process::start(&running.site, "run", &words, &running.program.metrics)?);
         Ok(())
     }
 

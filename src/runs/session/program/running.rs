@@ -40,6 +40,8 @@ pub(in crate::runs::session) struct Running {
     // Dropped first: it ends whatever of the program is left.
     pub(super) site: Site,
     pub(super) program: Program,
+    /// `command.run` with its placeholders.
+    pub(super) run_unfilled: Vec<String>,
     pub(super) values: Values,
     /// Where nothing was built, whose journal would have the cgroups.
     pub(super) own: Option<Journal>,

@@ -34,8 +34,15 @@ impl Values {
             .map_err(|name| Error::input(format!("{{{name}}} can't be replaced in a command")))
     }
 
-    fn words(&self, words: &[String]) -> Result<Vec<String>> {
+    /// A command's words.
+    pub fn words(&self, words: &[String]) -> Result<Vec<String>> {
         words.iter().map(|word| self.word(word)).collect()
+    }
+
+    /// The same with the values that these knobs have now.
+    pub fn with_knobs(&self, knobs: &[ProgramKnob]) -> Self {
+        let now = |name: &str| knobs.iter().find(|knob| knob.name == name).map(|knob| knob.value.clone());
+        Self(self.0.iter().map(|(name, value)| (name.clone(), now(name).unwrap_or(value.clone()))).collect())
     }
 
     /// The command that turns a knob to its value.
