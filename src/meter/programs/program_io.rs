@@ -119,13 +119,15 @@ impl ByName {
 
     /// Looks at a process that has ended and is about to be waited for: its counts go with it.
     pub fn last_look(&self, pid: u32) {
-        self.state().add(&self.0.proc, pid);
+        let mut state = self.state();
+        state.end_gone(&self.0.proc);
+        state.add(&self.0.proc, pid);
     }
 
     /// What was moved since the last call, by name; none where it can't be read.
     pub fn take(&self) -> Option<BTreeMap<String, ProcessIo>> {
-        let pids: Vec<u32> = self.0.groups.iter().flat_map(|dir| processes_in(dir)).collect();
         let mut state = self.state();
+        let pids: Vec<u32> = self.0.groups.iter().flat_map(|dir| processes_in(dir)).collect();
         state.look(&self.0.proc, &pids);
         // The next time the names are made anew: servers change them as they begin.
         state.seen.values_mut().for_each(|seen| seen.comm.clear());
@@ -156,25 +158,33 @@ impl Processes {
     /// Looks at these processes, and at those seen before that have ended, and are not in their group any more, until they
     /// are waited for: only then has their parent what they moved.
     fn look(&mut self, proc: &Path, pids: &[u32]) {
-        let left: Vec<(u32, u64)> = self.seen.iter().map(|(pid, seen)| (*pid, seen.begun)).collect();
-        for (pid, begun) in left.into_iter().filter(|(pid, _)| !pids.contains(pid)) {
-            match stat(&proc.join(pid.to_string())) {
-                Some((_, _, still)) if still == begun => self.add(proc, pid),
-                _ => self.end(pid),
-            }
-        }
-        pids.iter().for_each(|pid| self.add(proc, *pid));
+        // First, so that what their parents have taken over is known for theirs.
+        self.end_gone(proc);
+        let left: Vec<u32> = self.seen.keys().copied().filter(|pid| !pids.contains(pid)).collect();
+        left.iter().chain(pids).for_each(|pid| self.add(proc, *pid));
         // A parent that is gone, or not of the program, never has what its children moved.
-        self.owed.retain(|pid, _| pids.contains(pid));
+        self.owed.retain(|pid, _| self.seen.contains_key(pid));
     }
 
-    /// Its parent will have what it moved.
+    /// Ends those that have been waited for: children before their parents, which had theirs.
+    fn end_gone(&mut self, proc: &Path) {
+        let is_there = |pid: u32, begun: u64| {
+            stat(&proc.join(pid.to_string())).is_some_and(|(_, _, still)| still == begun)
+        };
+        let all = self.seen.iter().map(|(pid, seen)| (seen.begun, *pid));
+        let mut gone: Vec<(u64, u32)> = all.filter(|(begun, pid)| !is_there(*pid, *begun)).collect();
+        gone.sort_unstable_by(|one, other| other.cmp(one));
+        gone.into_iter().for_each(|(_, pid)| self.end(pid));
+    }
+
+    /// Its parent will have what it moved, and what its own children had.
     fn end(&mut self, pid: u32) {
+        let below = self.owed.remove(&pid);
         if let Some(ended) = self.seen.remove(&pid) {
+            let below = below.map_or(Moved::default(), |(moved, _)| moved);
             let owed = self.owed.entry(ended.parent).or_default();
-            *owed = (owed.0.and(ended.moved), ended.name);
+            *owed = (owed.0.and(ended.moved).and(below), ended.name);
         }
-        self.owed.remove(&pid);
     }
 
     fn add(&mut self, proc: &Path, pid: u32) {
@@ -330,6 +340,43 @@ mod tests {
         proc.waited_for(1);
         state.look(&path, &[]);
         assert_eq!((state.seen.len(), state.owed.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_parent_and_its_child_that_end_between_two_looks_count_once() {
+        let proc = Proc(tempfile::tempdir().unwrap());
+        let path = proc.0.path().to_owned();
+        // The order of what was seen is another one each time.
+        for _ in 0..50 {
+            let mut state = Processes::default();
+            proc.set(1, "sh", 0, 0, 0);
+            proc.set(2, "dd", 1, 100, 0);
+            state.look(&path, &[1, 2]);
+            proc.waited_for(2);
+            proc.set(1, "sh", 0, 104, 0);
+            // Both are out of their group, the parent not waited for yet.
+            state.look(&path, &[]);
+            assert_eq!(sums(&state), [("dd", 104, 0)]);
+        }
+    }
+
+    #[test]
+    fn what_is_owed_goes_up_with_a_parent_that_ends() {
+        let proc = Proc(tempfile::tempdir().unwrap());
+        let path = proc.0.path().to_owned();
+        for _ in 0..50 {
+            let mut state = Processes::default();
+            for (pid, parent, read) in [(1, 0, 0), (2, 1, 10), (3, 2, 100)] {
+                proc.set(pid, "sh", parent, read, 0);
+            }
+            state.look(&path, &[1, 2, 3]);
+            proc.waited_for(2);
+            proc.waited_for(3);
+            state.look(&path, &[1]);
+            proc.set(1, "sh", 0, 110, 0);
+            state.look(&path, &[1]);
+            assert_eq!(sums(&state), [("sh", 110, 0)]);
+        }
     }
 
     #[test]
