@@ -37,7 +37,7 @@ pub(in crate::meter) struct Passed {
     pub read_bytes: u64,
     pub written_bytes: u64,
     pub ios: DriveIos,
-    /// Flushes; none where the kernel does not count them (before Linux 5.5).
+    /// Flushes, which are counted of whole drives and never of partitions; none before Linux 5.5, which does not.
     pub flushes: Option<DriveIos>,
 }
 
@@ -139,11 +139,8 @@ fn counters(stat: &Path) -> Option<Counters> {
         let [ios, _merged, sectors, ms] = fields.get(from..from + 4)? else { return None };
         Some(Direction { ios: *ios, sectors: *sectors, ms: *ms as u32 })
     };
-    // Flushes are counted of a whole drive, never of its partitions.
-    let of_drive = stat.parent().filter(|dir| dir.join("partition").exists()).map(|dir| dir.join("../stat"));
-    let of_drive = of_drive.map_or(Some(fields.clone()), |stat| self::fields(&stat));
-    let flushed = of_drive.and_then(|fields| {
-        let [ios, ms] = fields.get(FLUSHES..FLUSHES + 2)? else { return None };
+    let flushed = fields.get(FLUSHES..FLUSHES + 2).and_then(|fields| {
+        let [ios, ms] = fields else { return None };
         Some(Direction { ios: *ios, sectors: 0, ms: *ms as u32 })
     });
     Some(Counters { read: direction(0)?, written: direction(4)?, flushed })
@@ -210,24 +207,8 @@ mod tests {
         assert_eq!(passed.ios.mean_ns(), Some(1.5e6));
         assert_eq!(passed.flushes, Some(DriveIos::default()));
         assert_eq!(device.passed().unwrap().ios.mean_ns(), None, "nothing was done");
-    }
-
-    #[test]
-    fn a_partitions_flushes_are_its_drives() {
-        let drive = tempfile::tempdir().unwrap();
-        let part = drive.path().join("part");
-        fs::create_dir(&part).unwrap();
-        let write = |dir: &Path, flushes: &str| {
-            fs::write(dir.join("stat"), format!("1 0 8 1 1 0 8 1 0 0 0 0 0 0 0{flushes}")).unwrap();
-        };
-        write(&part, " 0 0");
-        write(drive.path(), " 5 9");
-        fs::write(part.join("partition"), "1\n").unwrap();
-        let mut device = Device::open(part.join("stat"));
-        write(drive.path(), " 7 12");
-        assert_eq!(device.passed().unwrap().flushes, Some(DriveIos { ios: 2, ms: 3 }));
-        // Older kernels end before them.
-        write(drive.path(), "");
+        // Older kernels end before the flushes.
+        write("130 7 1040 24 60 3 480 40 2 0 0 9 9 9 9");
         assert_eq!(device.passed().unwrap().flushes, None);
     }
 

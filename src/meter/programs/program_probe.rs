@@ -7,7 +7,7 @@ use super::program::ProgramFigures;
 use super::program_io::ByName;
 use super::program_threads::BusiestThread;
 use crate::error::Result;
-use crate::host::{CgroupVersion, LevelDevice, Levels};
+use crate::host::{CgroupVersion, LevelDevice, LevelDrive, Levels};
 use crate::meter::devices::block::{Device, Passed};
 
 /// What grows while a program runs.
@@ -29,6 +29,8 @@ pub struct ProgramProbe {
     memory: Option<(PathBuf, CgroupVersion)>,
     top: Vec<Device>,
     bottom: Vec<Device>,
+    /// The whole drives with these: of them alone, flushes are counted.
+    whole: Vec<Device>,
     /// The drives from one answer of a probe for bytes of the application to the next.
     since_answer: Vec<Device>,
     by_name: ByName,
@@ -51,6 +53,8 @@ impl ProgramProbe {
         let counted = |devices: &[LevelDevice]| -> Vec<Device> {
             devices.iter().map(|device| Device::open(device.stat.clone())).collect()
         };
+        let of_drive =
+            |drive: &LevelDrive| Device::open(Path::new("/sys/block").join(&drive.name).join("stat"));
         let groups = [group.to_owned(), server, run];
         let mut probe = Self {
             by_name: ByName::watch(groups.to_vec())?,
@@ -59,6 +63,7 @@ impl ProgramProbe {
             memory: memory.cloned(),
             top: counted(&levels.top),
             bottom: counted(&levels.bottom),
+            whole: levels.drives.iter().map(of_drive).collect(),
             since_answer: counted(&levels.bottom),
             last: Counts::default(),
         };
@@ -112,8 +117,9 @@ impl ProgramProbe {
         let since = |now: Option<u64>, last: Option<u64>| now?.checked_sub(last?);
         let [cpu_ns, server_cpu_ns, run_cpu_ns] =
             std::array::from_fn(|at| since(now.cpu_ns[at], last.cpu_ns[at]));
-        let [top, drives] = [&mut self.top, &mut self.bottom].map(|devices| passed(devices));
-        let flushes = drives.and_then(|drives| drives.flushes);
+        let [top, drives, whole] =
+            [&mut self.top, &mut self.bottom, &mut self.whole].map(|devices| passed(devices));
+        let flushes = whole.and_then(|drives| drives.flushes);
         let (memory_bytes, cache_bytes) = self.memory.as_ref().map_or((None, None), memory_of);
         let (now_p, last_p) = (now.pressure, last.pressure);
         ProgramFigures {

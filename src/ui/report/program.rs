@@ -49,6 +49,11 @@ pub fn used(of: &ProgramFigures, duration_s: f64) -> Vec<String> {
     };
     let mean =
         |ns: Option<f64>| ns.map_or_else(|| UNKNOWN.to_owned(), |ns| format_latency(ns.round() as u64));
+    let flushes = match of.drives_flushes {
+        None => UNKNOWN.to_owned(),
+        Some(0) => "none".to_owned(),
+        some => format!("{} a second, {} on average", per_s(some, 1.0), mean(of.drives_flush_mean_ns())),
+    };
     let mut lines = vec![
         format!("program: {} cores{parts}", per_s(of.cpu_ns, 1e9)),
         format!(
@@ -64,11 +69,9 @@ pub fn used(of: &ProgramFigures, duration_s: f64) -> Vec<String> {
             mb(of.drives_written_bytes)
         ),
         format!(
-            "mean latency of reads and writes: at the top {}, of the drives {}; the drives' flushes: {} a second, {} each",
+            "mean latency of reads and writes: at the top {}, of the drives {}; the drives' flushes: {flushes}",
             mean(of.top_mean_ns()),
             mean(of.drives_mean_ns()),
-            per_s(of.drives_flushes, 1.0),
-            mean(of.drives_flush_mean_ns())
         ),
         format!(
             "tasks of the host waited: for I/O {} (all of them {}), for memory {}, for a CPU {}",
