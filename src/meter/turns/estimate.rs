@@ -89,6 +89,8 @@ pub struct Estimate {
     pub high: f64,
     /// Whether it is more than chance, and not too small.
     pub is_clear: bool,
+    /// The least logarithm that says whether it is: of the means, of the medians' doubled, and of the wholes.
+    judged: f64,
 }
 
 impl Estimate {
@@ -101,14 +103,15 @@ impl Estimate {
         // There is none from zero.
         let change = Some(ln.exp_m1()).filter(|change| change.is_finite());
         let (low, high) = change.map_or((self.low, self.high), |of| (self.low.min(of), self.high.max(of)));
-        Self { low, high, is_clear: self.is_clear && agrees, ..self }
+        let judged = if agrees { self.judged.min(ln.abs()) } else { 0.0 };
+        Self { low, high, is_clear: self.is_clear && agrees, judged, ..self }
     }
 
     /// The same where a level wanders that far by itself, as a logarithm: a change is clear only beyond.
     pub fn beyond(self, reach: f64) -> Self {
         let ln = self.change.ln_1p();
         let (low, high) = ((ln - reach).exp_m1(), (ln + reach).exp_m1());
-        let is_clear = self.is_clear && ln.abs() > reach;
+        let is_clear = self.is_clear && self.judged > reach;
         Self { low: self.low.min(low), high: self.high.max(high), is_clear, ..self }
     }
 
@@ -177,6 +180,7 @@ pub fn estimate(before: Side, after: Side, together: Together) -> Option<Estimat
         low: share(of_means - reach),
         high: share(of_means + reach),
         is_clear: change.abs() > reach.max(together.change_min.ln_1p()),
+        judged: change.abs(),
     })
 }
 

@@ -59,7 +59,7 @@ fn clear_lines(lines: u64, (before, gap, after): (usize, usize, usize), kind: Ki
 
 #[test]
 fn what_is_clear_agrees_with_the_sides_as_wholes_and_its_interval_holds_their_change() {
-    let clear = Estimate { change: -0.36, low: -0.38, high: -0.35, is_clear: true };
+    let clear = Estimate { change: -0.36, low: -0.38, high: -0.35, is_clear: true, judged: 0.3 };
     let of = |before: f64, after: f64| {
         let of = clear.of_wholes((before, after), turn(3));
         (of.verdict(), (of.low * 1000.0).round(), (of.high * 1000.0).round())
@@ -74,6 +74,17 @@ fn what_is_clear_agrees_with_the_sides_as_wholes_and_its_interval_holds_their_ch
     assert_eq!(of(100.0, 120.0), (Verdict::NoClearChange, -380.0, 200.0));
     assert_eq!(of(100.0, 0.0), (Verdict::Lower, -1000.0, -350.0));
     assert_eq!(of(0.0, 1.0), (Verdict::NoClearChange, -380.0, -350.0), "the opposite, and no share");
+}
+
+#[test]
+fn a_hiccup_brings_no_change_beyond_what_the_level_wanders_by_itself() {
+    let before = [99.0, 100.0, 101.0, 100.0, 99.0, 101.0, 100.0, 100.0, 99.0, 101.0];
+    let after = [92.0, 92.0, 92.0, 92.0, 0.0];
+    let clear = estimate(Side::of(&before), Side::of(&after), turn(3)).unwrap();
+    let clear = Estimate { is_clear: true, ..clear }.of_wholes((100.0, 73.6), turn(3));
+    assert_eq!(clear.verdict(), Verdict::Lower);
+    assert_eq!(clear.beyond(0.25).verdict(), Verdict::NoClearChange, "four windows of five went down by 8%");
+    assert_eq!(clear.beyond(0.1).verdict(), Verdict::Lower);
 }
 
 /// The figures are independent of each other here, which is the worst case.

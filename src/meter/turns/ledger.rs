@@ -21,7 +21,7 @@ use super::wander::Wander;
 use crate::class::Class;
 use crate::meter::duel_outcome::DuelOutcome;
 use crate::meter::flag::{FlagKind, stem};
-use crate::meter::window::{Flag, LedgerLine, Window};
+use crate::meter::window::{Change, Flag, LedgerLine, Window};
 use crate::settings::values::program::KNOBS_MAX;
 
 /// The most that show how much windows vary.
@@ -296,13 +296,17 @@ impl Ledger {
         // The second side is the first one of the next.
         self.unused = AFTER_WINDOWS;
         let windows = self.steady.range(self.steady.len() - PSEUDO_WINDOWS..);
-        if windows.clone().any(|sample| !sample.forbidding.is_empty()) {
+        if windows.clone().any(|sample| !(sample.forbidding.is_empty() && sample.drifting.is_empty())) {
             return;
         }
+        let flags = once(windows.clone().flat_map(|sample| &sample.noted));
         let windows = measured(windows);
         let sides = (&windows[..AFTER_WINDOWS], &windows[AFTER_WINDOWS + GAP_WINDOWS..]);
-        let mut line = LedgerLine::default();
+        let mut line = LedgerLine { flags, ..LedgerLine::default() };
         turn_figures::compare(&mut line, sides, (false, false), &self.wander);
+        if line.cycles_not_judged().is_some() {
+            line.cycles_per_byte = Change::default();
+        }
         self.wander.take(&line);
     }
 
