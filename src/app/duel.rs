@@ -182,8 +182,8 @@ impl build_duel::BuildDuelWatcher for Watcher<'_> {
         self.watch(event);
     }
 
-    fn recorded(&mut self, session: &mut Session, dir: &Path) -> Result<()> {
+    fn recorded(&mut self, session: &mut Session, dir: &Path, is_whole: bool) -> Result<()> {
         self.with_around(|around, watcher| around.recorded(session, dir, watcher))?;
-        if self.verifies { verify(session, self) } else { Ok(()) }
+        if self.verifies && is_whole { verify(session, self) } else { Ok(()) }
     }
 }

@@ -59,7 +59,11 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     let facts = facts_with_versions();
     let mut settings = by_identity(&profile.settings, &facts);
     let duel = duel::asked(&args.duel, &mut settings)?;
-    if let (true, false, Some(text)) = (args.dry_run, args.output.json, program_noted(&settings)) {
+    let shown = match &duel {
+        Some(Asked::Builds(asked)) => &asked.1.settings[0],
+        _ => &settings,
+    };
+    if let (true, false, Some(text)) = (args.dry_run, args.output.json, program_noted(shown)) {
         let who = user.as_ref().map_or_else(|| "who calls it".to_owned(), |user| user.name.clone());
         eprint_line(&format!("stacktune: {text}\nas {who}"));
     }

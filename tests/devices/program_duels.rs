@@ -145,13 +145,16 @@ fn a_duel_that_can_not_be_is_refused_or_ends_with_the_reason() {
         ("scan.depth=1,4", &[][..], "no effect where a program is the load"),
         ("command.size=small,large", &["--keep"], "no stack stays"),
         ("command.rate=1000,300", &[], "`command.rate` is one of 1000, 1400"),
-        ("command.memory_max=1GB,2GB", &[], "not turned while the program runs"),
+        ("command.memory_max=1GB,2GB", &[], "no blocks with different limits of memory"),
         ("command.rate=1000,1400", &["--duel-figure=count"], "it is one of rate"),
         ("command.rate=1000,1400", &["--turn=1s:command.idle=b"], "cannot be used with"),
     ] {
         let refused = duel(&home, BENCH, asked, more).expect(2);
         assert!(refused.stderr.contains(why), "{why}: {refused:?}");
     }
+    let sized = BENCH.replace("setup = [\"sh\", \"-c\", \"", "setup = [\"sh\", \"-c\", \"echo {size}; ");
+    let refused = duel(&home, &sized, "command.size=small,large", &[]).expect(2);
+    assert!(refused.stderr.contains("command.setup names {size}, and runs once"), "{refused:?}");
     let silent = BENCH.replace(", better = \"higher\"", "");
     let refused = duel(&home, &silent, "command.rate=1000,1400", &[]).expect(2);
     assert!(refused.stderr.contains("no figure that the program reports can decide a duel"), "{refused:?}");
@@ -267,6 +270,11 @@ fn a_program_is_set_up_anew_on_the_stack_of_each_block() {
     let ends = ON_WHAT.replace("made && :", "made && false");
     let early = duel(&home, &ends, asked, &more).expect(1);
     assert!(early.stderr.contains("before it was measured"), "{early:?}");
+    let log = fs::read_dir(home.path("out"))
+        .unwrap()
+        .flatten()
+        .find_map(|block| fs::read_to_string(block.path().join("program.log")).ok());
+    assert!(log.is_some_and(|log| log.contains("made")), "what it said is kept");
     assert_nothing_left(&home);
 }
 

@@ -15,7 +15,7 @@ use crate::runs::duel::{DuelSpec, Figure};
 use crate::runs::record::Summary;
 use crate::runs::session::{Duel, ProgramOptions, Sides};
 use crate::settings::Settings;
-use crate::settings::values::program::MEMORY_MAX;
+use crate::settings::values::program::{MEMORY_MAX, filled};
 use crate::ui::cli::{ProgramArgs, ProgramDuelArgs};
 
 /// Seconds by which a run may end before its time and still have had it all.
@@ -31,7 +31,30 @@ pub(super) fn asked(args: &ProgramDuelArgs, settings: &mut Settings) -> Result<O
     let figure = figure(args.duel_figure.as_deref(), settings)?;
     let (margin, seed) = margin_and_seed(&args.rules);
     let spec = DuelSpec { knob, values, figure, margin, seed };
-    of_spec(spec, asked, settings).map(Some)
+    let found = of_spec(spec, asked, settings)?;
+    if let Asked::Builds(builds) = &found {
+        refuse_setup(&builds.0, &builds.1)?;
+    }
+    Ok(Some(found))
+}
+
+/// Refuses values that `setup` makes different things of, where the program's folder stays from one block to the next.
+fn refuse_setup(spec: &DuelSpec, sides: &Sides) -> Result<()> {
+    let [one, other] = &sides.settings;
+    let Some(name) = spec.knob.strip_prefix("command.") else { return Ok(()) };
+    let setup = one.program.iter().flat_map(|program| &program.setup);
+    if one.stack.is_built() || other.stack.is_built() || !setup.clone().any(|word| names(word, name)) {
+        return Ok(());
+    }
+    let what = format!(
+        "command.setup names {{{name}}}, and runs once: on files the program's folder stays for all blocks of a duel"
+    );
+    Err(Error::input(what).hint("let a stack be built for each: stack.filesystem = \"ext4\", or another"))
+}
+
+/// Whether a word has that placeholder.
+fn names(word: &str, name: &str) -> bool {
+    filled(word, |of| (of != name).then(String::new)).is_err()
 }
 
 /// Fights a duel for whose blocks the storage is built, and the program set up and started.
@@ -65,7 +88,7 @@ fn values_of(asked: &str, settings: &Settings) -> Result<(String, [String; 2])> 
     let Some((name, (one, other))) = parts else { return knob_and_values(asked) };
     let wrong = |why: String| Error::input(format!("--duel {}: {why}", printable::line(asked)));
     if name == MEMORY_MAX {
-        let why = "the limit of memory is not turned while the program runs".to_owned();
+        let why = "a duel has no blocks with different limits of memory".to_owned();
         return Err(wrong(why).hint("let a sweep repeat both: [sweep.product] command.memory_max = […]"));
     }
     let program = settings.program.clone().unwrap_or_default();
@@ -146,7 +169,7 @@ turn = ["set", "{value}"]
             ("command.sync=on,maybe", None, "`command.sync` is one of on, off, not \"maybe\""),
             ("command.sink=on,off", None, "there is no `command.sink`"),
             ("command.sync=on,on", None, "both values are the same"),
-            ("command.memory_max=1GB,2GB", None, "not turned while the program runs"),
+            ("command.memory_max=1GB,2GB", None, "no blocks with different limits of memory"),
             ("scan.depth=1,2", None, "no effect where a program is the load"),
             ("command.sync=on,off", Some("load"), "it is one of tps, lat, which have `better`"),
         ] {

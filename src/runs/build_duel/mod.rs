@@ -52,11 +52,11 @@ pub trait BuildDuelWatcher: Attendant {
     fn opened(&mut self, session: &mut Session, time: Duration) -> Result<()>;
     /// The block's run makes progress.
     fn event(&mut self, event: &Event);
-    /// A block was measured into that folder, and its target is still open.
+    /// A block's recording has ended, in that folder, and its target is still open; `is_whole` says whether it counts.
     ///
     /// # Errors
     /// What is wrong with what was written; the pair then does not count.
-    fn recorded(&mut self, session: &mut Session, dir: &Path) -> Result<()>;
+    fn recorded(&mut self, session: &mut Session, dir: &Path, is_whole: bool) -> Result<()>;
 }
 
 /// How a duel ended.
@@ -260,7 +260,9 @@ impl BuildDuel {
             }
             Ok(!measured)
         };
-        let recorded = opened.and_then(|()| folder.empty_folder(name)).and_then(|place| {
+        let place = opened.and_then(|()| folder.empty_folder(name));
+        let has_begun = place.is_ok();
+        let recorded = place.and_then(|place| {
             headless::record_watched(&mut session, place, BLOCK_MAX, around.interrupts, &mut watch)
         });
         if (around.interrupts)() > 1 {
@@ -269,12 +271,14 @@ impl BuildDuel {
             std::mem::forget(session);
             return Ok(Some(DuelEnd::Interrupted));
         }
-        let valid = recorded.and_then(|summary| judged(&summary, measured)).and_then(|ended| {
-            if ended == DuelEnd::Over {
-                watcher.recorded(&mut session, &folder.path().join(name))?;
-            }
-            Ok(ended)
-        });
+        let ended = recorded.and_then(|summary| judged(&summary, measured));
+        let is_whole = matches!(ended, Ok(DuelEnd::Over));
+        let kept = if has_begun {
+            watcher.recorded(&mut session, &folder.path().join(name), is_whole)
+        } else {
+            Ok(())
+        };
+        let valid = ended.and_then(|ended| kept.map(|()| ended));
         let down = session.dismantle(false, &mut |advance| {
             watcher.step(advance);
             true

@@ -50,7 +50,8 @@ pub struct ProgramDuelArgs {
     /// One of the program's own, such as command.sync=on,off, or one of the stack. Blocks of a few windows with each value
     /// follow each other in pairs, 40 at most; a coin decides which is first. The verdict is printed, and kept with all
     /// pairs in DIR/duel.json. The exit status is 0 whatever it is. Where a value can't be turned while the program runs,
-    /// the storage is built and the program set up and started anew for each block: `--dry-run` shows what that costs.
+    /// the program is started anew for each block, and a stack built and the program set up on it; on files its folder
+    /// stays, and it is set up once. `--dry-run` shows what that costs.
     #[arg(long, value_name = "KNOB=A,B", conflicts_with_all = ["duration", "turns"])]
     pub duel: Option<String>,
     /// The figure that decides a duel: one of [command.metrics] or [command.probes] that has `better` [default: the first

@@ -66,10 +66,8 @@ fn begin(state: &mut State, line: u64, knob: &Knob, values: [Value; 2]) {
     let rebuilds = values.iter().any(|value| state.scope_of(knob, value) == Scope::Rebuild);
     let values = values.map(|value| value.to_string());
     if rebuilds && is_of_program(state) {
-        let knob = &knob.path;
-        state.say(format!(
-            "each turn would start the program anew: compare {knob} by steps ([sweep.product])"
-        ));
+        let (knob, [a, b]) = (&knob.path, &values);
+        state.say(format!("each turn would start the program anew: `stacktune run … --duel {knob}={a},{b}`"));
         return;
     }
     if rebuilds {
