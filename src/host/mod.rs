@@ -37,7 +37,7 @@ mod storage;
 pub mod system;
 mod trust;
 
-pub use block::arrays::ArrayWatch;
+pub use block::arrays::{ArrayWatch, has_spare};
 #[cfg(test)]
 pub(crate) use block::attributes::OF_ARRAYS;
 pub use block::attributes::{AttributeChange, AttributeWatch};

@@ -86,18 +86,12 @@ impl MdWatch {
     fn upkeep(&self) -> Option<Upkeep> {
         let action = self.text("sync_action").filter(|action| !["idle", "frozen"].contains(&action.as_str()));
         // After a rebuild, and after a failure, md looks whether there is a spare, and calls that a recovery.
-        if action.as_deref() == Some("recover") && !self.has_spare() {
+        if action.as_deref() == Some("recover")
+            && !has_spare(&self.root.at(&format!("sys/block/{}/md", self.name)))
+        {
             return None;
         }
         Some(Upkeep { array: format!("md array {}", self.name), action: action? })
-    }
-
-    /// Whether a member is not in sync yet; true where the kernel says nothing of members.
-    fn has_spare(&self) -> bool {
-        let names = self.root.names(&format!("sys/block/{}/md", self.name));
-        let members = names.iter().filter(|name| name.starts_with("dev-"));
-        let states: Vec<_> = members.filter_map(|member| self.text(&format!("{member}/state"))).collect();
-        states.is_empty() || states.iter().flat_map(|state| state.split(',')).any(|word| word == "spare")
     }
 
     fn look(&self) -> Option<Lost> {
@@ -122,6 +116,16 @@ impl MdWatch {
             failed,
         })
     }
+}
+
+/// Whether a member of an array, by its `md` folder in sysfs, is not in sync yet: without one, md recovers nothing, whatever
+/// its `sync_action` says. True where the kernel says nothing of members.
+pub fn has_spare(md: &Path) -> bool {
+    let entries = std::fs::read_dir(md).into_iter().flatten().flatten();
+    let members = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("dev-"));
+    let states: Vec<_> =
+        members.filter_map(|member| std::fs::read_to_string(member.path().join("state")).ok()).collect();
+    states.is_empty() || states.iter().flat_map(|state| state.trim().split(',')).any(|word| word == "spare")
 }
 
 #[cfg(test)]

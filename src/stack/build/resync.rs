@@ -104,8 +104,8 @@ mod tests {
         assert!(matches!(state_of(&before), State::Idle { missing: 0 }));
         let working = [("sync_action", "resync\n"), ("sync_completed", "1024 / 4096\n")];
         assert!(matches!(state_of(&working), State::Working(Some((524_288, 2_097_152)))));
-        let delayed = [("sync_action", "recover\n"), ("sync_completed", "none\n")];
-        assert!(matches!(state_of(&delayed), State::Working(None)));
+        let uncounted = [("sync_action", "resync\n"), ("sync_completed", "delayed\n")];
+        assert!(matches!(state_of(&uncounted), State::Working(None)));
     }
 
     #[test]

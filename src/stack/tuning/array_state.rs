@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::host::has_spare;
 use crate::printable::Shown as _;
 use crate::settings::ArrayState;
 use crate::stack::devices::{self, BlockDevice, Drive, same_id};
@@ -274,13 +275,11 @@ fn patiently(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
 /// whole, or does not run.
 pub(crate) fn condition(array: &Path) -> Option<String> {
     let lost = Some(missing(array)).filter(|lost| *lost > 0)?;
-    let done = text(array, "sync_completed");
-    // After a rebuild the kernel still names it for a moment, with nothing of it under way.
-    let is_rebuilt = done.as_deref() != Some("none");
-    let action = text(array, "sync_action").filter(|action| is_rebuilt && action != "idle");
+    let is_idle = |action: &String| action == "idle" || action == "recover" && !has_spare(&md_folder(array));
+    let action = text(array, "sync_action").filter(|action| !is_idle(action));
     Some(match action {
         Some(action) => {
-            let done = done.and_then(|line| share(&line)).unwrap_or_default();
+            let done = text(array, "sync_completed").and_then(|line| share(&line)).unwrap_or_default();
             format!("degraded, and being rebuilt ({action}{done})")
         }
         None => format!("degraded: {lost} of its members missing"),
@@ -305,10 +304,14 @@ fn member_state(array: &Path, member: &Path) -> Option<String> {
 }
 
 fn text(array: &Path, file: &str) -> Option<String> {
+    Some(fs::read_to_string(md_folder(array).join(file)).ok()?.trim().to_owned())
+}
+
+/// An array's folder in sysfs.
+fn md_folder(array: &Path) -> PathBuf {
     // A name below /dev/md is a link.
     let node = array.canonicalize().unwrap_or_else(|_| array.to_owned());
-    let dir = Path::new("/sys/block").join(node.file_name()?).join("md");
-    Some(fs::read_to_string(dir.join(file)).ok()?.trim().to_owned())
+    Path::new("/sys/block").join(node.file_name().unwrap_or_default()).join("md")
 }
 
 #[cfg(test)]
