@@ -53,7 +53,8 @@ impl LbaFormats {
         let identity = nvme::identify_controller(&file)?;
         let mut formats = Self::decode(namespace, &nvme::identify_name_space(&file, namespace)?, &identity);
         if identity[524] & FNA_ALL != 0 {
-            let active = nvme::active_name_spaces(&file).unwrap_or_default();
+            // Without the list, what else would be formatted is unknown: then there is no format to choose.
+            let active = nvme::active_name_spaces(&file)?;
             formats.formatted_along = active.into_iter().filter(|id| *id != namespace).collect();
         }
         Some(formats)

@@ -162,8 +162,9 @@ impl Processes {
         self.end_gone(proc);
         let left: Vec<u32> = self.seen.keys().copied().filter(|pid| !pids.contains(pid)).collect();
         left.iter().chain(pids).for_each(|pid| self.add(proc, *pid));
-        // A parent that is gone, or not of the program, never has what its children moved.
-        self.owed.retain(|pid, _| self.seen.contains_key(pid));
+        // A parent that is gone, or not of the program, never has what its children moved. One that lives has been asked
+        // since: what it grows by from now on is not that of a child that had moved nothing.
+        self.owed.retain(|pid, (moved, _)| self.seen.contains_key(pid) && *moved != Moved::default());
     }
 
     /// Ends those that have been waited for: children before their parents, which had theirs.
@@ -358,6 +359,21 @@ mod tests {
             state.look(&path, &[]);
             assert_eq!(sums(&state), [("dd", 104, 0)]);
         }
+    }
+
+    #[test]
+    fn an_idle_child_that_ended_before_is_not_named_for_what_nobody_saw() {
+        let proc = Proc(tempfile::tempdir().unwrap());
+        let mut state = Processes::default();
+        let path = proc.0.path().to_owned();
+        proc.set(1, "sh", 0, 0, 0);
+        proc.set(2, "sleep", 1, 0, 0);
+        state.look(&path, &[1, 2]);
+        proc.waited_for(2);
+        state.look(&path, &[1]);
+        proc.set(1, "sh", 0, 0, 50);
+        state.look(&path, &[1]);
+        assert_eq!(sums(&state), [("sh", 0, 50)]);
     }
 
     #[test]

@@ -49,8 +49,13 @@ pub fn commands_of(address: &str, group: &str, kind: &str) -> Vec<String> {
 /// Gives the group of a drive that nothing uses another type; returns once the drive is back under its name.
 ///
 /// # Errors
-/// If the kernel refuses the type, or the drive comes back under another name.
+/// Refused where another namespace of its controller is in use by now, or it has moved to another group; if the kernel
+/// refuses the type, or the drive comes back under another name.
 pub fn set_type(drive: &Drive, address: &str, group: &str, kind: &str) -> Result<()> {
+    let now = group_of(&drive.find()?)?;
+    if (now.address.as_str(), now.group.as_str()) != (address, group) {
+        return Err(Error::refused(format!("{} is in another IOMMU group by now", drive.describe())));
+    }
     PciBus::default().set_type(address, group, kind)?;
     // The kernel shows a namespace in /sys before its node and what is read from it are there.
     let ends = Instant::now() + PATIENCE;

@@ -2,11 +2,12 @@
 
 use super::state::State;
 use crate::class::Class;
-use crate::meter::window::{ClassFigures, MemberFigures, Window};
+use crate::meter::window::{ClassFigures, MemberFigures, ProgramFigures, Window};
 use crate::meter::written::Written;
+use crate::printable;
 use crate::runs::session::message::Status;
 use crate::settings::knobs::StackLayer;
-use crate::settings::{Buffering, Filesystem, Named, Raid, Settings};
+use crate::settings::{Buffering, Filesystem, Named, Program, Raid, Settings};
 use crate::ui::text::NONE;
 use crate::units::{approx_size, mb_per_s};
 
@@ -43,6 +44,9 @@ pub fn layer(state: &State, layer: StackLayer) -> LayerShown {
     let between_ns = window.filter(|_| !status.settings.is_keyed()).and_then(between_ns);
     let bracket = |of: &'static str| if between_ns.is_some() { of } else { "" };
     let settings = &status.settings;
+    if let Some(program) = &settings.program {
+        return of_program((status, program), window, layer);
+    }
     match layer {
         StackLayer::Application => application(settings, window),
         StackLayer::Interface => {
@@ -52,6 +56,55 @@ pub fn layer(state: &State, layer: StackLayer) -> LayerShown {
         StackLayer::FileSystem => LayerShown { bracket: bracket("│"), ..file_system(status, written) },
         StackLayer::Raid => LayerShown { bracket: bracket("╯"), ..raid(settings, written) },
         StackLayer::Drives => LayerShown { amplification: wa_d(window, written), ..drives(status, window) },
+    }
+}
+
+/// The same where a program is the load. How it does its I/O is its own affair; what reached the devices is counted.
+fn of_program(
+    (status, program): (&Status, &Program),
+    window: Option<&Window>,
+    layer: StackLayer,
+) -> LayerShown {
+    let used = window.and_then(|window| Some((window.program.as_ref()?, window.duration_ns)));
+    let passed = |of: fn(&ProgramFigures) -> Option<u64>| {
+        used.and_then(|(used, duration_ns)| Some(mb_per_s(of(used)?, duration_ns)))
+    };
+    let drives_mb_per_s = passed(|used| used.drives_read_bytes?.checked_add(used.drives_written_bytes?));
+    let own = |detail: &str| LayerShown {
+        setting: "its own".into(),
+        detail: detail.to_owned(),
+        ..LayerShown::default()
+    };
+    match layer {
+        StackLayer::Application => {
+            let path = program.run.first().map_or(NONE, String::as_str);
+            let name = path.rsplit('/').next().unwrap_or(path);
+            LayerShown { setting: printable::line(name).into_owned(), ..own("a program") }
+        }
+        StackLayer::Interface => own("as the program asks"),
+        StackLayer::PageCache => {
+            let held = used
+                .and_then(|(used, _)| used.cache_bytes)
+                .map(|bytes| format!("holds {}", approx_size(bytes)));
+            own(&held.unwrap_or_default())
+        }
+        StackLayer::FileSystem
+            if status.settings.stack.filesystem == Filesystem::None && status.target.is_none() =>
+        {
+            LayerShown { setting: "the host's".into(), ..LayerShown::default() }
+        }
+        StackLayer::FileSystem => file_system(status, None),
+        StackLayer::Raid => {
+            let shown = raid(&status.settings, None);
+            let top = passed(|used| used.top_read_bytes?.checked_add(used.top_written_bytes?));
+            LayerShown { mb_per_s: top.filter(|_| !shown.is_absent), ..shown }
+        }
+        StackLayer::Drives => LayerShown {
+            mb_per_s: drives_mb_per_s,
+            mean_ns: used.and_then(|(used, _)| used.drives_mean_ns()),
+            amplification: wa_d(window, None),
+            ..drives(status, window)
+        },
     }
 }
 
@@ -236,6 +289,8 @@ fn block_mb_per_s(members: &[MemberFigures], duration_ns: u64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::meter::window::DriveIos;
     use crate::ui::tui::fixture;
@@ -253,6 +308,30 @@ mod tests {
         let mean = all[0].mean_ns.unwrap();
         assert!((9_000.0..=13_000.0).contains(&mean), "{mean}");
         assert_eq!(all[1].mean_ns, None);
+    }
+
+    #[test]
+    fn a_programs_layers_have_what_was_counted_of_it_and_nothing_of_the_classes() {
+        let mut state = fixture::running(80, 24);
+        let status = Arc::make_mut(state.status.as_mut().unwrap());
+        let run = vec!["/usr/bin/pgbench".to_owned(), "-c".to_owned()];
+        status.settings.program = Some(Program { run, ..Program::default() });
+        let program = ProgramFigures {
+            cache_bytes: Some(1 << 20),
+            drives_read_bytes: Some(3_000_000),
+            drives_written_bytes: Some(1_000_000),
+            drives_ios: Some(4),
+            drives_ms: Some(2),
+            ..ProgramFigures::default()
+        };
+        let window = Window { duration_ns: 1_000_000_000, program: Some(program), ..Window::default() };
+        state.live.window = Some(Arc::new(window));
+        let all = StackLayer::ALL.map(|of| layer(&state, of));
+        let settings = all.clone().map(|shown| shown.setting);
+        assert_eq!(settings[..4], ["pgbench", "its own", "its own", "ext4"]);
+        assert_eq!(all[2].detail, "holds 1.00 MiB");
+        assert_eq!(all.clone().map(|shown| shown.mb_per_s), [None, None, None, None, None, Some(4.0)]);
+        assert_eq!(all[5].mean_ns, Some(500_000.0));
     }
 
     #[test]

@@ -325,6 +325,11 @@ impl State {
         self.saved_as.as_deref().filter(|_| opened.is_some()).or(opened)
     }
 
+    /// Whether a program is the load.
+    pub fn is_of_program(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| status.settings.program.is_some())
+    }
+
     /// The halves of the terminal with two recordings, if they are side by side.
     pub fn halves(&self) -> Option<[Rect; 2]> {
         layout::halves(self.terminal).filter(|_| self.beside.as_ref().is_some_and(|beside| beside.both))

@@ -65,7 +65,7 @@ fn of_line(state: &mut State) {
 fn begin(state: &mut State, line: u64, knob: &Knob, values: [Value; 2]) {
     let rebuilds = values.iter().any(|value| state.scope_of(knob, value) == Scope::Rebuild);
     let values = values.map(|value| value.to_string());
-    if rebuilds && is_of_program(state) {
+    if rebuilds && state.is_of_program() {
         let (knob, [a, b]) = (&knob.path, &values);
         state.say(format!("each turn would start the program anew: `stacktune run … --duel {knob}={a},{b}`"));
         return;
@@ -80,10 +80,6 @@ fn begin(state: &mut State, line: u64, knob: &Knob, values: [Value; 2]) {
     let figure = figure_of(&knob.path, state.status.as_ref().map(|status| &status.settings));
     let chosen = figures(state).iter().position(|other| *other == figure).unwrap_or(0);
     state.dialog = Some(Dialog::Duel { line, knob: knob.path.clone(), values, chosen });
-}
-
-fn is_of_program(state: &State) -> bool {
-    state.status.as_ref().is_some_and(|status| status.settings.program.is_some())
 }
 
 /// The figures that can decide a duel of the run: of its classes, or what its program reports.

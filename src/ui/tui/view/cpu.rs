@@ -133,6 +133,7 @@ fn cycles(state: &State, cpu: &CpuFigures, total: &TotalFigures) -> Vec<Span<'st
             span(format!("{about}{}", three_digits(cycles)), state.theme.strong),
             span(own.unwrap_or_else(|| " per byte of the classes".into()), state.theme.plain),
         ],
+        None if state.is_of_program() => vec![span("– per byte: a program is the load", state.theme.dim)],
         None => vec![span("– per byte: nothing moved, or cycles unknown", state.theme.dim)],
     }
 }

@@ -11,7 +11,7 @@ use crate::meter::whole_run::steady_state::SteadyState;
 use crate::runs::session::message::{Phase, Status};
 use crate::settings::{Named, Rocksdb};
 use crate::ui::report::stack_properties;
-use crate::ui::text::{count, fit, width};
+use crate::ui::text::{NONE, count, fit, width};
 use crate::ui::tui::replay::Replay;
 use crate::ui::tui::state::State;
 use crate::units::{approx_size, approx_span, format_size};
@@ -189,6 +189,7 @@ fn way(status: &Status) -> String {
     ways.dedup();
     match ways.as_slice() {
         [one] => one.clone(),
+        [] if settings.program.is_some() => "a program".into(),
         [] => "all off".into(),
         _ => "mixed interfaces".into(),
     }
@@ -201,6 +202,12 @@ fn survives(status: &Status) -> Option<String> {
 
 /// What was written with the limit, as writing wears the drive; and without.
 fn written(state: &State, status: &Status) -> (String, String) {
+    if status.settings.program.is_some() {
+        let used = state.live.totals.as_ref().and_then(|totals| totals.program.as_ref());
+        let bytes = used.and_then(|used| used.drives_written_bytes);
+        let text = format!("{} written", bytes.map_or_else(|| NONE.to_owned(), approx_size));
+        return (text.clone(), text);
+    }
     // Of a recording, what its windows say.
     let window = state.live.window.as_ref().map_or(0, |w| w.written_bytes_total);
     let bytes = approx_size(if state.replay.is_some() { window } else { state.written_bytes });

@@ -115,7 +115,7 @@ pub fn hidden(state: &State) -> usize {
 /// What a new user does first, where the ledger will be.
 fn first_steps(state: &State, buf: &mut Buffer, inner: Rect) {
     let theme = &state.theme;
-    let is_program = state.status.as_ref().is_some_and(|status| status.settings.program.is_some());
+    let is_program = state.is_of_program();
     let cells = usize::from(inner.width);
     let first = match state.first_knob().path.as_str() {
         own if cells < 60 && state.knob().path == own => format!("turn {own}, the chosen knob"),

@@ -6,7 +6,7 @@ use ratatui::text::Line;
 
 use super::frame::{panel, put, span};
 use crate::host::Throttling;
-use crate::meter::window::MemberFigures;
+use crate::meter::window::{MemberFigures, ProgramFigures};
 use crate::ui::report::sentences;
 use crate::ui::text::{NONE, fit, left, mb, right, shortened, width};
 use crate::ui::tui::state::State;
@@ -34,6 +34,14 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         (Some(window), _) if !state.cumulative => (&window.members, window.duration_ns),
         _ => return,
     };
+    let program = match (&figures.window, &figures.totals) {
+        (_, Some(totals)) if state.cumulative => totals.program.as_ref(),
+        (Some(window), _) => window.program.as_ref(),
+        _ => None,
+    };
+    if let Some(program) = program {
+        return of_program(state, buf, inner, (program, duration_ns));
+    }
     let theme = &state.theme;
     let cells = usize::from(inner.width);
     let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
@@ -70,6 +78,28 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
         put(buf, inner.x, y, inner.width, line);
+    }
+}
+
+/// What passed the devices at both ends where a program is the load: its folder is the only member.
+fn of_program(state: &State, buf: &mut Buffer, inner: Rect, (of, duration_ns): (&ProgramFigures, u64)) {
+    let rate =
+        |bytes: Option<u64>| bytes.map_or_else(|| NONE.into(), |bytes| mb(mb_per_s(bytes, duration_ns)));
+    let rows = [
+        ("", "read".to_owned(), "written".to_owned(), state.theme.dim),
+        ("top", rate(of.top_read_bytes), rate(of.top_written_bytes), state.theme.plain),
+        ("drives", rate(of.drives_read_bytes), rate(of.drives_written_bytes), state.theme.plain),
+    ];
+    let cells = usize::from(inner.width).saturating_sub(2 * (FIGURE_CELLS + 1)).min(NAME_CELLS_MAX);
+    for (y, (name, read, written, style)) in (inner.y..inner.bottom()).zip(rows) {
+        let figures = right(&read, FIGURE_CELLS + 1) + &right(&written, FIGURE_CELLS + 1);
+        put(
+            buf,
+            inner.x,
+            y,
+            inner.width,
+            &Line::from(vec![span(left(name, cells), state.theme.dim), span(figures, style)]),
+        );
     }
 }
 
