@@ -276,7 +276,13 @@ fn without_its_write_map_nothing_counts_as_verified() {
     let ran = home.run(&["verify", &profile]);
     ran.ended(1, &["not checked for lost writes: it has no write map"]);
     assert!(ran.out.starts_with("lost writes: not checked") && !ran.out.contains("verified"), "{}", ran.out);
-    // The next run begins one: what it writes is checked, and of the rest that is said.
+    // A run that writes nothing begins one that has nothing.
+    let reads = ["--for", "300ms", "--set", "wal.enabled=false", "--set", "background.enabled=false"];
+    home.record(&profile, "read", &reads).ran.ended(0, &[]);
+    let ran = home.run(&["verify", &profile]);
+    ran.ended(1, &["not checked for lost writes: no run wrote there since the write map began"]);
+    assert!(!ran.out.contains("verified"), "{}", ran.out);
+    // What the next one writes is checked, and of the rest that is said.
     run(&home, &profile, "next", PAGES, "1MB/s");
     let report = home.run(&["verify", &profile, "--json"]).json();
     let [checked, unchecked] = ["sectors_ok", "sectors_unchecked"].map(|key| report[key].as_u64().unwrap());

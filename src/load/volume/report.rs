@@ -63,6 +63,8 @@ impl Default for Comparison {
     }
 }
 
+const NOTHING_SINCE: &str = "no run wrote there since the write map began";
+
 /// What a verification found, in sectors of 512 bytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct VerifyReport {
@@ -139,12 +141,24 @@ impl VerifyReport {
         self.unreadable.add(other.unreadable);
     }
 
+    /// Why nothing could be compared with what was written last; none where something was, or nothing is there.
+    pub fn not_compared(&self) -> Option<&str> {
+        match &self.write_map {
+            Comparison { compared: false, why, .. } => Some(why.as_deref().unwrap_or_default()),
+            _ if self.checked_sectors() == 0 && self.sectors_unchecked > 0 => Some(NOTHING_SINCE),
+            _ => None,
+        }
+    }
+
+    fn checked_sectors(&self) -> u64 {
+        self.sectors_ok + self.lost.sectors + self.stale.sectors + self.torn.sectors
+    }
+
     /// Of the sectors that were written in their place, the share that was compared with the map; rounded down.
     fn share_checked(&self) -> String {
-        let checked = self.sectors_ok + self.lost.sectors + self.stale.sectors + self.torn.sectors;
-        let all = u128::from(checked) + u128::from(self.sectors_unchecked);
-        match u128::from(checked) * 1000 / all.max(1) {
-            0 if checked == 0 => "0%".to_owned(),
+        let checked = u128::from(self.checked_sectors());
+        let all = checked + u128::from(self.sectors_unchecked);
+        match checked * 1000 / all.max(1) {
             0 => "under 0.1%".to_owned(),
             thousandths => format!("{}.{}%", thousandths / 10, thousandths % 10),
         }
@@ -153,9 +167,8 @@ impl VerifyReport {
     /// What was checked, and what was not.
     fn checked(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = |sectors: u64| approx_size(sectors * SECTOR_BYTES as u64);
-        let Comparison { compared, why, share, wal_share } = &self.write_map;
-        if !compared {
-            let why = why.as_deref().unwrap_or_default();
+        let Comparison { share, wal_share, .. } = &self.write_map;
+        if let Some(why) = self.not_compared() {
             let unchecked = size(self.sectors_unchecked);
             return write!(
                 f,
@@ -172,9 +185,11 @@ impl VerifyReport {
             write!(f, "\nthe write map holds a sample: one of {} pages of the {of}", (1.0 / share).round())?;
         }
         if self.sectors_unchecked > 0 {
-            let why = "not checked for lost writes: no run wrote there since the write map began, a write \
-                       failed, or it is not in the sample";
-            write!(f, "\n{} {why}", size(self.sectors_unchecked))?;
+            let unchecked = size(self.sectors_unchecked);
+            write!(
+                f,
+                "\n{unchecked} not checked for lost writes: {NOTHING_SINCE}, a write failed, or it is not in the sample"
+            )?;
         }
         Ok(())
     }
@@ -239,7 +254,7 @@ mod tests {
             (2048, 680_618, 0, "0.3% checked for lost writes: 1.00 MiB verified as written"),
             (2048, 1, 0, "99.9% checked for lost writes: 1.00 MiB verified as written"),
             (2, 1 << 40, 0, "under 0.1% checked for lost writes: 1.00 KiB verified as written"),
-            (0, 8, 0, "0% checked for lost writes: 0 B verified as written"),
+            (0, 8, 0, "lost writes: not checked: no run wrote there since the write map began"),
             (0, 8, 8, "50.0% checked for lost writes: 0 B verified as written"),
         ] {
             assert_eq!(said(ok, unchecked, stale), words);

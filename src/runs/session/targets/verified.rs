@@ -38,12 +38,11 @@ impl Verified {
     pub fn ended_well(&self) -> Result<()> {
         match self {
             _ if !self.is_clean() => Err(Error::failed("not everything is as written")),
-            Self::Pages(report) if !report.write_map.compared => {
-                let why = report.write_map.why.as_deref().unwrap_or_default();
+            Self::Pages(report) => report.not_compared().map_or(Ok(()), |why| {
                 Err(Error::failed(format!("not checked for lost writes: {why}"))
                     .hint("the next run keeps a write map, so its writes can be checked"))
-            }
-            _ => Ok(()),
+            }),
+            Self::Pairs(_) => Ok(()),
         }
     }
 }
