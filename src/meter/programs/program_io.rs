@@ -2,7 +2,8 @@
 //!
 //! The kernel adds what a process did to its parent when the parent has waited for it. So that short programs have their
 //! own names, processes are looked at many times a second, and what a parent takes over from a child that was seen counts
-//! for the child. A process that nobody saw, and one whose parent had ended before, count as far as they were seen.
+//! for the child. What one moved that nobody saw is its parent's; one whose parent had ended before counts as far as it was
+//! seen.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -60,6 +61,8 @@ struct Seen {
     comm: String,
     name: String,
     moved: Moved,
+    /// Whether that was the first time.
+    is_new: bool,
 }
 
 /// What has been seen so far.
@@ -180,11 +183,13 @@ impl Processes {
 
     /// Its parent will have what it moved, and what its own children had.
     fn end(&mut self, pid: u32) {
-        let below = self.owed.remove(&pid);
-        if let Some(ended) = self.seen.remove(&pid) {
-            let below = below.map_or(Moved::default(), |(moved, _)| moved);
+        let below = self.owed.remove(&pid).map_or(Moved::default(), |(moved, _)| moved);
+        let Some(ended) = self.seen.remove(&pid) else { return };
+        let moved = ended.moved.and(below);
+        // One that was idle for longer is not named for what another moved, which nobody saw.
+        if moved != Moved::default() || ended.is_new {
             let owed = self.owed.entry(ended.parent).or_default();
-            *owed = (owed.0.and(ended.moved).and(below), ended.name);
+            *owed = (owed.0.and(moved), ended.name);
         }
     }
 
@@ -198,6 +203,7 @@ impl Processes {
         }
         let moved = Moved::of(&counts);
         let known = self.seen.remove(&pid);
+        let is_new = known.is_none();
         let mut grew = moved.without(known.as_ref().map_or(Moved::default(), |known| known.moved));
         let name = match known {
             Some(known) if known.comm == comm => known.name,
@@ -219,7 +225,7 @@ impl Processes {
         if grew != Moved::default() {
             self.sum(name.clone(), grew);
         }
-        self.seen.insert(pid, Seen { begun, parent, comm, name, moved });
+        self.seen.insert(pid, Seen { begun, parent, comm, name, moved, is_new });
     }
 
     fn sum(&mut self, name: String, moved: Moved) {
@@ -369,11 +375,20 @@ mod tests {
         proc.set(1, "sh", 0, 0, 0);
         proc.set(2, "sleep", 1, 0, 0);
         state.look(&path, &[1, 2]);
+        state.look(&path, &[1, 2]);
         proc.waited_for(2);
-        state.look(&path, &[1]);
         proc.set(1, "sh", 0, 0, 50);
         state.look(&path, &[1]);
         assert_eq!(sums(&state), [("sh", 0, 50)]);
+        // One that was seen once may have moved all of it since.
+        proc.set(3, "dd", 1, 0, 0);
+        state.look(&path, &[1, 3]);
+        proc.waited_for(3);
+        proc.set(1, "sh", 0, 0, 120);
+        state.look(&path, &[1]);
+        proc.set(1, "sh", 0, 0, 121);
+        state.look(&path, &[1]);
+        assert_eq!(sums(&state), [("dd", 0, 70), ("sh", 0, 51)]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::class::Class;
+use crate::meter::flag::FlagKind;
 use crate::meter::turns::estimate::TURN_CHANGE_MIN;
 use crate::meter::turns::estimate::tests::{KINDS, Kind, Series, assert_in_help, series};
 use crate::meter::turns::ledger::{Ledger, Turn};
@@ -103,6 +104,42 @@ fn changes_that_are_larger_than_the_level_wanders_are_clear() {
         println!("{:<17} by {factor}: {found} of {all} lines", KINDS[kind].name);
         assert!(found * 100 >= all * per_cent, "{}, {factor}: {found} of {all}", KINDS[kind].name);
     }
+}
+
+/// Whether a change by three tenths of the throughput, and of the cycles, is clear after windows of one setting that went
+/// back and forth as far, changed by a function, and then a minute of quiet ones.
+fn is_clear_after(change: impl Fn(&mut Window)) -> [bool; 2] {
+    const JUMPING: u64 = 120;
+    let (mut ledger, mut second) = (Ledger::default(), 0);
+    let mut take = |ledger: &mut Ledger, level: f64, change: &dyn Fn(&mut Window)| {
+        let mut window = window([100.0 * level, 0.0]);
+        window.total.cycles_per_byte = Some(2.0 * level);
+        (window.start_ns, window.duration_ns) = (second * SECOND_NS, SECOND_NS);
+        change(&mut window);
+        ledger.window(&window);
+        second += 1;
+        second
+    };
+    for at in 0..JUMPING {
+        take(&mut ledger, if at / 8 % 2 == 1 { 1.3 } else { 1.0 }, &change);
+    }
+    let mut now = 0;
+    for at in 0..61 {
+        now = take(&mut ledger, 1.0 + f64::from(at % 3) / 1000.0, &|_| {});
+    }
+    ledger.turn(Turn { at_ns: now * SECOND_NS, knob: "scan.depth".into(), ..Turn::default() });
+    (0..5).for_each(|at| _ = take(&mut ledger, 1.3 + f64::from(at % 3) / 1000.0, &|_| {}));
+    let line = ledger.lines().last().unwrap();
+    [&line.total_mb_per_s, &line.cycles_per_byte].map(|change| change.verdict.is_clear())
+}
+
+#[test]
+fn what_no_turn_is_judged_by_teaches_nothing() {
+    assert_eq!(is_clear_after(|_| {}), [false, false], "it went as far by itself");
+    let drifting = |window: &mut Window| window.flags.push(FlagKind::Drifting.flag(""));
+    assert_eq!(is_clear_after(drifting), [true, true]);
+    let others = |window: &mut Window| window.flags.push(FlagKind::Others.with_cores(1.8, ""));
+    assert_eq!(is_clear_after(others), [false, true], "cycles alone are not judged beside others");
 }
 
 #[test]

@@ -52,11 +52,9 @@ pub fn commands_of(address: &str, group: &str, kind: &str) -> Vec<String> {
 /// Refused where another namespace of its controller is in use by now, or it has moved to another group; if the kernel
 /// refuses the type, or the drive comes back under another name.
 pub fn set_type(drive: &Drive, address: &str, group: &str, kind: &str) -> Result<()> {
-    let now = group_of(&drive.find()?)?;
-    if (now.address.as_str(), now.group.as_str()) != (address, group) {
-        return Err(Error::refused(format!("{} is in another IOMMU group by now", drive.describe())));
-    }
-    PciBus::default().set_type(address, group, kind)?;
+    let bus = PciBus::default();
+    bus.refuse_other((&drive.find()?, &Facts::read_devices()), address, group)?;
+    bus.set_type(address, group, kind)?;
     // The kernel shows a namespace in /sys before its node and what is read from it are there.
     let ends = Instant::now() + PATIENCE;
     loop {
@@ -118,6 +116,21 @@ impl PciBus {
                 .hint("the kernel has it from Linux 5.11 on: set stack.iommu to keep")
         })?;
         Ok(IommuGroup { address, group, kind })
+    }
+
+    /// Refuses a drive that is no longer at that address, alone in that group, and unused but by its stack.
+    pub(super) fn refuse_other(
+        &self,
+        (device, devices): (&Device, &[Device]),
+        address: &str,
+        group: &str,
+    ) -> Result<()> {
+        let now = self.group_of(device, devices)?;
+        if (now.address.as_str(), now.group.as_str()) == (address, group) {
+            return Ok(());
+        }
+        let what = format!("{} is in another IOMMU group by now", device.path.shown());
+        Err(Error::refused(what).hint("make the plan again"))
     }
 
     fn set_type(&self, address: &str, group: &str, kind: &str) -> Result<()> {

@@ -135,6 +135,23 @@ fn a_drive_alone_in_its_iommu_group_has_a_type_and_one_that_shares_it_is_refused
 }
 
 #[test]
+fn a_drive_that_moved_or_whose_controller_is_in_use_by_now_keeps_its_type() {
+    let host = host();
+    fs::write(host.bus.root.join("kernel/iommu_groups/7/type"), "DMA-FQ\n").unwrap();
+    let refuse =
+        |devices: &[Device], address, group| host.bus.refuse_other((&drive(), devices), address, group);
+    refuse(&[drive()], ADDRESS, "7").unwrap();
+    for (address, group) in [(ADDRESS, "8"), ("0000:09:00.0", "7")] {
+        let error = refuse(&[drive()], address, group).unwrap_err();
+        assert!(error.exit_status() == 3 && error.what.contains("another IOMMU group by now"), "{error}");
+    }
+    let usage = vec![crate::host::Usage::Mounted("/data".into())];
+    let beside = Device { name: "nvme0n2".into(), usage, ..drive() };
+    let error = refuse(&[drive(), beside], ADDRESS, "7").unwrap_err();
+    assert!(error.exit_status() == 3 && error.what.contains("/data"), "{error}");
+}
+
+#[test]
 fn a_type_is_restored_only_where_it_is_still_ours() {
     let host = host();
     let kind = host.bus.root.join("kernel/iommu_groups/7/type");

@@ -2,6 +2,7 @@
 
 use super::state::State;
 use crate::class::Class;
+use crate::host::LevelDrive;
 use crate::meter::window::{ClassFigures, MemberFigures, ProgramFigures, Window};
 use crate::meter::written::Written;
 use crate::printable;
@@ -69,7 +70,6 @@ fn of_program(
     let passed = |of: fn(&ProgramFigures) -> Option<u64>| {
         used.and_then(|(used, duration_ns)| Some(mb_per_s(of(used)?, duration_ns)))
     };
-    let drives_mb_per_s = passed(|used| used.drives_read_bytes?.checked_add(used.drives_written_bytes?));
     let own = |detail: &str| LayerShown {
         setting: "its own".into(),
         detail: detail.to_owned(),
@@ -100,11 +100,22 @@ fn of_program(
             LayerShown { mb_per_s: top.filter(|_| !shown.is_absent), ..shown }
         }
         StackLayer::Drives => LayerShown {
-            mb_per_s: drives_mb_per_s,
+            mb_per_s: passed(|used| used.drives_read_bytes?.checked_add(used.drives_written_bytes?)),
             mean_ns: used.and_then(|(used, _)| used.drives_mean_ns()),
             amplification: wa_d(window, None),
-            ..drives(status, window)
+            traced_p99_ns: window.and_then(|window| window.traced_p99_ns),
+            ..names_of(&status.circumstances.drives)
         },
+    }
+}
+
+/// The drives by their names, where the target has no members of its own.
+fn names_of(drives: &[LevelDrive]) -> LayerShown {
+    let names = drives.iter().map(|drive| drive.name.as_str()).collect::<Vec<_>>().join(", ");
+    match drives.len() {
+        0 => LayerShown { setting: NONE.into(), ..LayerShown::default() },
+        1 => LayerShown { setting: names, ..LayerShown::default() },
+        many => LayerShown { setting: format!("{many} drives"), detail: names, ..LayerShown::default() },
     }
 }
 
@@ -328,7 +339,7 @@ mod tests {
         state.live.window = Some(Arc::new(window));
         let all = StackLayer::ALL.map(|of| layer(&state, of));
         let settings = all.clone().map(|shown| shown.setting);
-        assert_eq!(settings[..4], ["pgbench", "its own", "its own", "ext4"]);
+        assert_eq!(settings, ["pgbench", "its own", "its own", "ext4", "none", "nvme0n1"]);
         assert_eq!(all[2].detail, "holds 1.00 MiB");
         assert_eq!(all.clone().map(|shown| shown.mb_per_s), [None, None, None, None, None, Some(4.0)]);
         assert_eq!(all[5].mean_ns, Some(500_000.0));

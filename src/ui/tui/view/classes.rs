@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::frame::{panel, put, span};
 use crate::class::Class;
-use crate::meter::flag::stem;
+use crate::meter::flag::{FlagKind, stem};
 use crate::meter::latencies::pooled::{Pooled, PooledLatencies, PooledLatency};
 use crate::meter::window::{ClassFigures, ClassState, Latencies, Latency};
 use crate::runs::session::message::Phase;
@@ -349,7 +349,7 @@ fn words(figures: &ClassFigures) -> Vec<String> {
         words.push(format!("{} slow", count(figures.slow_ios as f64)));
     }
     for flag in &figures.flags {
-        if flag.text != "draining" || figures.state != ClassState::Draining {
+        if !flag.is(FlagKind::Draining) || figures.state != ClassState::Draining {
             words.push(flag.text.clone());
         }
     }
@@ -450,7 +450,6 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::meter::flag::FlagKind;
     use crate::runs::session::Event;
     use crate::ui::tui::fixture::{self, running, tell};
     use crate::ui::tui::tests::shown;

@@ -205,8 +205,9 @@ fn written(state: &State, status: &Status) -> (String, String) {
     if status.settings.program.is_some() {
         let used = state.live.totals.as_ref().and_then(|totals| totals.program.as_ref());
         let bytes = used.and_then(|used| used.drives_written_bytes);
-        let text = format!("{} written", bytes.map_or_else(|| NONE.to_owned(), approx_size));
-        return (text.clone(), text);
+        let bytes = bytes.map_or_else(|| NONE.to_owned(), approx_size);
+        // By the drives' own counts, whoever wrote.
+        return (format!("{bytes} written to the drives"), format!("{bytes} written"));
     }
     // Of a recording, what its windows say.
     let window = state.live.window.as_ref().map_or(0, |w| w.written_bytes_total);

@@ -29,15 +29,15 @@ enum Column {
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let inner = panel(state, buf, area, "members", "MB/s", false);
     let figures = state.figures();
-    let (members, duration_ns) = match (&figures.window, &figures.totals) {
-        (_, Some(totals)) if state.cumulative => (&totals.members, (totals.duration_s * 1e9) as u64),
-        (Some(window), _) if !state.cumulative => (&window.members, window.duration_ns),
+    let (members, duration_ns, engine, program) = match (&figures.window, &figures.totals) {
+        (_, Some(totals)) if state.cumulative => {
+            let duration_ns = (totals.duration_s * 1e9) as u64;
+            (&totals.members, duration_ns, &totals.engine, &totals.program)
+        }
+        (Some(window), _) if !state.cumulative => {
+            (&window.members, window.duration_ns, &window.engine, &window.program)
+        }
         _ => return,
-    };
-    let program = match (&figures.window, &figures.totals) {
-        (_, Some(totals)) if state.cumulative => totals.program.as_ref(),
-        (Some(window), _) => window.program.as_ref(),
-        _ => None,
     };
     if let Some(program) = program {
         return of_program(state, buf, inner, (program, duration_ns));
@@ -67,13 +67,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     if shown < members.len() {
         lines.push(Line::from(span(format!("and {} more", members.len() - shown), theme.dim)));
     }
-    let engine = match (&figures.window, &figures.totals) {
-        (_, Some(totals)) if state.cumulative => totals.engine.as_ref(),
-        (Some(window), _) => window.engine.as_ref(),
-        _ => None,
-    };
     let sentences_of = |engine| sentences::engine(engine, duration_ns as f64 / 1e9, state.cumulative);
-    for line in engine.map(sentences_of).unwrap_or_default() {
+    for line in engine.as_ref().map(sentences_of).unwrap_or_default() {
         lines.push(Line::from(span(fit(&line, cells), theme.plain)));
     }
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
@@ -93,13 +88,8 @@ fn of_program(state: &State, buf: &mut Buffer, inner: Rect, (of, duration_ns): (
     let cells = usize::from(inner.width).saturating_sub(2 * (FIGURE_CELLS + 1)).min(NAME_CELLS_MAX);
     for (y, (name, read, written, style)) in (inner.y..inner.bottom()).zip(rows) {
         let figures = right(&read, FIGURE_CELLS + 1) + &right(&written, FIGURE_CELLS + 1);
-        put(
-            buf,
-            inner.x,
-            y,
-            inner.width,
-            &Line::from(vec![span(left(name, cells), state.theme.dim), span(figures, style)]),
-        );
+        let line = Line::from(vec![span(left(name, cells), state.theme.dim), span(figures, style)]);
+        put(buf, inner.x, y, inner.width, &line);
     }
 }
 
