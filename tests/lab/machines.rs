@@ -32,6 +32,8 @@ const KERNELS_OWN_CRASH: &str = "RIP: 0010:bio_poll+";
 struct Machine {
     /// The scripts, in order.
     scripts: &'static [&'static str],
+    /// Those that run after them in the soak: the gate would only start and end them.
+    soak_scripts: &'static [&'static str],
     /// Options of the rig.
     options: &'static [&'static str],
     ran: OnceLock<Result<Ran, String>>,
@@ -53,14 +55,16 @@ enum Outcome {
 
 /// Four drives, used bare: small, so that filling and verifying them takes no time.
 static BARE: Machine = Machine {
-    scripts: &["host", "raw", "lost", "polled", "guard", "pull"],
+    scripts: &["host", "raw", "polled", "guard", "pull"],
+    soak_scripts: &["lost"],
     options: &["--drives", "4", "--size", "64M", "--monitor", "--append", "nvme.poll_queues=2"],
     ran: OnceLock::new(),
 };
 
 /// Four drives that hold the smallest XFS, for RAID and file systems on them.
 static STACKS: Machine = Machine {
-    scripts: &["stack", "arrays", "layers", "lba", "iommu", "reproduce", "kv"],
+    scripts: &["stack"],
+    soak_scripts: &["arrays", "layers", "lba", "iommu", "reproduce", "kv"],
     options: &["--drives", "4", "--size", "384M"],
     ran: OnceLock::new(),
 };
@@ -68,16 +72,23 @@ static STACKS: Machine = Machine {
 /// The same, of which some fail, are pulled, or come into use.
 static FAULTS: Machine = Machine {
     scripts: &["faults", "degraded"],
+    soak_scripts: &[],
     options: &["--drives", "4", "--size", "384M", "--monitor"],
     ran: OnceLock::new(),
 };
 
 /// The same, on which the program is killed.
-static KILLS: Machine =
-    Machine { scripts: &["kill"], options: &["--drives", "4", "--size", "384M"], ran: OnceLock::new() };
+static KILLS: Machine = Machine {
+    scripts: &[],
+    soak_scripts: &["kill"],
+    options: &["--drives", "4", "--size", "384M"],
+    ran: OnceLock::new(),
+};
+
 /// Drives that leave the kernel with others: two namespaces each, and two in one IOMMU group.
 static TOGETHER: Machine = Machine {
     scripts: &["together"],
+    soak_scripts: &[],
     options: &["--drives", "3", "--size", "96M", "--namespaces", "2", "--twins"],
     ran: OnceLock::new(),
 };
@@ -85,6 +96,7 @@ static TOGETHER: Machine = Machine {
 /// A drive that nothing keeps from memory that is not its own.
 static NO_IOMMU: Machine = Machine {
     scripts: &["no-iommu"],
+    soak_scripts: &[],
     options: &["--drives", "1", "--size", "96M", "--no-iommu"],
     ran: OnceLock::new(),
 };
@@ -213,6 +225,12 @@ pub fn rig(share: &TempDir) -> Command {
 }
 
 impl Machine {
+    /// All scripts that run here.
+    fn scripts(&self) -> Vec<&'static str> {
+        let more = if is_soak() { self.soak_scripts } else { &[] };
+        [self.scripts, more].concat()
+    }
+
     /// Its result; none, with the reason reported, if it can't run here. The first caller boots it.
     fn ran(&self, test: &str) -> Option<&Ran> {
         match self.ran.get_or_init(|| self.boot()) {
@@ -240,14 +258,14 @@ impl Machine {
         let share = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let wanted = |name: &str| Some(format!("{name}={}", std::env::var(name).ok()?));
         let log = output_of(
-            &self.scripts.join("+"),
+            &self.scripts().join("+"),
             rig(&share)
                 .args(self.options)
                 .args(["--", "env"])
                 .args(["SOAK", "LAB_SEED"].into_iter().filter_map(wanted))
                 .arg(format!("LAB_SCRIPT_S={}", machine_s()))
                 .args(["bash", &format!("{ROOT}/tests/lab/run.sh"), env!("CARGO_BIN_EXE_stacktune")])
-                .args(self.scripts),
+                .args(self.scripts()),
         );
         let tests = log.lines().filter_map(outcome).collect();
         Ran { log, share, tests }
@@ -288,7 +306,8 @@ fn outcome(line: &str) -> Option<(String, Outcome)> {
 
 #[test]
 fn every_test_of_the_guest_is_seen_here_and_every_script_ran() {
-    let mut scripts: Vec<_> = MACHINES.iter().flat_map(|machine| machine.scripts).copied().collect();
+    let mut scripts: Vec<_> =
+        MACHINES.iter().flat_map(|machine| [machine.scripts, machine.soak_scripts].concat()).collect();
     scripts.sort_unstable();
     let files = fs::read_dir(Path::new(ROOT).join("tests/lab")).unwrap();
     let mut there: Vec<String> = files
@@ -307,7 +326,7 @@ fn every_test_of_the_guest_is_seen_here_and_every_script_ran() {
         };
         let unseen: Vec<_> = ran.tests.keys().filter(|name| !named.contains(&name.as_str())).collect();
         assert!(unseen.is_empty(), "name them in tests/lab/machines.rs: {unseen:?}");
-        for script in machine.scripts {
+        for script in machine.scripts() {
             assert!(ran.log.contains(&format!("\nend {script} 0")), "{script} did not end\n{}", ran.log);
         }
     }
@@ -361,17 +380,8 @@ fn figures_of_emulated_drives_say_so() {
     }
 }
 
-/// The page sizes that go through this way: the list of `pages_of` in tests/lab/polled.sh.
-fn pages_of(way: &str) -> &'static [&'static str] {
-    if is_soak() {
-        return &["512B", "4KiB", "128KiB", "1MiB"];
-    }
-    match way {
-        "polled-commands" => &["4KiB"],
-        "commands" => &["1MiB"],
-        _ => &[],
-    }
-}
+/// Of the page sizes that go through each way in the soak (`pages_of` in tests/lab/polled.sh), those looked at here.
+const PAGES: &[&str] = &["512B", "4KiB", "128KiB", "1MiB"];
 
 #[test]
 fn interfaces_that_poll_report_their_polls_and_others_have_none() {
@@ -384,9 +394,10 @@ fn interfaces_that_poll_report_their_polls_and_others_have_none() {
         ("polled-commands", true),
         ("vfio", true),
     ];
+    let pages = if is_soak() { PAGES } else { &[] };
     let of_pages = runs
         .iter()
-        .flat_map(|(name, looks)| pages_of(name).iter().map(move |size| (format!("{name}-{size}"), *looks)));
+        .flat_map(|(name, looks)| pages.iter().map(move |size| (format!("{name}-{size}"), *looks)));
     let left_out: &[&str] = if is_soak() { &["vfio"] } else { &["vfio", "both", "polled-commands"] };
     let mixed = runs.iter().filter(|(name, _)| !left_out.contains(name));
     let mixed = mixed.map(|(name, looks)| ((*name).to_owned(), *looks));

@@ -89,7 +89,7 @@ NVME_DRIVE0=$(address RIG0)
 export NVME_DRIVE0 NVME_PROFILE=$work/array.toml
 run guest_panics
 all_are_back
-healthy 'a panic'
+[[ -z ${SOAK:-} ]] || healthy 'a panic'
 
 printf '# pulled while it is polled\n'
 sed 's/"array"/"one"/; s/^devices = .*/devices = ["\/dev\/disk\/by-id\/nvme-QEMU_NVMe_Ctrl_RIG2_1"]/' \

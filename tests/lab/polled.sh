@@ -70,18 +70,12 @@ pages_of() {
     done
 }
 
-# A command of these drives moves 512 KiB at most: pages of 1 MiB take several. tests/lab/machines.rs reads
-# the same list.
+# A command of these drives moves 512 KiB at most: pages of 1 MiB take several.
 every_page_size_goes_through_every_polled_interface() {
     local size
-    if [[ -n ${SOAK:-} ]]; then
-        for size in 512B 1KiB 2KiB 4KiB 8KiB 16KiB 32KiB 64KiB 128KiB 256KiB 512KiB 1MiB; do
-            pages_of "$size" commands polled-commands iopoll sqpoll both vfio
-        done
-        return
-    fi
-    pages_of 4KiB polled-commands
-    pages_of 1MiB commands
+    for size in 512B 1KiB 2KiB 4KiB 8KiB 16KiB 32KiB 64KiB 128KiB 256KiB 512KiB 1MiB; do
+        pages_of "$size" commands polled-commands iopoll sqpoll both vfio
+    done
 }
 
 # Starts a run in the background (its process is $pid) and waits for its first window.
@@ -139,9 +133,10 @@ polling_is_refused_on_what_can_not_be_polled() {
         --set "target.files.dir=$file" --set target.files.size=16MiB --set io.completion=iopoll --set io.buffering=direct
 }
 
-# In the gate, rings polled from one side and commands of two page sizes stand for these.
+# In the gate, rings polled from one side and commands of one page size stand for these.
 [[ -z ${SOAK:-} ]] || run_tests rings_polled_from_both_sides_are_verified \
-    polled_nvme_commands_with_a_sleep_are_verified the_kernels_thread_polls_on_its_cpu_and_counts_as_ours
+    polled_nvme_commands_with_a_sleep_are_verified the_kernels_thread_polls_on_its_cpu_and_counts_as_ours \
+    every_page_size_goes_through_every_polled_interface
 run_tests polled_completions_are_verified a_polled_submission_queue_is_verified_and_wakes_after_its_sleep \
-    nvme_commands_are_verified every_page_size_goes_through_every_polled_interface \
-    nvme_commands_hold_the_block_device_beside polling_is_refused_on_what_can_not_be_polled
+    nvme_commands_are_verified nvme_commands_hold_the_block_device_beside \
+    polling_is_refused_on_what_can_not_be_polled

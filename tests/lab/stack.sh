@@ -293,10 +293,10 @@ SH
 
 tests=(
     stripes_are_verified_and_leave_nothing
-    a_part_of_each_drive_is_used_and_resynced
     without_consent_nothing_is_built
 )
 [[ -z ${SOAK:-} ]] || tests+=(
+    a_part_of_each_drive_is_used_and_resynced
     a_mirror_of_two_takes_each_byte_twice
     mirrors_are_verified_and_leave_nothing
     one_parity_is_verified_and_leaves_nothing
