@@ -26,7 +26,7 @@ spdk     | a load over SPDK, with each version that is installed (scripts/spdk.s
 machine  | the rest in the virtual machine: VFIO, RocksDB, power cuts, the screen             | lab --skip machines::bare:: --skip machines::stacks:: --skip machines::faults:: --skip machines::kills:: --skip machines::the_host_has --skip machines::figures_of --skip machines::interfaces_that_poll --skip machines::the_papers_table --skip every_test_of_the_guest --skip over_spdk
 devices  | loop devices, with 50 kills                                                        | $ scripts/test.sh devices
 gate     | the program on files and simulated devices                                         | gate
-series   | how often verdicts err, on the whole of the made series                             | $ cargo test --locked --lib -- --nocapture estimate turn_figures duel
+series   | how often verdicts err, on the whole of the made series                             | $ cargo test --locked --lib -- --nocapture estimate turn_figures duel wander recorded steady_state cusum
 turns    | equal settings on a loop device: how often the ledger calls them different         | $ env TURNS=60/0/0 cargo test --locked --test devices -- --nocapture turns::
 duels    | the same by duels                                                                   | $ env TURNS=0/10/0 cargo test --locked --test devices -- --nocapture turns::
 planted  | a depth halved and a tenth of a rate taken: how often ledger and duels find it      | $ env TURNS=0/0/3 cargo test --locked --test devices -- --nocapture turns::

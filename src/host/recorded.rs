@@ -11,7 +11,7 @@ use super::system::cgroup::CgroupMemory;
 use super::system::platform::Platform;
 
 fn not_read() -> Feature {
-    Feature::Missing("a recording is shown, and this host was not looked at".to_owned())
+    Feature::Missing("a recording is shown, and this host was not examined".to_owned())
 }
 
 fn text(of: &Value, key: &str) -> Option<String> {

@@ -205,9 +205,10 @@ fn a_recording_sets_the_queues_and_puts_them_back_and_cleanup_does_after_a_kill(
             (now == ["mq-deadline", "64", "64"]).then_some(())
         });
     };
-    let mut running = Running::start(&mut recording(&home, &profile, "1s", Some(&device)));
+    let mut running = Running::start(&mut recording(&home, &profile, "5m", Some(&device)));
     set(&mut running);
-    running.outcome().expect(0);
+    running.signal(Signal::INT);
+    running.outcome().expect(130);
     assert_eq!(queues(&device), found);
 
     let mut running = Running::start(&mut recording(&home, &profile, "10m", Some(&device)));

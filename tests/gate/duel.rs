@@ -50,7 +50,13 @@ fn a_duel_finds_the_better_value_and_repeats_by_its_seed() {
 #[test]
 fn what_survives_less_does_not_win() {
     let home = Home::new();
-    let found = duel(&home, "less", "wal.sync=fdatasync,none", &["--duel-figure", "wal-p99"]).expect(0);
+    let found = duel(
+        &home,
+        "less",
+        "wal.sync=fdatasync,none",
+        &["--duel-figure", "wal-p99", "--set", "scan.enabled=false"],
+    )
+    .expect(0);
     assert!(!found.stdout.contains("B is better"), "{}", found.stdout);
     assert!(found.stdout.contains("B does more, but is less durable"), "{}", found.stdout);
 }

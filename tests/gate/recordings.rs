@@ -203,7 +203,7 @@ fn logged(recorded: &Recorded, counted: &[&Value]) -> BTreeMap<String, u64> {
 #[test]
 fn simulated_windows_sum_exactly_to_the_totals() {
     let home = Home::new();
-    let recorded = simulated(&home, "out", &["--for", "20s", "--warmup", "5s"]);
+    let recorded = simulated(&home, "out", &["--for", "6s", "--warmup", "5s"]);
     recorded.summary();
     windows_sum_to_the_totals(&recorded, 5);
 }

@@ -96,7 +96,7 @@ fn table_2_on_small_files_shows_what_was_recorded_and_continues() {
 #[test]
 fn a_claim_is_not_judged_on_simulated_devices_into_which_it_was_put() {
     let home = Home::new();
-    let simulated = ["--set=io.interface=sim", "--for", "3s", "--warmup", "2s", "--json"];
+    let simulated = ["--set=io.interface=sim", "--for", "1s", "--warmup", "1s", "--json"];
     let shown = reproduce(&home, "table2", "out", &simulated).expect(0).json();
     let gains = claim(&shown, "without fdatasync the scan gains");
     assert_eq!(
@@ -116,7 +116,7 @@ fn a_claim_is_not_judged_on_simulated_devices_into_which_it_was_put() {
 #[test]
 fn a_steady_long_run_has_no_change() {
     let home = Home::new();
-    let more = ["--set=io.interface=sim", "--set=scan.depth=4", "--for", "40s", "--json"];
+    let more = ["--set=io.interface=sim", "--set=scan.depth=1", "--for", "40s", "--json"];
     let shown = reproduce(&home, "figure7", "out", &more).expect(0).json();
     let changes = &shown["over_time"]["changes"];
     assert_eq!((&changes["too_short"], &changes["found"]), (&Value::Bool(false), &Value::Array(vec![])));

@@ -146,7 +146,8 @@ fn a_profile_that_can_not_be_opened_leaves_the_load_alone() {
     let program = include_str!("../../profiles/run-fio.toml").replace("run-fio", "aac");
     fs::write(dir.join("aac.toml"), program).unwrap();
     let mut terminal = running(&home, &[]);
-    for (keys, chosen, why) in [("o", "▸ aaa ", "data-0 is "), ("oj", "▸ aab ", "but its disk has ")] {
+    for (keys, chosen, why) in [("o", "▸ aaa ", "data-0 is "), ("oj", "▸ aab ", "but its file system has ")]
+    {
         terminal.press(keys);
         terminal.wait_for(chosen);
         terminal.press("\r");

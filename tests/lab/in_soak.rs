@@ -2,7 +2,8 @@
 
 /// What the soak alone runs. Loop devices prove most of it in the gate: the guard's in `tests/devices/guard.rs`, kills,
 /// tools that fail and Btrfs's own RAID in `stack_build.rs`, file systems on one array in `stack_run.rs`, layers in
-/// `layers.rs`, RocksDB on every file system in `kv.rs`, retained stacks in `stack_undo.rs`.
+/// `layers.rs`, a polled submission queue in `real_io.rs`, RocksDB on every file system in `kv.rs`, retained stacks in
+/// `stack_undo.rs`.
 pub const IN_SOAK: &[&str] = &[
     "writes_of_nvme_commands_that_are_taken_back_are_found",
     "writes_over_vfio_that_are_taken_back_are_found",
@@ -10,6 +11,7 @@ pub const IN_SOAK: &[&str] = &[
     "libaio_on_bare_drives_is_verified",
     "system_calls_on_bare_drives_are_verified",
     "rings_polled_from_both_sides_are_verified",
+    "a_polled_submission_queue_is_verified_and_wakes_after_its_sleep",
     "polled_nvme_commands_with_a_sleep_are_verified",
     "a_stripe_stops_in_order_without_a_pulled_drive",
     "pulled_drives_are_reported_and_the_run_continues",

@@ -133,10 +133,10 @@ polling_is_refused_on_what_can_not_be_polled() {
         --set "target.files.dir=$file" --set target.files.size=16MiB --set io.completion=iopoll --set io.buffering=direct
 }
 
-# In the gate, rings polled from one side and commands of one page size stand for these.
+# In the gate, polled completions and commands of one page size stand for these.
 [[ -z ${SOAK:-} ]] || run_tests rings_polled_from_both_sides_are_verified \
+    a_polled_submission_queue_is_verified_and_wakes_after_its_sleep \
     polled_nvme_commands_with_a_sleep_are_verified the_kernels_thread_polls_on_its_cpu_and_counts_as_ours \
     every_page_size_goes_through_every_polled_interface
-run_tests polled_completions_are_verified a_polled_submission_queue_is_verified_and_wakes_after_its_sleep \
-    nvme_commands_are_verified nvme_commands_hold_the_block_device_beside \
+run_tests polled_completions_are_verified nvme_commands_are_verified nvme_commands_hold_the_block_device_beside \
     polling_is_refused_on_what_can_not_be_polled

@@ -134,7 +134,7 @@ fn worker(store: &Arc<Store>, job: &Job, time: Duration) -> Result<f64> {
     match cpu_ns.filter(|_| operations > 0) {
         Some(cpu_ns) => Ok(cpu_ns as f64 / operations as f64),
         None => Err(Error::failed(format!("the {} worker on RocksDB has done nothing", job.class.name()))
-            .hint("check that the disk has room; nothing was left there")),
+            .hint("check that the file system has room; nothing was left there")),
     }
 }
 
@@ -189,7 +189,7 @@ fn calls(
         };
         called.map_err(|errno| {
             let what = format!("a call of RocksDB for {} failed: {}", class.name(), describe_errno(errno));
-            Error::failed(what).hint("check that the disk has room; nothing was left there")
+            Error::failed(what).hint("check that the file system has room; nothing was left there")
         })?;
         calls += 1;
     }

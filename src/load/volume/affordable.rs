@@ -1,4 +1,4 @@
-//! How large the demo's files can be, given the disk's free space and its speed.
+//! How large the demo's files can be, given the free space of their file system and its speed.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -19,15 +19,15 @@ const ROOM_FACTOR: u64 = 4;
 const LEAST_BYTES: u64 = 16 * MIB;
 /// A first run should not wait longer than this for its files.
 const FILL_S: f64 = 8.0;
-/// What is written to measure the disk's speed, and for how long at most.
+/// What is written to measure the drive's speed, and for how long at most.
 const TRIAL_BYTES: u64 = 64 * MIB;
 const TRIAL: Duration = Duration::from_secs(1);
 
-/// The largest size up to `wanted_bytes` for which the disk has room for four times all `count` files and
+/// The largest size up to `wanted_bytes` for which the file system has room for four times all `count` files and
 /// their WAL, and which it fills within seconds; with a sentence if that is smaller than wanted.
 ///
 /// What our own files there occupy counts as free. A complete set is kept while it fits, so that nothing is
-/// refilled because the disk's free space or speed changes.
+/// refilled because free space or speed changes.
 pub fn affordable_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64, Option<String>)> {
     let Room { ours, free, size: room } = Room::of(dir, count, wanted_bytes)?;
     let complete = ours.len() as u64 == count + 1;
@@ -78,7 +78,7 @@ fn allocated(files: &[OurFile]) -> u64 {
 }
 
 fn short_of(free: u64) -> String {
-    format!("as the disk has {} free", approx_size(free))
+    format!("as the file system has {} free", approx_size(free))
 }
 
 fn smaller(size: u64, wanted_bytes: u64, reason: &str) -> Option<String> {
@@ -132,18 +132,18 @@ fn largest(count: u64, wanted_bytes: u64, total_bytes: u64) -> u64 {
     size(steps)
 }
 
-/// A size below `room_bytes` that this disk fills in time, and the reason; none if there is no need.
+/// A size below `room_bytes` that this drive fills in time, and the reason; none if there is no need.
 fn fast_enough(dir: &Path, count: u64, room_bytes: u64) -> Option<(u64, String)> {
     if room_bytes <= LEAST_BYTES {
         return None;
     }
     let bytes_per_s = trial(nearest_folder(dir)).ok()?;
     let size = largest(count, room_bytes, (bytes_per_s * FILL_S) as u64).max(LEAST_BYTES);
-    let reason = || format!("as this disk writes {:.0} MB/s", bytes_per_s / 1e6);
+    let reason = || format!("as this drive writes {:.0} MB/s", bytes_per_s / 1e6);
     (size < room_bytes).then(|| (size, reason()))
 }
 
-/// The disk's sequential write speed, including the flush, in bytes per second.
+/// The drive's sequential write speed, including the flush, in bytes per second.
 fn trial(dir: &Path) -> io::Result<f64> {
     let mut file: File = tempfile::tempfile_in(dir)?;
     // Incompressible.
@@ -182,12 +182,12 @@ mod tests {
     #[test]
     fn a_chosen_size_is_smaller_only_for_lack_of_room() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-        // More than any disk fills within seconds, but not more than it has.
+        // More than any drive fills within seconds, but not more than it has.
         let (free, count) = (free_bytes(dir.path()).unwrap(), 1);
         let half = floor_mib(free / ROOM_FACTOR / 2);
         assert_eq!(chosen_size(dir.path(), count, half).unwrap(), (half, None));
         let (size, note) = chosen_size(dir.path(), count, 1 << 50).unwrap();
-        assert!(size < 1 << 50 && note.unwrap().contains("as the disk has"), "{size}");
+        assert!(size < 1 << 50 && note.unwrap().contains("as the file system has"), "{size}");
     }
 
     #[test]

@@ -152,6 +152,6 @@ pub fn check_room(dir: &Path, needed_bytes: u64) -> Result<()> {
         return Ok(());
     }
     let (needs, has) = (approx_size(needed_bytes), approx_size(free));
-    Err(Error::failed(format!("{} needs {needs} more, but its disk has {has} free", dir.shown()))
+    Err(Error::failed(format!("{} needs {needs} more, but its file system has {has} free", dir.shown()))
         .hint("free some space, or choose a smaller `target.files.size`"))
 }

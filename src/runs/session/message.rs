@@ -183,7 +183,8 @@ pub struct PlanShown {
     pub lines: Vec<String>,
     /// The devices of which everything is destroyed.
     pub destroys: Vec<Wanted>,
-    /// Bytes that are written in all, the fill included; none where what is filled by then is not known.
+    /// Bytes that are written in all, the fill included; none where it is not known what is filled by then, or what
+    /// a program writes.
     pub writes_bytes: Option<u64>,
     /// What that takes of each drive's life.
     pub wear: Vec<DriveWear>,

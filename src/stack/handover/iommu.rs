@@ -90,7 +90,7 @@ impl PciBus {
         let path = device.path.shown();
         let address = self.address_of(device)?;
         let no_group = || {
-            Error::refused(format!(
+            Error::input(format!(
                 "{path} ({address}) is in no IOMMU group, so stack.iommu has no effect on it"
             ))
             .hint("enable an IOMMU in the firmware (VT-d, AMD-Vi) and the kernel (intel_iommu=on)")

@@ -108,11 +108,16 @@ impl Plan {
         self.destroys.iter().map(wear).collect()
     }
 
+    /// Whether a program runs on it: what that writes nobody knows before.
+    pub fn is_for_program(&self) -> bool {
+        matches!(self.exposed, Exposed::Files { data_bytes: 0, wal_bytes: 0, .. })
+    }
+
     /// The plan as text, one line per step with its command; what runs is what is shown.
     pub fn lines(&self) -> Vec<String> {
         let most = if self.fit.is_some() { "at most " } else { "" };
         let fill = match &self.exposed {
-            Exposed::Files { dir, data_bytes: 0, wal_bytes: 0 } => {
+            Exposed::Files { dir, .. } if self.is_for_program() => {
                 format!("run the program in {}", dir.shown())
             }
             Exposed::Files { dir, data_bytes, wal_bytes: 0 } => {

@@ -1,15 +1,16 @@
 //! Text tables: padding by display width, and figures as text.
 
+use crate::ui::text::width;
 pub use crate::ui::text::{NONE, latency, paragraph};
 
-/// The text, left-aligned in `width` columns.
-pub fn left(text: &str, width: usize) -> String {
-    format!("{text:<width$}")
+/// The text, left-aligned in that many columns; longer ones are left whole.
+pub fn left(text: &str, columns: usize) -> String {
+    text.to_owned() + &" ".repeat(columns.saturating_sub(width(text)))
 }
 
-/// The text, right-aligned in `width` columns.
-pub fn right(text: &str, width: usize) -> String {
-    format!("{text:>width$}")
+/// The text, right-aligned in that many columns; longer ones are left whole.
+pub fn right(text: &str, columns: usize) -> String {
+    " ".repeat(columns.saturating_sub(width(text))) + text
 }
 
 /// A fraction as a percentage.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::cells::{NONE, left, paragraph, right};
 use crate::ui::blocks;
+use crate::ui::text::{fit, width};
 
 const WIDTH: usize = 80;
 /// Height of a chart over time.
@@ -25,14 +26,14 @@ pub struct Bar {
 /// Horizontal bars from zero to the largest value, at most 80 columns wide.
 pub fn bars(title: &str, bars: &[Bar]) -> String {
     let longest = |texts: &dyn Fn(&Bar) -> usize| bars.iter().map(texts).max().unwrap_or(0);
-    let label_width = longest(&|bar| bar.label.chars().count()).min(WIDTH / 3);
-    let text_width = longest(&|bar| bar.text.chars().count()).min(WIDTH / 3);
+    let label_width = longest(&|bar| width(&bar.label)).min(WIDTH / 3);
+    let text_width = longest(&|bar| width(&bar.text)).min(WIDTH / 3);
     // Spaces at both ends of the label, the axis, and a space before the figure.
     let bar_width = WIDTH - label_width - text_width - 5;
     let largest = bars.iter().filter_map(|bar| bar.value).fold(0.0, f64::max);
     let mut out = format!("{}\n", paragraph(title, WIDTH, "  "));
     for bar in bars {
-        let label: String = bar.label.chars().take(label_width).collect();
+        let label = fit(&bar.label, label_width);
         // Exact to an eighth of a cell.
         let drawn = blocks::row(eighths(bar.value.unwrap_or(0.0), largest, bar_width));
         let text = if bar.value.is_some() { bar.text.as_str() } else { NONE };

@@ -53,7 +53,7 @@ fn reason(reason: &PowerCutReason) -> String {
         PowerCutReason::NoBarriers { option, volatile } => {
             format!("{option} keeps flushes from the volatile write caches of {volatile} drives")
         }
-        PowerCutReason::LoopDevices => "loop devices: it depends on the disk below the files".into(),
+        PowerCutReason::LoopDevices => "loop devices: it depends on the file system below the files".into(),
         PowerCutReason::NoDrive => "the WAL is not on a drive of this host".into(),
         PowerCutReason::UnknownCache => "a drive does not report whether its write cache is volatile".into(),
         PowerCutReason::UnknownLayers => "what the layers by commands do with a flush is unknown".into(),

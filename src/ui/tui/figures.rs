@@ -67,8 +67,7 @@ impl Figures {
             self.pool = Pool::default();
             self.steady = 0;
         }
-        let settled = !window.flags.iter().any(|flag| flag.is(FlagKind::Settling));
-        self.steady += usize::from(window.is_clean() && settled);
+        self.steady += usize::from(is_settled(&window));
         self.pooled = self.pool.window(&window);
         let p99 = |latency: &Option<Latency>, pooled: PooledLatency| {
             let own = latency.as_ref().and_then(|latency| latency.p99);
@@ -100,12 +99,22 @@ impl Figures {
     /// shown, or of one before it with which the turn would be compared. Of those before, a trend forbids nothing.
     pub fn forbidding(&self) -> Option<(Option<Class>, &Flag)> {
         let now = self.window.iter().flat_map(|window| forbidding(window)).next();
-        let settled = |window: &&Arc<Window>| {
-            window.is_clean() && !window.flags.iter().any(|flag| flag.is(FlagKind::Settling))
+        let past = || {
+            self.past
+                .iter()
+                .rev()
+                .map(|(window, _)| window)
+                .filter(|window| is_settled(window))
+                .take(BEFORE_WINDOWS)
         };
-        let past = || self.past.iter().rev().map(|(window, _)| window).filter(settled).take(BEFORE_WINDOWS);
         let lasting = |(_, flag): &(Option<Class>, &Flag)| !flag.is(FlagKind::Drifting);
         now.or_else(|| past().flat_map(|window| forbidding(window)).find(lasting))
+    }
+
+    /// How many windows since a turn at that time the next one can be compared with.
+    pub fn baseline_since(&self, turned_ns: u64) -> usize {
+        let since = self.past.iter().rev().map(|(window, _)| window);
+        since.take_while(|window| window.start_ns >= turned_ns).filter(|window| is_settled(window)).count()
     }
 
     /// Goes that many windows forward, or back if negative, among those that are kept. Whether it could.
@@ -204,6 +213,11 @@ fn forbidding(window: &Window) -> impl Iterator<Item = (Option<Class>, &Flag)> {
         .flat_map(|class| window.class(class).flags.iter().map(move |flag| (Some(class), flag)));
     let own = window.flags.iter().map(|flag| (None, flag));
     own.chain(of_classes).filter(|(_, flag)| flag.forbids_verdict)
+}
+
+/// Whether a turn can be compared with that window.
+fn is_settled(window: &Window) -> bool {
+    window.is_clean() && !window.flags.iter().any(|flag| flag.is(FlagKind::Settling))
 }
 
 #[cfg(test)]

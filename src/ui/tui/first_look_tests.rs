@@ -134,7 +134,9 @@ fn several_knobs_of_a_rebuild_have_their_own_values() {
         tell(&mut state, Event::Ledger(Arc::new(line)));
         let screen = shown(&state);
         assert!(screen.matches("target.files.count 4 → 1").count() >= 1, "{columns}: {screen}");
-        assert!(screen.matches("stack.filesystem none → ext4").count() >= 2, "{columns}: {screen}");
+        // On a narrow screen the strip has the reason for no verdict instead.
+        let times = if columns < 160 { 1 } else { 2 };
+        assert!(screen.matches("stack.filesystem none → ext4").count() >= times, "{columns}: {screen}");
     }
 }
 
@@ -160,7 +162,7 @@ fn the_hosts_page_is_read_anew_and_shows_where_the_target_lies() {
 #[test]
 fn what_another_target_fell_back_to_is_no_note_of_this_one() {
     let mut state = running(160, 50);
-    let text = "the files are 192MiB each instead of 1GiB, as this disk writes 127 MB/s".to_owned();
+    let text = "the files are 192MiB each instead of 1GiB, as this drive writes 127 MB/s".to_owned();
     let with = Status { fallbacks: vec![text.clone()], ..fixture::status(Phase::Running) };
     tell(&mut state, Event::Notice(text.clone()));
     tell(&mut state, Event::Status(Arc::new(with)));

@@ -168,7 +168,7 @@ fn its_pages_are_about_the_recording() {
     let mut state = replaying(160, 50);
     pressed(&mut state, 'H');
     let host = shown(&state);
-    for part in ["alder", "Model 7", "performance", "this host was not looked at"] {
+    for part in ["alder", "Model 7", "performance", "this host was not examined"] {
         assert!(host.contains(part), "{part}: {host}");
     }
     press(&mut state, &[KeyCode::Esc, KeyCode::Char('B')]);

@@ -3,7 +3,8 @@
 use super::state::State;
 use crate::class::Class;
 use crate::host::LevelDrive;
-use crate::meter::window::{ClassFigures, MemberFigures, ProgramFigures, Window};
+use crate::meter::flag::FlagKind;
+use crate::meter::window::{ClassFigures, Latencies, MemberFigures, ProgramFigures, Window};
 use crate::meter::written::Written;
 use crate::printable;
 use crate::runs::session::message::Status;
@@ -139,25 +140,29 @@ fn application(settings: &Settings, window: Option<&Window>) -> LayerShown {
     }
 }
 
-/// The mean time from the intended start of an I/O to its hand-over, of the classes that have a rate and hold it.
+/// The mean time from the intended start of an I/O to its hand-over, over all I/Os as that of the layers below: without
+/// a rate an I/O is intended when it is handed over. None where no class has a rate, or one does not hold its own.
 fn waiting_ns(classes: &[ClassFigures]) -> Option<f64> {
-    let (mut ns, mut ios) = (0.0, 0.0);
-    for class in classes {
-        let (Some(service), Some(response)) = (&class.latencies.service_ns, &class.latencies.response_ns)
-        else {
-            continue;
-        };
-        let (Some(service), Some(mean)) = (service.mean, response.mean) else { continue };
-        ns += (mean - service).max(0.0) * response.count as f64;
-        ios += response.count as f64;
+    let (mut ns, mut ios, mut rated) = (0.0, 0.0, false);
+    for class in classes.iter().filter(|class| class.ios > 0) {
+        let Latencies { service_ns, response_ns, .. } = &class.latencies;
+        if class.target_mb_per_s.is_some() {
+            let (service, response) = (service_ns.as_ref()?, response_ns.as_ref()?);
+            ns += (response.mean? - service.mean?).max(0.0) * class.ios as f64;
+            rated = true;
+        }
+        ios += class.ios as f64;
     }
-    (ios > 0.0).then(|| ns / ios)
+    rated.then(|| ns / ios)
 }
 
 /// The mean time that an I/O spends between its hand-over and the block layer, both ways: the interface, the page cache,
-/// the file system and RAID. None where the block layer's I/Os are not the load's one for one: their times can't be
-/// subtracted then.
+/// the file system and RAID. None where the block layer's I/Os are not the load's one for one, or others' are among
+/// them: their times can't be subtracted then.
 fn between_ns(window: &Window) -> Option<f64> {
+    if window.flags.iter().any(|flag| flag.is(FlagKind::OthersIo)) {
+        return None;
+    }
     let drives = window.drive_ios?;
     let load: u64 = window.classes.iter().map(|class| class.ios).sum();
     let is_one_for_one = load.abs_diff(drives.ios) <= load / ONE_FOR_ONE_IN;
@@ -303,7 +308,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::meter::window::DriveIos;
+    use crate::meter::window::{DriveIos, Latency};
     use crate::ui::tui::fixture;
 
     #[test]
@@ -315,9 +320,7 @@ mod tests {
         assert_eq!(all[5].detail, "on nvme0n1");
         assert_eq!(all[5].mb_per_s, None, "the block layer's count of files is unknown");
         assert_eq!(all[3].amplification, Some(1.1));
-        // The background alone holds its rate: its response times are a quarter longer.
-        let mean = all[0].mean_ns.unwrap();
-        assert!((9_000.0..=13_000.0).contains(&mean), "{mean}");
+        assert_eq!(all[0].mean_ns, None, "the WAL does not hold its rate");
         assert_eq!(all[1].mean_ns, None);
     }
 
@@ -359,6 +362,9 @@ mod tests {
         assert!((rest / all - 0.5).abs() < 0.1, "{rest} of {all}");
         assert_eq!(with(load, all * 2.0), None, "less than the drives'");
         assert_eq!(with(load * 2, all / 2.0), None, "each is split in two");
+        let others = Window { drive_ios: Some(DriveIos { ios: load, ms: 0 }), ..window.clone() };
+        let flags = vec![FlagKind::OthersIo.with_rate("vda", "5 MB/s", "")];
+        assert_eq!(between_ns(&Window { flags, ..others }), None, "some are others'");
         let latencies = &mut window.classes[Class::Wal.index()].latencies;
         let (write, commit) = (latencies.write_ns.clone().unwrap(), latencies.service_ns.as_mut().unwrap());
         assert!(commit.mean > write.mean);
@@ -368,6 +374,22 @@ mod tests {
             Some(all),
             "no flush"
         );
+    }
+
+    #[test]
+    fn the_time_before_the_hand_over_is_a_mean_over_all_ios() {
+        let class = |ios, target_mb_per_s, mean: [Option<f64>; 2]| {
+            let [service_ns, response_ns] = mean.map(|mean| Some(Latency { mean, ..Latency::default() }));
+            let latencies = Latencies { service_ns, response_ns, ..Latencies::default() };
+            ClassFigures { ios, target_mb_per_s, latencies, ..ClassFigures::default() }
+        };
+        let scan = class(900, None, [Some(50.0), None]);
+        let rated = class(100, Some(1.0), [Some(50.0), Some(1050.0)]);
+        assert_eq!(waiting_ns(&[scan.clone(), rated.clone()]), Some(100.0));
+        assert_eq!(waiting_ns(std::slice::from_ref(&scan)), None, "nothing is intended");
+        let mut late = rated.clone();
+        late.latencies.response_ns = None;
+        assert_eq!(waiting_ns(&[scan, rated, late]), None, "a rate is not held");
     }
 
     #[test]

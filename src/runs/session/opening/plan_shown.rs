@@ -27,7 +27,7 @@ pub fn shown(plan: &Plan, kv: Option<&Kv>, number: u64, turns: Vec<(String, Stri
         takes_down: Vec::new(),
         lines: [plan.lines(), acks(kv)].concat(),
         destroys: plan.destroys.iter().map(wanted).collect(),
-        writes_bytes: Some(plan.writes_bytes),
+        writes_bytes: (!plan.is_for_program()).then_some(plan.writes_bytes),
         wear: plan.wear(),
         properties: Some(plan.properties.clone()),
         last_time: times.all,

@@ -26,7 +26,7 @@ const STAND_INS: [(&str, &str); 20] = [
     ("≥", ">"),
 ];
 /// From few to many: shades, and the eighths of a bar.
-const LEVELS: [(&str, &str); 2] = [("░▒▓█", ".+%#"), ("▁▂▃▄▅▆▇▀", "_..-=+*^")];
+const LEVELS: [(&str, &str); 2] = [("░▒▓█", ",+%#"), ("▁▂▃▄▅▆▇▀", "_..-=+*^")];
 
 /// Replaces every glyph that is not ASCII.
 pub fn render(buf: &mut Buffer) {

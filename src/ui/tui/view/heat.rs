@@ -17,6 +17,8 @@ use crate::units::approx_span;
 const LABEL_CELLS: u16 = 6;
 /// The least share of a column's I/Os that has a shade of its own, as a power of ten.
 const LEAST_SHARE_LOG10: f64 = -5.0;
+/// From this width on, the lines' names have room.
+const LEGEND_CELLS: usize = 48;
 const SHADES: [&str; 4] = ["░", "▒", "▓", "█"];
 
 /// The buckets from the bottom to the top.
@@ -40,17 +42,23 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
 /// Draws that of each class, where the screen has room for them.
 pub fn of_classes(state: &State, buf: &mut Buffer, areas: &[Rect; 4]) {
     for (class, area) in Class::ALL.into_iter().zip(areas).filter(|(_, area)| !area.is_empty()) {
-        map(state, buf, *area, TailOf::Class(class), |_, _| String::new());
+        map(state, buf, *area, TailOf::Class(class), |_, _, _| String::new());
     }
 }
 
-/// Draws a map; what `more` says of its columns stands in its title, behind whose latency it is.
-fn map(state: &State, buf: &mut Buffer, area: Rect, of: TailOf, more: fn(&State, &[Column]) -> String) {
+/// Draws a map; what `more` says of its columns, and that many cells, stands in its title, behind whose latency it is.
+fn map(
+    state: &State,
+    buf: &mut Buffer,
+    area: Rect,
+    of: TailOf,
+    more: fn(&State, &[Column], usize) -> String,
+) {
     let figures = state.figures();
     let cells = usize::from(area.width.saturating_sub(LABEL_CELLS));
     let latencies = Latencies { of, response: state.response };
     let columns = columns(state, figures, cells, latencies);
-    let remark = whose(state, of) + &more(state, &columns);
+    let remark = whose(state, of) + &more(state, &columns, cells);
     let inner = panel(state, buf, area, "latency", &remark, false);
     let plot = plot(area);
     let theme = &state.theme;
@@ -127,7 +135,7 @@ fn ruled(state: &State, over_it: Over, (symbol, style): (&'static str, Style)) -
     };
     match symbol {
         " " => (line, own),
-        _ if !theme.heat.is_empty() => (line, over(state, style)),
+        _ if has_colors(state) => (line, over(state, style)),
         symbol if over_it == Over::Turn && SHADES[..2].contains(&symbol) => (line, own),
         _ => (symbol, style),
     }
@@ -148,12 +156,15 @@ fn whose(state: &State, of: TailOf) -> String {
 }
 
 /// Over how long, and what the lines are.
-fn span_of(state: &State, columns: &[Column]) -> String {
+fn span_of(state: &State, columns: &[Column], cells: usize) -> String {
     let span_ns = columns
         .first()
         .zip(columns.last())
         .map_or(0, |(first, last)| last.end_ns.saturating_sub(first.end_ns));
     let span = approx_span(span_ns as f64 / 1e9);
+    if cells < LEGEND_CELLS {
+        return format!(" {span} p99─ p50·");
+    }
     let span = match (state.whole_run, state.replay.is_some()) {
         (true, _) => format!("whole run {span}"),
         (false, true) => span,
@@ -203,7 +214,7 @@ impl Shares<'_> {
 /// A cell of a column: two halves where there are colours, else a shade.
 fn cell(state: &State, shares: &Shares<'_>, row: usize, rows: usize) -> (&'static str, Style) {
     let theme = &state.theme;
-    if theme.heat.is_empty() {
+    if !has_colors(state) {
         let Some(share) = shares.of_row(row, rows) else { return (" ", theme.plain) };
         let level = match share {
             share if share >= 0.1 => 3,
@@ -222,6 +233,11 @@ fn cell(state: &State, shares: &Shares<'_>, row: usize, rows: usize) -> (&'stati
     }
 }
 
+/// Whether cells are halves in colours. ASCII has no glyph for half a cell.
+fn has_colors(state: &State) -> bool {
+    !state.theme.heat.is_empty() && !state.ascii
+}
+
 /// The colour of a share, from the least to all.
 fn shade(colors: &[Rgb], share: f64) -> Color {
     let level = 1.0 - share.log10().max(LEAST_SHARE_LOG10) / LEAST_SHARE_LOG10;
@@ -232,7 +248,7 @@ fn shade(colors: &[Rgb], share: f64) -> Color {
 /// A line over the map: on the colour of the cell.
 fn over(state: &State, cell: Style) -> Style {
     let line = state.theme.strong;
-    cell.bg.or(cell.fg).filter(|_| !state.theme.heat.is_empty()).map_or(line, |bg| line.bg(bg))
+    cell.bg.or(cell.fg).filter(|_| has_colors(state)).map_or(line, |bg| line.bg(bg))
 }
 
 /// The decades beside it.

@@ -87,7 +87,8 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
     for (title, context) in SECTIONS {
         heading(&mut out, state, title);
         for row in MAP.iter().filter(|row| row.context == context && !row.label.is_empty()) {
-            entry(&mut out, row.label, 8, row.help, cells, theme.plain);
+            let label = if state.ascii { in_ascii(row.label) } else { row.label.to_owned() };
+            entry(&mut out, &label, if state.ascii { 9 } else { 8 }, row.help, cells, theme.plain);
         }
     }
     lists(&mut out, state, cells);
@@ -114,6 +115,20 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
         }
     }
     out
+}
+
+/// A label of keys in words.
+fn in_ascii(label: &str) -> String {
+    const WORDS: [(&str, &str); 7] = [
+        ("⏎", "Enter"),
+        ("⌫", "Bksp"),
+        ("⇧", "S-"),
+        ("←", "Left"),
+        ("→", "Right"),
+        ("↑", "Up"),
+        ("↓", "Down"),
+    ];
+    WORDS.iter().fold(label.to_owned(), |label, (glyph, word)| label.replace(glyph, word))
 }
 
 /// The line that it begins at: the keys of the ledger where that has the focus, else the chosen knob.

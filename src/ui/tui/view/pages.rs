@@ -120,7 +120,7 @@ fn what_lies_on(status: &Status, device: &Device) -> Option<&'static str> {
 fn recorded_host(state: &State, replay: &Replay, cells: usize) -> Text {
     let rows = replay.host_facts.iter().map(|(what, text)| format!("{what:<16}{text}"));
     let lines = rows.flat_map(|row| folded(&row, cells));
-    let note = "As the recording has it: this host was not looked at.".to_owned();
+    let note = "As the recording has it: this host was not examined.".to_owned();
     lines.map(|line| (line, state.theme.plain)).chain([(note, state.theme.dim)]).collect()
 }
 

@@ -88,20 +88,17 @@ fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, ce
     let style = if shown.is_absent { theme.dim } else { theme.strong };
     let keyed = state.status.as_ref().is_some_and(|status| status.settings.is_keyed());
     let name = if of == StackLayer::Interface && keyed { "engine" } else { of.name() };
-    let setting =
-        if of == StackLayer::Drives && !two_rows { in_one_row(shown, room) } else { shown.setting.clone() };
+    let texts: Vec<_> = columns.iter().map(|(_, wide, figure)| (*wide, figure(shown))).collect();
+    let has_none = texts.iter().all(|(_, text)| text == NONE);
+    let drives_in_one = of == StackLayer::Drives && !two_rows;
+    let setting = if drives_in_one { in_one_row(shown, room, !has_none) } else { shown.setting.clone() };
     let mut spans = vec![
         span(if chosen { "▸" } else { " " }, theme.accent),
         span(left(name, NAME_CELLS), if chosen { theme.accent } else { theme.plain }),
         span(left(&fit(&setting, room.saturating_sub(1)), room), style),
     ];
-    let texts: Vec<_> = columns.iter().map(|(_, wide, figure)| (*wide, figure(shown))).collect();
     // Where each layer has one row, what the drives lie on stands where no figure does.
-    if of == StackLayer::Drives
-        && !two_rows
-        && !shown.detail.is_empty()
-        && texts.iter().all(|(_, text)| text == NONE)
-    {
+    if drives_in_one && has_none && !shown.detail.is_empty() {
         spans.push(span(fit(&shown.detail, taken), theme.dim));
         return Line::from(spans);
     }
@@ -113,13 +110,17 @@ fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, ce
 }
 
 /// The drives where each layer has one row: what they lie on stands beside them, if it can, and what a trace has of them
-/// instead of both, if need be.
-fn in_one_row(shown: &LayerShown, room: usize) -> String {
+/// instead of both, if need be. With `squeezed` what they lie on stands there even if their kind has no room.
+fn in_one_row(shown: &LayerShown, room: usize, squeezed: bool) -> String {
     let traced = shown.traced_p99_ns.map(|ns| format!("p99T {}", latency(Some(ns))));
     let texts = [Some(&shown.setting), Some(&shown.detail), traced.as_ref()].into_iter().flatten();
     let all = texts.filter(|text| !text.is_empty()).map(String::as_str).collect::<Vec<_>>().join(" ");
     let alone = traced.iter().flat_map(|traced| [format!("{} {traced}", shown.setting), traced.clone()]);
-    let mut choices = std::iter::once(all).chain(alone);
+    // Their number and what they lie on, or that alone: what kind they are stands in the profile.
+    let below = shown.detail.strip_prefix("on ").filter(|_| squeezed && traced.is_none());
+    let number = shown.setting.split(' ').next().unwrap_or_default();
+    let below = below.into_iter().flat_map(|below| [format!("{number} on {below}"), format!("on {below}")]);
+    let mut choices = std::iter::once(all).chain(alone).chain(below);
     choices.find(|text| width(text) < room).unwrap_or_else(|| shown.setting.clone())
 }
 

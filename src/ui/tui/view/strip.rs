@@ -192,19 +192,10 @@ fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> 
         let of = Some(of).filter(|of| width(of) + width(&said) <= cells);
         return vec![span(of.unwrap_or_else(|| "duel: ".into()), theme.plain), span(said, theme.strong)];
     }
-    let mut spans = vec![span(turn(line), theme.plain)];
-    if let (Some(raw), Some(why)) = (raw_change(line), line.why_not_judged()) {
-        // The word for it is said.
-        let more = || verdict(state, line).into_iter().skip(1);
-        let words = format!("{raw}, not judged: ");
-        let others: usize = spans.iter().chain(&more().collect::<Vec<_>>()).map(Span::width).sum();
-        // The reason comes first: the values are in the ledger as well.
-        let fits = others + width(&words) + width(&why) <= cells;
-        spans.push(span(if fits { words } else { "not judged: ".into() }, theme.dim));
-        spans.push(span(why, theme.warn));
-        spans.extend(more());
-        return spans;
+    if let Some(why) = line.why_not_judged() {
+        return not_judged(state, line, &why, cells);
     }
+    let mut spans = vec![span(turn(line), theme.plain)];
     spans.extend(verdict(state, line));
     for (at, (figure, text, style)) in clear_changes(state, line).into_iter().enumerate() {
         let name = format!("  {figure} ");
@@ -217,10 +208,47 @@ fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> 
         spans.push(span(name, theme.dim));
         spans.push(span(text, style));
     }
-    if let Some(why) = line.why_not_judged() {
-        spans.push(span(format!("  {why}"), theme.warn));
-    }
     spans
+}
+
+/// The reason comes first: the values, and what was turned, are in the ledger as well.
+fn not_judged(state: &State, line: &LedgerLine, why: &str, cells: usize) -> Vec<Span<'static>> {
+    let theme = &state.theme;
+    let short = format!("turn {}: ", line.number);
+    let made = |turn: String, raw: &str| {
+        let mut spans = vec![span(turn, theme.plain)];
+        let mut verdict = verdict(state, line).into_iter();
+        let word = verdict.next().filter(|_| raw.is_empty() && raw_change(line).is_none());
+        spans.push(word.unwrap_or_else(|| span(format!("{raw}not judged"), theme.dim)));
+        spans.push(span(": ", theme.dim));
+        spans.push(span(why.to_owned(), theme.warn));
+        spans.extend(verdict);
+        spans
+    };
+    let cells_of = |spans: &[Span]| spans.iter().map(Span::width).sum::<usize>();
+    let raw = raw_change(line).map(|raw| format!("{raw}, "));
+    let choices = raw.iter().map(|raw| made(turn(line), raw)).chain([made(turn(line), "")]);
+    let mut spans =
+        choices.into_iter().find(|spans| cells_of(spans) <= cells).unwrap_or_else(|| made(short, ""));
+    spans.extend(
+        next(state, line)
+            .filter(|next| cells_of(&spans) + width(next) <= cells)
+            .map(|next| span(next, theme.dim)),
+    );
+    spans
+}
+
+/// Whether the turn after this one could be judged.
+fn next(state: &State, line: &LedgerLine) -> Option<String> {
+    let figures = state.figures();
+    if state.replay.is_some() || figures.forbidding().is_some() {
+        return None;
+    }
+    let ready = figures.baseline_since(line.at_ns).min(WINDOWS_MIN);
+    Some(match ready {
+        WINDOWS_MIN => " · the next can be judged".into(),
+        _ => format!(" · baseline {ready} of {WINDOWS_MIN}"),
+    })
 }
 
 fn duel(shown: &DuelShown) -> String {
@@ -284,6 +312,22 @@ mod tests {
         assert_eq!(screen.matches("can't be judged").count(), 2, "{screen}");
         assert!(screen.contains("no baseline: it was turned too early"), "{screen}");
         assert!(!screen.contains("gathering"), "{screen}");
+    }
+
+    #[test]
+    fn at_80_columns_the_reason_is_whole_and_the_next_baseline_is_counted() {
+        let line =
+            LedgerLine { open: false, windows: (0, 5), scan_mb_per_s: scan(200.0), ..LedgerLine::default() };
+        let flags = vec!["background simulated".into()];
+        let screen = after(LedgerLine { flags, ..line.clone() }, 80, 24);
+        assert!(
+            screen.contains(" ▶ turn 1: can't be judged: no baseline: it was turned too early  ⚑1"),
+            "{screen}"
+        );
+        let early = after(LedgerLine { at_ns: u64::MAX, ..line.clone() }, 160, 50);
+        assert!(early.contains(" · baseline 0 of 3"), "{early}");
+        let later = after(line, 160, 50);
+        assert!(later.contains(" · the next can be judged"), "{later}");
     }
 
     #[test]
