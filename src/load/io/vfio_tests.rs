@@ -252,7 +252,7 @@ fn happens() -> impl Strategy<Value = Happens> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     /// Whatever a controller does, each operation is reported at most once, none is reported that was not
     /// queued, and the interface either ends with a reason or continues.
