@@ -485,6 +485,9 @@ pub struct LedgerLine {
     pub open: bool,
     /// Whether commits are less durable than before: never called a gain.
     pub less_durable: bool,
+    /// Whether more is survived than before, in any respect: a cost of that is a trade-off.
+    #[serde(default)]
+    pub more_durable: bool,
     /// What the stack no longer survives, in words: never called a gain either.
     #[serde(default)]
     pub survives_less: Vec<String>,

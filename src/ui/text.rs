@@ -6,6 +6,8 @@ use crate::meter::window::{Change, FigureUnit, LedgerFigure, LedgerLine};
 use crate::printable;
 use crate::units::{format_latency, three_digits};
 
+/// Cells of a line of text that is printed.
+pub const WIDTH: usize = 80;
 /// Stands for an unknown figure.
 pub const NONE: &str = "–";
 

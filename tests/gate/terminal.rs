@@ -422,7 +422,7 @@ fn no_color_means_none() {
 }
 
 #[test]
-fn a_terminal_is_asked_for_its_background_and_theme_decides_without_asking() {
+fn a_terminal_is_asked_for_its_background_and_glyphs_and_who_names_both_is_not_asked() {
     const QUESTION: &[u8] = b"\x1b]11;?";
     // The text's colour on a light and on a dark background.
     const LIGHT: &str = "38;2;34;40;49";
@@ -430,16 +430,22 @@ fn a_terminal_is_asked_for_its_background_and_theme_decides_without_asking() {
     let home = Home::new();
     let sets = home.sets(&MODEST);
     let asked = |bytes: &[u8]| bytes.windows(QUESTION.len()).any(|part| part == QUESTION);
-    for (answer, text) in [("ffff/ffff/ffff", LIGHT), ("1e1e/1e1e/2e2e", DARK)] {
+    for (answer, version, text, octants) in
+        [("ffff/ffff/ffff", "kitty(0.48.0)", LIGHT, true), ("1e1e/1e1e/2e2e", "XTerm(390)", DARK, false)]
+    {
         let mut terminal = Terminal::start(&home, &sets, ALL, &[("COLORTERM", "truecolor")]);
         wait_for("the question", || asked(&terminal.bytes()).then_some(()));
-        terminal.press(&format!("\x1b]11;rgb:{answer}\x1b\\\x1b[?62;22c"));
+        terminal.press(&format!("\x1b]11;rgb:{answer}\x1b\\\x1bP>|{version}\x1b\\\x1b[?62;22c"));
         terminal.wait_until_running();
         assert!(String::from_utf8_lossy(&terminal.bytes()).contains(text), "{answer}");
+        let is_octant = |c| matches!(c, '\u{1cd00}'..='\u{1ceab}' | '\u{1fb82}' | '\u{1fb85}');
+        let drawn = || terminal.screen().contains(is_octant);
+        wait_for("octants", || (drawn() == octants).then_some(()));
         quit(terminal);
     }
     let named: Vec<_> = sets.iter().cloned().chain(["--theme=light".into()]).collect();
-    let terminal = Terminal::start(&home, &named, ALL, &[("COLORTERM", "truecolor")]);
+    let environment = [("COLORTERM", "truecolor"), ("STACKTUNE_GLYPHS", "blocks")];
+    let terminal = Terminal::start(&home, &named, ALL, &environment);
     terminal.wait_until_running();
     assert!(!asked(&terminal.bytes()) && String::from_utf8_lossy(&terminal.bytes()).contains(LIGHT));
     quit(terminal);

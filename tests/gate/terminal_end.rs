@@ -28,17 +28,24 @@ fn sigint_sigterm_and_sigquit_restore_the_terminal() {
 
 #[test]
 fn a_signal_keeps_the_turn_that_is_open() {
-    for which in [Signal::TERM, Signal::HUP] {
+    for which in [Signal::TERM, Signal::HUP, Signal::KILL] {
         let home = Home::new();
         let mut terminal = running(&home, &[]);
         terminal.choose("scan.depth");
         terminal.press("h");
         terminal.wait_for("turn 1: scan.depth 128 → 64");
         terminal.signal(which);
-        terminal.left().expect(130);
+        let is_killed = which == Signal::KILL;
+        if is_killed {
+            drop(terminal);
+        } else {
+            terminal.left().expect(130);
+        }
         let files = std::fs::read_dir(home.path("state/stacktune/ledger")).unwrap();
         let files: Vec<_> = files.map(|entry| json_lines(&entry.unwrap().path())).collect();
-        assert_eq!((files.len(), &files[0][0]["to"], &files[0][0]["open"]), (1, &"64".into(), &false.into()));
+        // Nothing can be closed where the process is killed: the turn is there as it was made.
+        let last = files[0].last().unwrap();
+        assert_eq!((files.len(), &last["to"], &last["open"]), (1, &"64".into(), &is_killed.into()));
     }
 }
 

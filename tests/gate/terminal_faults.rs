@@ -97,7 +97,7 @@ fn what_ran_is_said_at_the_end_and_the_ledger_is_kept() {
     let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     let lines = json_lines(&files[0]);
     assert_eq!((files.len(), &lines[0]["profile"], &lines[0]["to"]), (1, &"demo".into(), &"64".into()));
-    assert_eq!(lines[0]["open"], false);
+    assert_eq!((&lines[0]["open"], &lines[lines.len() - 1]["open"]), (&true.into(), &false.into()));
 
     // Without a turn there is nothing to keep.
     let quiet = Home::new();

@@ -22,7 +22,8 @@ pub(crate) fn with_own_descriptors(
     threads.into_iter().filter(|thread| thread != process && !shares(thread)).collect()
 }
 
-/// The ranges of a process's memory through which it writes to files, and the files' paths.
+/// The ranges of a process's memory through which it writes to files, and the files' paths. By hand, as procfs-core
+/// refuses the whole text for one line that it does not know.
 pub(crate) fn shared_for_writing(maps: &str) -> impl Iterator<Item = (&str, &str)> {
     // "7f00-7f01 rw-s 00000000 00:05 320    /srv/disk.img"
     maps.lines().filter_map(|line| {

@@ -272,7 +272,8 @@ impl OwnIo {
     }
 }
 
-/// A process's I/O with storage, all its threads and the children that it has waited for included: an `io` in `/proc`.
+/// A process's I/O with storage, all its threads and the children that it has waited for included: an `io` in `/proc`. By
+/// hand: three of its lines, of each process; procfs-core rejects a file that lacks any of the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::meter) struct IoCounts {
     read_bytes: u64,

@@ -41,7 +41,7 @@ pub(in crate::meter) fn read(tasks: &Path) -> HashMap<i32, Polled> {
     rings.filter_map(times).flatten().collect()
 }
 
-/// The thread's number and its times, if the text has them.
+/// The thread's number and its times, if the text has them. By hand: procfs-core does not know this text.
 fn parse(text: &str) -> Option<(i32, Polled)> {
     let of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
     let thread = i32::try_from(of("SqThread:")?).ok().filter(|id| *id > 0)?;

@@ -234,7 +234,8 @@ impl Processes {
     }
 }
 
-/// What the kernel calls a process, its parent, and when it began.
+/// What the kernel calls a process, its parent, and when it began. By hand: three of the fields that procfs-core parses,
+/// of each process, many times a second.
 fn stat(folder: &Path) -> Option<(String, u32, u64)> {
     let text = String::from_utf8_lossy(&std::fs::read(folder.join("stat")).ok()?).into_owned();
     let (head, rest) = text.rsplit_once(')')?;

@@ -197,7 +197,8 @@ impl Pressure {
     }
 }
 
-/// The total of a line `some avg10=… total=µs`.
+/// The total of a line `some avg10=… total=µs`. By hand: procfs-core rejects a file without a line `full`, as kernels
+/// before 5.13 have for processors.
 fn waited_ns(text: &str, kind: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.split(' ').next() == Some(kind))?;
     line.rsplit_once("total=")?.1.trim().parse::<u64>().ok()?.checked_mul(1000)

@@ -42,6 +42,7 @@ impl BusiestThread {
         most
     }
 
+    /// By hand: the first of the numbers that procfs-core parses, of each thread, in each window.
     fn ran_ns(&self, id: u32) -> Option<u64> {
         let text = fs::read_to_string(self.proc.join(id.to_string()).join("schedstat")).ok()?;
         text.split_ascii_whitespace().next()?.parse().ok()

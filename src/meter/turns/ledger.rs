@@ -192,6 +192,7 @@ impl Ledger {
             to: turn.to,
             undo: turn.undo,
             less_durable: turn.survives.1.is_less_durable_than(open.began.survives),
+            more_durable: open.began.survives.is_less_than(turn.survives.1),
             survives_less: turn.survives.1.less_than(open.began.survives),
             open: true,
             ..LedgerLine::default()

@@ -203,8 +203,11 @@ fn quick_turns_compare_the_durability_before_the_first_and_after_the_last() {
     assert_eq!(run.last().flags, ["turns 1–2 together", FlagKind::LessDurable.text()]);
     let changed = run.turn_of(of((0, 1)));
     assert!(changed[0].less_durable && !changed[1].less_durable);
+    assert!(!changed[1].more_durable, "nor more than before the first");
     run.windows(&[100.0; 5]);
     assert!(!run.turn_of(of((1, 1)))[0].less_durable);
+    run.windows(&[100.0; 5]);
+    assert!(run.turn_of(of((0, 1))).last().unwrap().more_durable);
 }
 
 #[test]

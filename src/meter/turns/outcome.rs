@@ -52,7 +52,8 @@ pub fn is_gain(figure: LedgerFigure, change: &Change) -> Option<bool> {
 }
 
 impl LedgerLine {
-    /// What the turn did. One after which less is survived is never better: what it gains is a trade-off.
+    /// What the turn did. One after which less is survived is never better, and one after which more is never worse: what
+    /// the one gains, and the other costs, is a trade-off.
     pub fn outcome(&self) -> TurnOutcome {
         if !self.duel.is_empty() {
             return TurnOutcome::Duel;
@@ -75,8 +76,8 @@ impl LedgerLine {
         };
         match (any(true), any(false) || self.is_less_safe()) {
             (true, false) => TurnOutcome::Better,
-            (false, true) => TurnOutcome::Worse,
-            (true, true) => TurnOutcome::TradeOff,
+            (false, true) if !self.more_durable => TurnOutcome::Worse,
+            (_, true) => TurnOutcome::TradeOff,
             (false, false) if self.metrics.values().any(|change| change.verdict.is_clear()) => {
                 TurnOutcome::Different
             }
@@ -139,6 +140,12 @@ mod tests {
         assert_eq!(with(NoClearChange, NoClearChange, true), TurnOutcome::Worse);
         assert_eq!(with(NoClearChange, None, false), TurnOutcome::NoClearChange);
         assert_eq!(with(None, None, true), TurnOutcome::NotJudged);
+        let back = |verdict| {
+            let scan_mb_per_s = Change { verdict, ..Change::default() };
+            LedgerLine { scan_mb_per_s, more_durable: true, ..LedgerLine::default() }.outcome()
+        };
+        let outcomes = [TurnOutcome::TradeOff, TurnOutcome::Better, TurnOutcome::NoClearChange];
+        assert_eq!([Lower, Higher, NoClearChange].map(back), outcomes, "more durable is never worse");
         let duel = LedgerLine { duel: vec![(1, "2".into())], ..LedgerLine::default() };
         assert_eq!((duel.outcome(), duel.why_not_judged()), (TurnOutcome::Duel, Option::None));
         let open = |before| LedgerLine { open: true, windows: (before, 0), ..LedgerLine::default() };

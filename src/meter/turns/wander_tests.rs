@@ -38,8 +38,12 @@ fn recorded() -> Vec<f64> {
     text.split_whitespace().map(|rate| rate.parse().unwrap()).collect()
 }
 
-/// The lines of a run with a turn each so many windows.
+/// The lines of a run with a turn each so many windows, from those on that know how far it wanders.
 fn lines(windows: impl IntoIterator<Item = Window>) -> Vec<LedgerLine> {
+    all_lines(windows).split_off(LEARNING)
+}
+
+fn all_lines(windows: impl IntoIterator<Item = Window>) -> Vec<LedgerLine> {
     let mut ledger = Ledger::default();
     for (second, mut window) in (0_u64..).zip(windows) {
         window.start_ns = second * SECOND_NS;
@@ -53,7 +57,7 @@ fn lines(windows: impl IntoIterator<Item = Window>) -> Vec<LedgerLine> {
         window.turned = place < SETTLING;
         ledger.window(&window);
     }
-    ledger.lines().iter().skip(LEARNING).cloned().collect()
+    ledger.lines().to_vec()
 }
 
 fn clear(lines: &[LedgerLine]) -> usize {
@@ -83,13 +87,19 @@ fn equal_settings_differ_clearly_in_one_line_of_twenty_at_most_whatever_the_leve
 #[test]
 fn a_recorded_level_that_jumps_differs_clearly_in_one_line_of_fifty_at_most() {
     let rates = recorded();
-    let (mut found, mut all) = (0, 0);
+    let (mut found, mut all, mut ignorant) = (0, 0, 0);
     for from in 0..WINDOWS {
-        let lines = lines(rates[from..].iter().map(|rate| window([*rate, 0.0])));
+        let windows: Vec<_> = rates[from..].iter().map(|rate| window([*rate, 0.0])).collect();
+        let lines = lines(windows.iter().cloned());
         (found, all) = (found + clear(&lines), all + lines.len());
+        // The same turns, each in a run that has seen nothing but the setting before it.
+        let before = (LEARNING - 1..).map(|turn| &windows[(turn * WINDOWS).min(windows.len())..]);
+        let pairs = before.take(lines.len()).map(|windows| windows.iter().take(2 * WINDOWS).cloned());
+        ignorant += pairs.filter(|pair| clear(&all_lines(pair.clone())[1..]) > 0).count();
     }
     assert!(all > 900 && found * 50 <= all, "{found} of {all}");
     assert_in_help(&format!(" {found} of {all} lines"));
+    assert_in_help(&format!(" and {ignorant} without that"));
 }
 
 #[test]

@@ -307,9 +307,9 @@ fn obey(session: &mut Session, command: Command) {
         Command::Pause(paused) => session.pause(paused),
         Command::Traced(tap) => session.tap(tap),
         Command::Restart(class) => session.restart(class),
-        Command::Record(Some(dir)) => {
+        Command::Record(Some((dir, profile))) => {
             // The recording begins with a window of its own.
-            let begun = session.finish_window().and_then(|()| session.record(&dir));
+            let begun = session.finish_window().and_then(|()| session.record_as(&dir, &profile));
             notice_failed(session, begun);
         }
         Command::Record(None) => session.end_recording(),

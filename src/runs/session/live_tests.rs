@@ -244,7 +244,7 @@ fn a_recording_that_a_rebuild_ends_has_its_last_ledger_line_closed() {
     let out = dir.path().join("recording");
     operated(without_storage(Interface::Sim), |commands, received| {
         first(received, is_running);
-        commands.send(Command::Record(Some(out.clone()))).unwrap();
+        commands.send(Command::Record(Some((out.clone(), "mine".into())))).unwrap();
         let knob = "scan.depth".to_owned();
         commands.send(Command::Turn { knob, value: Value::Int(8) }).unwrap();
         first(received, a_window);

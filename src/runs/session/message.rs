@@ -85,8 +85,8 @@ pub enum Command {
         /// Steps of the profile, none of which this run does ([`Options::unused_steps`](super::Options)).
         unused_steps: usize,
     },
-    /// Start a recording into a new folder, or stop it.
-    Record(Option<PathBuf>),
+    /// Start a recording into a new folder, of a profile of that name, or stop it.
+    Record(Option<(PathBuf, String)>),
     /// Start a duel, or end the one that goes on.
     Duel(Option<DuelAsked>),
     /// Allow what a device holds to be destroyed: its serial, or its name where it has none.

@@ -217,9 +217,10 @@ impl Resolved {
         notes
     }
 
-    /// The profile in force, with drives by their identity: what a recording keeps.
-    pub fn profile_toml(&self) -> String {
-        to_toml(&by_identity(&self.settings, &self.facts).into())
+    /// The profile in force under that name, with drives by their identity: what a recording keeps.
+    pub fn profile_toml(&self, name: &str) -> String {
+        let settings = Settings { name: name.to_owned(), ..by_identity(&self.settings, &self.facts) };
+        to_toml(&settings.into())
     }
 }
 

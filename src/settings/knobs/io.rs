@@ -174,7 +174,9 @@ fn userspace_unavailable(by: Interface, s: &Settings, conditions: Conditions) ->
     if conditions.facts.platform.iommu_groups == 0 && !(acceptable && s.io.unsafe_noiommu) {
         let what = "no IOMMU is in use to confine the drives' memory accesses";
         let or = if acceptable { ", or accept VFIO's unsafe mode: io.unsafe_noiommu" } else { "" };
-        return Some(format!("{what}: enable one in the firmware and the kernel (intel_iommu=on){or}"));
+        return Some(format!(
+            "{what}: enable one in the firmware and the kernel (intel_iommu=on for Intel's){or}"
+        ));
     }
     let stays = Class::ALL.iter().find(|&&class| s.interface_of(class) != by)?;
     Some(format!("the drives leave the kernel, so {stays} would have none"))

@@ -247,7 +247,7 @@ fn iommu_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditio
     }
     if conditions.facts.platform.iommu_groups == 0 {
         return Some(
-            "no IOMMU is in use: enable it in the firmware (VT-d, AMD-Vi) and the kernel (intel_iommu=on)"
+            "no IOMMU is in use: enable it in the firmware (VT-d, AMD-Vi) and the kernel (intel_iommu=on for Intel's)"
                 .into(),
         );
     }

@@ -120,7 +120,7 @@ impl PciBus {
             return Err(Error::refused(format!(
                 "no IOMMU confines the memory accesses of {path} ({address})"
             ))
-            .hint("enable one in the firmware (VT-d, AMD-Vi) and the kernel (intel_iommu=on)"));
+            .hint("enable one in the firmware (VT-d, AMD-Vi) and the kernel (intel_iommu=on for Intel's)"));
         };
         let names = members.flatten().map(|member| member.file_name().to_string_lossy().into_owned());
         let is_bridge =

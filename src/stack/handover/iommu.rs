@@ -93,7 +93,9 @@ impl PciBus {
             Error::input(format!(
                 "{path} ({address}) is in no IOMMU group, so stack.iommu has no effect on it"
             ))
-            .hint("enable an IOMMU in the firmware (VT-d, AMD-Vi) and the kernel (intel_iommu=on)")
+            .hint(
+                "enable an IOMMU in the firmware (VT-d, AMD-Vi) and the kernel (intel_iommu=on for Intel's)",
+            )
         };
         let group = self.group_number(&address).ok_or_else(no_group)?;
         let members =

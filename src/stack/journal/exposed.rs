@@ -84,7 +84,8 @@ fn is_held_by_own(file: &File) -> Option<bool> {
     holds(&this).then(|| processes.iter().filter(is_other).any(|process| holds(process)))
 }
 
-/// Whether a process is the user's: nobody became the user by a set-user-id program.
+/// Whether a process is the user's: nobody became the user by a set-user-id program. By hand: procfs-core rejects a file
+/// that lacks any of some forty lines.
 fn is_of(process: &Path, user: u32) -> bool {
     let status = fs::read_to_string(process.join("status")).unwrap_or_default();
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();

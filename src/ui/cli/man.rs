@@ -18,10 +18,8 @@ use super::program::PROGRAM_HELP;
 use super::reproduce::REPRODUCE_HELP;
 use super::shared::EXIT_STATUS;
 use crate::ui::help;
+use crate::ui::text::WIDTH;
 use crate::ui::text::paragraph;
-
-/// Columns of a line that is printed as it is.
-const WIDTH: usize = 80;
 
 const FILES: &str = "\
 $XDG_CONFIG_HOME/stacktune/profiles/*.toml, else ~/.config/stacktune/profiles/*.toml

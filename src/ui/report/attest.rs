@@ -2,12 +2,11 @@
 
 use std::fmt::Write;
 
-use super::cells::{NONE, left, paragraph, right};
+use super::cells::{NONE, WIDTH, left, paragraph, right};
 use crate::runs::attest::{Bundle, Check, CheckOutcome, CheckVerdict, Unit};
 use crate::ui::text::{bounds, signed_percent};
 use crate::units::{approx_decimal, format_latency, three_digits};
 
-const WIDTH: usize = 80;
 const VERDICT: usize = 6;
 const TITLE: usize = 23;
 const FIGURE: usize = 11;

@@ -1,7 +1,7 @@
 //! Text tables: padding by display width, and figures as text.
 
 use crate::ui::text::width;
-pub use crate::ui::text::{NONE, latency, paragraph};
+pub use crate::ui::text::{NONE, WIDTH, latency, paragraph};
 
 /// The text, left-aligned in that many columns; longer ones are left whole.
 pub fn left(text: &str, columns: usize) -> String {

@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
-use super::cells::{NONE, left, paragraph, right};
+use super::cells::{NONE, WIDTH, left, paragraph, right};
 use crate::ui::blocks;
 use crate::ui::text::{fit, width};
 
-const WIDTH: usize = 80;
 /// Height of a chart over time.
 const COLUMN_ROWS: usize = 8;
 /// Height of a scatter plot.

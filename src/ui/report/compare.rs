@@ -8,7 +8,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::by_window::by_window;
-use super::cells::{NONE, left, paragraph};
+use super::cells::{NONE, WIDTH, left, paragraph};
 use super::differences::{Difference, differences, less_durable_by, parsed, unreadable_settings};
 use super::figures::{self, Figure, Unit};
 use crate::class::Class;
@@ -25,7 +25,6 @@ use crate::units::approx_span;
 
 /// Windows from one recording to the next: far enough apart for their windows to have nothing in common.
 const GAP_WINDOWS: usize = 60;
-const WIDTH: usize = 80;
 const LABEL_WIDTH: usize = 22;
 const COLUMNS_MAX: usize = 3;
 

@@ -2,12 +2,11 @@
 
 use std::fmt::Write;
 
-use super::cells::{NONE, left, paragraph, percent, right};
+use super::cells::{NONE, WIDTH, left, paragraph, percent, right};
 use crate::trace::contract::{Five, Light, Rule, Scores, TRAFFIC_MIN, Unaligned, Why};
 use crate::trace::{PLACED, Trace};
 use crate::units::{approx_size, approx_span, format_size, grouped, three_digits};
 
-const WIDTH: usize = 80;
 const RULE: usize = 24;
 const LIGHT: usize = 16;
 const INDENT: &str = "  ";

@@ -11,14 +11,13 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::cells::{left, paragraph, right};
+use super::cells::{WIDTH, left, paragraph, right};
 use crate::error::{Error, Result};
 use crate::json;
 use crate::runs::pitfalls::Circumstances;
 use crate::runs::record::Recording;
 use crate::units::{approx_decimal, three_digits};
 
-const WIDTH: usize = 80;
 const LABEL_WIDTH: usize = 10;
 const CELL_WIDTH: usize = 7;
 /// Steps on each axis.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::cells::{left, paragraph, right};
+use super::cells::{WIDTH, left, paragraph, right};
 use super::stack_properties;
 use crate::meter::duel_outcome::{DuelOutcome, DuelVerdict};
 use crate::meter::window::LedgerLine;
@@ -13,8 +13,6 @@ use crate::runs::duel::{Begins, Report};
 use crate::ui::text::{bounds, fit, signed_percent, unsigned_percent, width};
 use crate::units::{approx_size, approx_span, three_digits};
 
-/// Width of sentences.
-const WIDTH: usize = 80;
 /// That of the figures' names, which may be longer.
 const NAMES: usize = 14;
 const NAMES_MAX: usize = 32;

@@ -4,12 +4,11 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::cells::{left, paragraph, percent, right};
+use super::cells::{WIDTH, left, paragraph, percent, right};
 use crate::ftl::{CAUSES, Cause, Counts, ENTRY_BYTES, FlashSpec, Mapping, Sizes};
 use crate::ui::text::NONE;
 use crate::units::{approx_size, format_latency, format_size, grouped, three_digits};
 
-const WIDTH: usize = 80;
 const NAME: usize = 34;
 const VALUE: usize = 16;
 const INDENT: &str = "  ";

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::cells::WIDTH;
 use crate::host::{
     Array, Controller, Device, Facts, Feature, Health, LbaFormat, LbaFormats, MountPoint, OtherLoad,
     Platform, Program, Spdk, Temperature, Throttled, ToolFound,
@@ -10,8 +11,6 @@ use crate::printable::Shown as _;
 use crate::ui::text::paragraph;
 use crate::units::{approx_decimal, approx_size, approx_span};
 
-/// Columns of a terminal.
-const WIDTH: usize = 80;
 /// The column in which values begin.
 const INDENT: usize = 15;
 

@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
-use super::cells::{left, paragraph};
+use super::cells::{WIDTH, left, paragraph};
 use crate::runs::record::{Contract, DriveKept};
 use crate::units::grouped;
 
-const WIDTH: usize = 80;
 const RULE: usize = 24;
 const LIGHT: usize = 16;
 

@@ -4,11 +4,10 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::cells::paragraph;
+use super::cells::{WIDTH, paragraph};
 use crate::settings::Settings;
 use crate::settings::knobs::{self, Conditions, Kind, Knob, Value};
 
-const WIDTH: usize = 80;
 const INDENT: &str = "    ";
 
 /// A knob as the list shows it.

@@ -4,11 +4,10 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::cells::{NONE, left, paragraph, right};
+use super::cells::{NONE, WIDTH, left, paragraph, right};
 use crate::trace::mimic::{Likeness, MimicLoad, PagesDrawn, is_alike};
 use crate::units::{approx_size, approx_span, format_size, grouped, three_digits};
 
-const WIDTH: usize = 80;
 const INDENT: &str = "  ";
 const CLASS: usize = 12;
 const QUANTITY: usize = 21;

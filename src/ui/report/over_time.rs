@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::cells::WIDTH;
 use super::{cells::paragraph, chart};
 use crate::class::Class;
 use crate::error::{Error, Result};
@@ -16,7 +17,6 @@ use crate::printable;
 use crate::runs::record::Recording;
 use crate::units::{approx_span, three_digits};
 
-const WIDTH: usize = 80;
 /// Columns of the charts, one per span.
 const SPANS_MAX: usize = 70;
 

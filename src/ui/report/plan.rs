@@ -6,14 +6,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::cells::paragraph;
+use super::cells::{WIDTH, paragraph};
 use super::stack_properties;
 use crate::printable::Shown as _;
 use crate::runs::session::PlanShown;
 use crate::units::{approx_size, fine_span};
-
-/// Width of sentences; a step is never wrapped, so that it can be copied.
-const WIDTH: usize = 80;
 
 /// What `record --dry-run --json` prints.
 #[derive(Debug, Serialize)]
@@ -84,6 +81,7 @@ pub fn properties_of(plan: &PlanShown) -> Vec<String> {
 pub fn plan(plan: &PlanShown) -> String {
     let mut text = String::new();
     for (number, line) in plan.lines.iter().enumerate() {
+        // Never wrapped, so that it can be copied.
         let _ = writeln!(text, "{:>3}  {line}", number + 1);
         if let Some(time) = plan.times.get(number).copied().flatten() {
             let _ = writeln!(text, "       last time {}", fine_span(time));

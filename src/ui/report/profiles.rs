@@ -4,9 +4,8 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::cells::{left, paragraph};
+use super::cells::{WIDTH, left, paragraph};
 
-const WIDTH: usize = 80;
 /// Where a profile comes from that is part of the program.
 pub const BUILT_IN: &str = "built in";
 

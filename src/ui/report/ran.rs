@@ -6,16 +6,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::cells::paragraph;
+use super::cells::{WIDTH, paragraph};
 use super::duel::verdict_of_line;
 use crate::json;
 use crate::meter::window::LedgerLine;
 use crate::printable::{Shown as _, line};
 use crate::ui::text::{clear_change, raw_change};
 use crate::units::{approx_size, approx_span};
-
-/// Width of sentences.
-const WIDTH: usize = 80;
 
 /// A profile that ran, and its turns.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -70,13 +67,16 @@ impl Ran {
         &mut self.runs[last]
     }
 
-    /// A turn, or what is known of it by now.
-    pub fn turn(&mut self, line: Arc<LedgerLine>) {
+    /// A turn, or what is known of it by now. Whether it is new.
+    pub fn turn(&mut self, line: Arc<LedgerLine>) -> bool {
         let turns = &mut self.now().turns;
-        match turns.iter_mut().rev().find(|known| known.number == line.number) {
+        let known = turns.iter_mut().rev().find(|known| known.number == line.number);
+        let is_new = known.is_none();
+        match known {
             Some(known) => *known = line,
             None => turns.push(line),
         }
+        is_new
     }
 
     /// A profile was saved; one that is saved again is said once.
@@ -147,6 +147,9 @@ fn of_turn(turn: &LedgerLine) -> String {
         if let Some(change) = clear_change(figure, change) {
             let _ = write!(text, ", {figure} {change}");
         }
+    }
+    if turn.more_durable {
+        text.push_str(", more durable");
     }
     let less = turn.less_durable.then_some("less durable");
     for words in less.into_iter().chain(turn.survives_less.iter().map(String::as_str)) {

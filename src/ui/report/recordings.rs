@@ -4,14 +4,13 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::cells::{latency, paragraph};
+use super::cells::{WIDTH, latency, paragraph};
 use crate::printable::line;
 use crate::runs::record::{Listed, ListedFigures};
 use crate::ui::clock;
 use crate::ui::text::{NONE, left};
 use crate::units::{approx_span, three_digits};
 
-const WIDTH: usize = 80;
 const PROFILE_CELLS: usize = 24;
 const INDENT: &str = "    ";
 

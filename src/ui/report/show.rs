@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::cells::{NONE, latency, left, paragraph, percent, right};
+use super::cells::{NONE, WIDTH, latency, left, paragraph, percent, right};
 use super::duel::verdict_of_line;
 use crate::class::Class;
 use crate::host::Throttling;
@@ -21,8 +21,6 @@ use crate::settings::profile;
 use crate::ui::report::{kept_rules, sentences};
 use crate::ui::text::{clear_change, interval, ledger_value};
 use crate::units::{approx_size, approx_span, format_latency, format_size, grouped, three_digits};
-
-const WIDTH: usize = 80;
 
 /// What `show --json` prints.
 #[derive(Debug, Serialize)]
@@ -387,6 +385,9 @@ fn turn(line: &LedgerLine) -> String {
     }
     if line.less_durable {
         out += "     less durable than before\n";
+    }
+    if line.more_durable {
+        out += "     more durable than before\n";
     }
     for less in &line.survives_less {
         let _ = writeln!(out, "     {less}");

@@ -60,8 +60,6 @@ pub enum Dialog {
     Save {
         /// What is typed.
         input: Typed,
-        /// The input is the suggested name, as selected text: typing replaces it.
-        selected: bool,
         /// Why it was not accepted.
         error: Option<String>,
     },

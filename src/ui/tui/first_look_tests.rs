@@ -157,6 +157,14 @@ fn the_hosts_page_is_read_anew_and_shows_where_the_target_lies() {
     {
         assert_eq!(line_of(&state, path).contains("the target lies on it"), lies, "{path}");
     }
+    let screen = shown(&state);
+    let row = screen.lines().skip_while(|line| !line.contains("/dev/loop7 ")).nth(1).unwrap();
+    let size = line_of(&state, "/dev/loop70 ").find("TiB").unwrap();
+    assert_eq!(
+        row.find("TiB"),
+        Some(size),
+        "what else is said stands below, where it does elsewhere: {screen}"
+    );
 }
 
 #[test]
@@ -179,4 +187,14 @@ fn the_help_begins_with_the_keys_of_what_has_the_focus() {
     press(&mut state, &[Esc, Tab, Char('?')]);
     let screen = shown(&state);
     assert!(screen.contains("Keys for the ledger") && !screen.contains("The chosen knob"), "{screen}");
+}
+
+#[test]
+fn a_turn_is_kept_as_it_is_made_and_with_its_verdict() {
+    let mut state = running(80, 24);
+    let mut kept = |open| {
+        let line = LedgerLine { number: 9, open, ..LedgerLine::default() };
+        update(&mut state, Msg::Session(Event::Ledger(Arc::new(line)))).len()
+    };
+    assert_eq!([true, true, false].map(&mut kept), [1, 0, 1]);
 }

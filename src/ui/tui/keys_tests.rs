@@ -22,6 +22,19 @@ fn no_key_means_two_things_in_one_place() {
 }
 
 #[test]
+fn no_key_with_ctrl_or_shift_means_two_things_in_one_place() {
+    for (i, (key, _, context)) in WITH_CTRL.iter().enumerate() {
+        let clash = WITH_CTRL[i + 1..]
+            .iter()
+            .find(|(other, _, at)| other == key && (at == context || [*at, *context].contains(&Always)));
+        assert!(clash.is_none(), "Ctrl-{key}: {clash:?}");
+    }
+    for (i, (key, _)) in WITH_SHIFT.iter().enumerate() {
+        assert!(WITH_SHIFT[i + 1..].iter().all(|(other, _)| other != key), "shift {key}");
+    }
+}
+
+#[test]
 fn every_action_of_the_screen_has_one_name() {
     let rows = || MAP.iter().filter(|row| !row.name.is_empty());
     for (i, row) in rows().enumerate() {

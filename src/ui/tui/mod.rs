@@ -5,7 +5,7 @@
 //! [`update`](update::update) is pure: state and message in, effects out. [`view`] draws a state into
 //! a buffer and does no I/O. Only [`run()`] touches the terminal, the session and the profiles.
 
-mod background;
+mod answers;
 mod beside;
 mod both;
 mod charts;
@@ -13,6 +13,7 @@ pub mod consent;
 mod dialog;
 mod figures;
 mod filter;
+pub mod glyphs;
 mod heat;
 mod job_control;
 mod keys;

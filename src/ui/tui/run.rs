@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 
+use super::answers::TerminalAnswers;
 use super::beside::Beside;
+use super::glyphs::Glyphs;
 use super::message::{Effect, Msg};
 use super::profiles::ProfileStore;
 use super::replay::Replay;
@@ -20,7 +22,7 @@ use super::terminal::{self, Screen};
 use super::theme::Theme;
 use super::update::{self, update};
 use super::wake::{Wake, forward, read_input, watch_signals};
-use super::{background, both, job_control, shelf, themes, view};
+use super::{answers, both, glyphs, job_control, shelf, themes};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::session::candidates;
@@ -180,23 +182,20 @@ fn run_until_end(shown: Shown, options: Options, kept: &mut Vec<String>, ran: &m
 
 fn first_state(options: &Options, screen: &Screen) -> State {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let theme = options.theme.clone().unwrap_or_else(|| suitable(options.no_color, variable));
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
-    let ascii = view::ascii::is_needed(variable("TERM").as_deref(), locale.as_deref());
-    let size = screen.terminal.size().unwrap_or_default();
-    State { ascii, first_steps: options.memory.is_new(), ..State::new(theme, size.width, size.height) }
-}
-
-/// The palette that suits the terminal; it is asked for its background where no variable says that.
-fn suitable(no_color: bool, variable: impl Fn(&'static str) -> Option<String>) -> Theme {
     let full = variable("COLORTERM").is_some_and(|value| matches!(&*value, "truecolor" | "24bit"));
-    let said = variable("COLORFGBG").and_then(|value| value.rsplit(';').next()?.parse::<u8>().ok());
-    let light = match said {
-        Some(colour) => Some(matches!(colour, 7 | 9..=15)),
-        None if full && !no_color => background::is_light(),
-        None => None,
-    };
-    Theme::of_terminal(no_color, full, light)
+    let colour = variable("COLORFGBG").and_then(|value| value.rsplit(';').next()?.parse::<u8>().ok());
+    let [said, term] = [glyphs::VARIABLE, "TERM"].map(variable);
+    let is_unknown = said.is_none() || (options.theme.is_none() && colour.is_none());
+    let asks = full && !options.no_color && is_unknown;
+    let answers = if asks { answers::ask() } else { TerminalAnswers::default() };
+    let is_light = colour.map(|colour| matches!(colour, 7 | 9..=15)).or(answers.is_light);
+    let suitable = || Theme::of_terminal(options.no_color, full, is_light);
+    let theme = options.theme.clone().unwrap_or_else(suitable);
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
+    let [said, term, locale, version] = [&said, &term, &locale, &answers.version].map(Option::as_deref);
+    let glyphs = Glyphs::of_terminal(said, term, locale, version);
+    let size = screen.terminal.size().unwrap_or_default();
+    State { glyphs, first_steps: options.memory.is_new(), ..State::new(theme, size.width, size.height) }
 }
 
 struct Ui {
@@ -339,7 +338,7 @@ impl Ui {
                 let safe = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
                 let name: String = profile.chars().map(safe).collect();
                 let folder = self.options.recordings.join(format!("{name}-{}", clock::local_stamp()));
-                return self.send(Command::Record(Some(folder)));
+                return self.send(Command::Record(Some((folder, profile))));
             }
             Effect::Keep(line) => return self.options.memory.keep(&line).err().map(Msg::NotKept),
             Effect::DropFirstSteps => {

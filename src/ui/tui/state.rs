@@ -9,6 +9,7 @@ use ratatui::layout::Rect;
 use super::beside::Beside;
 use super::dialog::Dialog;
 use super::figures::Figures;
+use super::glyphs::Glyphs;
 use super::heat::TailOf;
 use super::keys::Context;
 use super::layout::{self, View};
@@ -82,8 +83,8 @@ pub struct Listing {
 pub struct State {
     /// The palette.
     pub theme: Theme,
-    /// Whether the terminal has ASCII alone.
-    pub ascii: bool,
+    /// What the terminal can show.
+    pub glyphs: Glyphs,
     /// Whether a knob is listed at all: each is, except in tests about something else.
     pub listed: fn(&Knob) -> bool,
     /// The terminal.
@@ -185,7 +186,7 @@ impl State {
     pub fn new(theme: Theme, columns: u16, lines: u16) -> Self {
         let mut state = Self {
             theme,
-            ascii: false,
+            glyphs: Glyphs::default(),
             listed: |_| true,
             terminal: Rect::new(0, 0, columns, lines),
             screen: Rect::new(0, 0, columns, lines),

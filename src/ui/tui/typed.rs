@@ -11,11 +11,26 @@ pub struct Typed {
     text: String,
     /// A byte between two characters.
     at: usize,
+    /// It is a suggestion, shown as selected text: typing replaces it, moving the cursor keeps it.
+    suggested: bool,
 }
 
 impl Typed {
+    /// A suggestion.
+    pub fn suggested(text: String) -> Self {
+        Self { suggested: true, ..text.into() }
+    }
+
+    /// Whether typing replaces it.
+    pub fn is_suggested(&self) -> bool {
+        self.suggested
+    }
+
     /// Types a character.
     pub fn insert(&mut self, c: char) -> bool {
+        if self.suggested {
+            self.clear();
+        }
         let fits = self.text.len() < BYTES_MAX;
         if fits {
             self.text.insert(self.at, c);
@@ -24,8 +39,11 @@ impl Typed {
         fits
     }
 
-    /// Erases the character before the cursor; whether there was one.
+    /// Erases the character before the cursor, or all of a suggestion; whether there was one.
     pub fn erase(&mut self) -> bool {
+        if self.suggested {
+            return self.clear();
+        }
         let before = self.at;
         self.left();
         if self.at < before {
@@ -41,21 +59,25 @@ impl Typed {
 
     /// Moves the cursor to the left.
     pub fn left(&mut self) {
+        self.suggested = false;
         self.at -= self.text[..self.at].chars().next_back().map_or(0, char::len_utf8);
     }
 
     /// Moves it to the right.
     pub fn right(&mut self) {
+        self.suggested = false;
         self.at += self.text[self.at..].chars().next().map_or(0, char::len_utf8);
     }
 
     /// Moves it to the beginning.
     pub fn first(&mut self) {
+        self.suggested = false;
         self.at = 0;
     }
 
     /// Moves it to the end.
     pub fn last(&mut self) {
+        self.suggested = false;
         self.at = self.text.len();
     }
 
@@ -67,7 +89,7 @@ impl Typed {
 
 impl From<String> for Typed {
     fn from(text: String) -> Self {
-        Self { at: text.len(), text }
+        Self { at: text.len(), text, suggested: false }
     }
 }
 
@@ -101,5 +123,21 @@ mod tests {
         typed.right();
         assert_eq!(typed.around(), ("ac", ""));
         assert!(typed.clear() && !typed.clear() && typed.is_empty());
+    }
+
+    #[test]
+    fn typing_replaces_a_suggestion_and_moving_keeps_it() {
+        let suggested = || Typed::suggested("16".into());
+        let after = |change: &dyn Fn(&mut Typed)| {
+            let mut typed = suggested();
+            change(&mut typed);
+            typed.insert('8');
+            typed.to_string()
+        };
+        let moved = [Typed::left, Typed::right, Typed::first, Typed::last];
+        assert_eq!(after(&|_| {}), "8");
+        assert_eq!(after(&|typed| _ = typed.erase()), "8");
+        assert_eq!(moved.map(|step| after(&|typed| step(typed))), ["186", "168", "816", "168"]);
+        assert!(suggested().is_suggested() && &*suggested() == "16");
     }
 }

@@ -5,8 +5,8 @@
 //! From it, verification knows a page that is whole and in its place, but older than what was acknowledged.
 //!
 //! The file begins with a page of words: what it is of, and where its parts are. A part that no longer fits,
-//! such as a table when pages become smaller ([`replace`]), is replaced by one at the end of the file. Whoever keeps it has a
-//! lock on it: copies of a data set have one map, and of two runs on them one keeps it.
+//! such as a table when pages become smaller ([`replace`]), is replaced by one at the end of the file. Whoever keeps it
+//! has a lock on it: copies of a data set have one map, and of two runs on them one keeps it.
 //!
 //! Words carry a check, as a map that has suffered itself must not accuse the storage.
 

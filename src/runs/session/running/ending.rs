@@ -17,14 +17,20 @@ use crate::runs::session::run::Session;
 impl Session {
     /// Starts a recording into a new folder; totals begin anew with the next window.
     pub fn record<'a>(&mut self, place: impl Into<Destination<'a>>) -> Result<()> {
+        let profile = self.resolved.settings.name.clone();
+        self.record_as(place, &profile)
+    }
+
+    /// The same of settings that were saved under that name since.
+    pub fn record_as<'a>(&mut self, place: impl Into<Destination<'a>>, profile: &str) -> Result<()> {
         if self.ending.recording_ns.is_some() {
             self.write_summary(&Outcome::Complete)?;
         }
         let (resolved, target) = (&self.resolved, self.target.facts().cloned());
         let notes = [&resolved.fallbacks, &self.target.layout().notes, &resolved.notes(target.as_ref())];
         let header = Header {
-            profile: resolved.settings.name.clone(),
-            profile_toml: resolved.profile_toml(),
+            profile: profile.to_owned(),
+            profile_toml: resolved.profile_toml(profile),
             facts: (*resolved.facts).clone(),
             notes: notes.into_iter().flatten().cloned().collect(),
             target,

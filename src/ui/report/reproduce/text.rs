@@ -7,11 +7,10 @@ use crate::meter::spread::Spread;
 use crate::runs::paper::{
     Change, Changes, Curve, Experiment, Figure, Published, REPEATS_MIN, Ruling, Says, Series, Setup, Shape,
 };
-use crate::ui::report::cells::{NONE, left, paragraph, right};
+use crate::ui::report::cells::{NONE, WIDTH, left, paragraph, right};
 use crate::ui::report::chart::{self, Bar, Point};
 use crate::units::{approx_span, three_digits};
 
-const WIDTH: usize = 80;
 /// Width of an experiment's name in the list.
 const NAME_WIDTH: usize = 18;
 const LABEL_WIDTH: usize = 14;

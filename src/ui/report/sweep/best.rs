@@ -7,12 +7,10 @@ use super::by_step::{StepRow, SweepShown};
 use crate::meter::spread::Spread;
 use crate::settings::{Better, Settings};
 use crate::short_list;
-use crate::ui::report::cells::paragraph;
+use crate::ui::report::cells::{WIDTH, paragraph};
 use crate::ui::report::differences::{less_durable_by, parsed};
 use crate::ui::report::figures::{self, Figure};
 use crate::units::three_digits;
-
-const WIDTH: usize = 80;
 
 /// A sentence for each such figure; empty where there is none, or nothing to compare.
 pub(super) fn best(shown: &SweepShown) -> String {

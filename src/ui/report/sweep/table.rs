@@ -11,10 +11,10 @@ use crate::class::Class;
 use crate::meter::spread::Spread;
 use crate::printable;
 use crate::runs::sweep::Schedule;
-use crate::ui::report::cells::{NONE, left, paragraph, right};
+use crate::ui::report::cells::{NONE, WIDTH, left, paragraph, right};
+use crate::ui::text;
 use crate::units::{format_duration, format_latency, three_digits};
 
-const WIDTH: usize = 80;
 const LABEL_WIDTH: usize = 21;
 /// Columns that a name of a figure takes.
 const METRIC_WIDTH_MIN: usize = 7;
@@ -112,13 +112,13 @@ fn programs(shown: &SweepShown) -> String {
         let Some(name) = key.strip_prefix("program.metrics.") else { continue };
         let name: String =
             printable::line(name.trim_end_matches(".mean")).chars().take(METRIC_WIDTH_MAX).collect();
-        let width = name.chars().count().max(METRIC_WIDTH_MIN);
+        let width = text::width(&name).max(METRIC_WIDTH_MIN);
         if width < room {
             room -= width + 1;
             columns.push((key.clone(), name));
         }
     }
-    let width = |name: &String| name.chars().count().max(METRIC_WIDTH_MIN);
+    let width = |name: &String| text::width(name).max(METRIC_WIDTH_MIN);
     let columns: Vec<Column> = columns
         .iter()
         .map(|(key, name)| (key.as_str(), "", name.as_str(), width(name)))
@@ -136,7 +136,7 @@ fn written(shown: &SweepShown) -> String {
     let mut out = format!("\n{}  steady\n", headings(&WRITTEN_COLUMNS).trim_end());
     for row in shown.steps.iter().filter(|row| row.done() > 0) {
         let label = row.step.label.as_str();
-        let fits = label.chars().count() <= LABEL_WIDTH;
+        let fits = text::width(label) <= LABEL_WIDTH;
         if !fits {
             let _ = writeln!(out, "{}", paragraph(label, WIDTH, "  "));
         }
@@ -152,7 +152,7 @@ fn written(shown: &SweepShown) -> String {
 fn step(row: &StepRow, columns: &[Column]) -> String {
     let mut out = String::new();
     let label = &row.step.label;
-    let fits = label.chars().count() <= LABEL_WIDTH;
+    let fits = text::width(label) <= LABEL_WIDTH;
     if !fits {
         let _ = writeln!(out, "{}", paragraph(label, WIDTH, "  "));
     }

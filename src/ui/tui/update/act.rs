@@ -156,8 +156,8 @@ fn undo(state: &mut State) -> Vec<Effect> {
 fn save(state: &mut State) {
     match state.profile() {
         Some(name) => {
-            let input = name.to_owned().into();
-            state.dialog = Some(Dialog::Save { input, selected: true, error: None });
+            let input = Typed::suggested(name.to_owned());
+            state.dialog = Some(Dialog::Save { input, error: None });
         }
         None => state.say("nothing to save yet: the profile is being opened"),
     }
@@ -170,10 +170,7 @@ fn record(state: &mut State) -> Vec<Effect> {
     if input::blocked(state) {
         return Vec::new();
     }
-    match &state.status {
-        Some(status) => vec![Effect::StartRecording(status.settings.name.clone())],
-        None => Vec::new(),
-    }
+    state.profile().map(|name| Effect::StartRecording(name.to_owned())).into_iter().collect()
 }
 
 fn freeze(state: &mut State) {

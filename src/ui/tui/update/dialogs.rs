@@ -25,19 +25,13 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
         Dialog::Themes { entries, chosen, filter, before } => {
             themes::pressed(state, (entries, before), (chosen, filter), key);
         }
-        Dialog::Save { mut input, selected, error } => match action {
+        Dialog::Save { mut input, error } => match action {
             Some(Action::Close) => {}
             Some(Action::Accept) => return save(state, input),
             _ => {
-                let replaced = selected && (typed.is_some() || action == Some(Action::Erase));
-                if replaced {
-                    input.clear();
-                }
-                let changed = type_into(&mut input, action, typed) || replaced;
+                let changed = type_into(&mut input, action, typed);
                 let error = error.filter(|_| !changed);
-                // A key that moves the cursor keeps the name, too.
-                let selected = selected && !changed && action.is_none();
-                state.dialog = Some(Dialog::Save { input, selected, error });
+                state.dialog = Some(Dialog::Save { input, error });
             }
         },
         Dialog::Replace { name } => match action {
@@ -110,7 +104,7 @@ fn save(state: &mut State, input: Typed) -> Vec<Effect> {
     let fits = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
         let error = Some("a name of letters, digits, - _ and . is expected".into());
-        state.dialog = Some(Dialog::Save { input, selected: false, error });
+        state.dialog = Some(Dialog::Save { input, error });
         return Vec::new();
     }
     save_effect(state, name, false)

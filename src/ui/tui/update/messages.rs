@@ -105,7 +105,7 @@ fn saved(state: &mut State, name: String, outcome: Result<PathBuf, Error>) {
         // The name that was typed is not lost.
         Err(error) if state.dialog.is_none() => {
             let error = Some(error.one_line());
-            state.dialog = Some(Dialog::Save { input: name.into(), selected: false, error });
+            state.dialog = Some(Dialog::Save { input: name.into(), error });
         }
         Err(error) => state.complain(error.one_line()),
     }

@@ -126,10 +126,11 @@ fn plain_files(settings: &Settings) -> Option<(String, u64)> {
 }
 
 fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) -> Vec<Effect> {
-    state.ran.turn(Arc::clone(&line));
+    let is_new = state.ran.turn(Arc::clone(&line));
     // Who has turned a knob knows how; the file with this ledger says so next time.
     state.first_steps = false;
-    let kept = if line.open { Vec::new() } else { vec![Effect::Keep(state.ran.json(&line))] };
+    // Once as it is made, for whoever is killed before it can be judged, and once with its verdict.
+    let kept = if line.open && !is_new { Vec::new() } else { vec![Effect::Keep(state.ran.json(&line))] };
     let before = state.live.ledger.len();
     state.live.ledger(line);
     // A new line on top must not move what the operator reads.

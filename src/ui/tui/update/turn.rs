@@ -7,6 +7,7 @@ use crate::settings::knobs::{Kind, Knob, Scope, Value, find};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Passing, State, conditions};
+use crate::ui::tui::typed::Typed;
 use crate::ui::tui::update::input::blocked;
 use crate::ui::tui::update::plan;
 
@@ -86,7 +87,7 @@ pub fn edit(state: &mut State) {
         return;
     }
     if let Some(settings) = state.settings_for(knob) {
-        let input = knob.get(&settings).to_string().into();
+        let input = Typed::suggested(knob.get(&settings).to_string());
         state.dialog = Some(Dialog::Edit { knob: &knob.path, input, error: None });
     }
 }

@@ -60,34 +60,17 @@ fn plain(symbol: &str) -> char {
     }
 }
 
-/// Whether a terminal in that environment has ASCII alone: the values of `TERM`, and of the first of `LC_ALL`,
-/// `LC_CTYPE` and `LANG` that says something. Where none does, as in containers, UTF-8 is usual.
-pub fn is_needed(term: Option<&str>, locale: Option<&str>) -> bool {
-    let utf8 = |locale: &str| {
-        let small = locale.to_lowercase();
-        small.contains("utf-8") || small.contains("utf8")
-    };
-    matches!(term, Some("linux" | "dumb")) || locale.is_some_and(|locale| !utf8(locale))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::ui::tui::fixture;
+    use crate::ui::tui::glyphs::Glyphs;
     use crate::ui::tui::tests::shown;
-
-    #[test]
-    fn the_environment_says_what_the_terminal_has() {
-        assert!(!is_needed(Some("xterm"), Some("en_US.UTF-8")) && !is_needed(None, None));
-        assert!(!is_needed(Some("xterm-256color"), Some("C.utf8")));
-        assert!(is_needed(Some("linux"), Some("C.UTF-8")) && is_needed(Some("xterm"), Some("C")));
-    }
 
     #[test]
     fn every_glyph_has_a_stand_in_and_nothing_moves() {
         let mut state = fixture::turned(160, 50);
         let full = shown(&state);
-        state.ascii = true;
+        state.glyphs = Glyphs::Ascii;
         let plain = shown(&state);
         let unknown = |text: &str| text.matches('?').count();
         assert!(plain.is_ascii() && unknown(&plain) == unknown(&full), "{plain}");
@@ -96,7 +79,7 @@ mod tests {
         assert_eq!(cells(&full), cells(&plain));
         insta::assert_snapshot!("ascii_80x24", {
             let mut small = fixture::turned(80, 24);
-            small.ascii = true;
+            small.glyphs = Glyphs::Ascii;
             shown(&small)
         });
     }

@@ -151,7 +151,7 @@ fn tails(state: &State, points: &[&Point], rows: usize) -> Strips {
     let over = |at: usize| {
         let pooled = &state.figures().pooled[at];
         let latency = if response { pooled.response } else { pooled.service };
-        latency.p99.map(|p99| format!("over {}", approx_span(p99.span_ns as f64 / 1e9)))
+        latency.p99.map(|p99| format!("of {}", approx_span(p99.span_ns as f64 / 1e9)))
     };
     let of = |p: &Point| if response { p.response_p99_ns } else { p.service_p99_ns };
     let others = others(state, points.len());
@@ -321,7 +321,8 @@ pub fn reversed(style: Style) -> Style {
     style.add_modifier(Modifier::REVERSED)
 }
 
-fn set(buf: &mut Buffer, x: u16, y: u16, c: char, style: Style) {
+/// Writes a cell, if it is on the screen.
+pub fn set(buf: &mut Buffer, x: u16, y: u16, c: char, style: Style) {
     if let Some(cell) = buf.cell_mut((x, y)) {
         cell.set_char(c).set_style(style);
     }

@@ -232,7 +232,7 @@ fn shown<'a>(state: &State, figures: &'a ClassFigures) -> Option<&'a Latency> {
     if state.response { response_ns.as_ref().filter(|_| !figures.not_held) } else { service_ns.as_ref() }
 }
 
-/// Which percentiles are those of several windows, and of how long a time: `p99 over 4s`, or just `over 4s` where that
+/// Which percentiles are those of several windows, and of how long a time: `p99 of 4s`, or just `of 4s` where that
 /// does not fit.
 fn time_spans(pooled: PooledLatency, cells: usize) -> String {
     let mut spans: Vec<(u64, Vec<&str>)> = Vec::new();
@@ -247,7 +247,7 @@ fn time_spans(pooled: PooledLatency, cells: usize) -> String {
     let (mut long, mut short) = (String::new(), String::new());
     for (ns, names) in spans {
         let comma = if long.is_empty() { "" } else { ", " };
-        let over = format!("over {}", approx_span(ns as f64 / 1e9));
+        let over = format!("of {}", approx_span(ns as f64 / 1e9));
         long += &[comma, &names.join(" "), " ", &over].concat();
         short += &[comma, &over].concat();
     }

@@ -26,13 +26,13 @@ const CONSENT_FRAME: u16 = 11;
 pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
     match dialog {
         Dialog::Edit { knob, input, error } => edit(state, knob, input, error.as_deref(), buf, screen),
-        Dialog::Save { input, selected, error } => {
+        Dialog::Save { input, error } => {
             let what = if state.collected.is_empty() { "" } else { ", with the collected changes," };
-            let keeps = if *selected { "Typing replaces the name, End keeps it · " } else { "" };
+            let keeps = kept(input, "name");
             let mut lines = vec![
                 text(format!("The settings in force{what} are saved under this name:"), state.theme.plain),
                 Line::default(),
-                name_typed(state, input, *selected, screen),
+                typed(state, input, inner_cells_max(screen)),
             ];
             // The reason stands at its end.
             let why = wrap(error.as_deref().unwrap_or_default(), inner_cells_max(screen));
@@ -75,7 +75,13 @@ fn text(text: impl Into<String>, style: Style) -> Line<'static> {
     Line::from(span(text, style))
 }
 
-/// An input line; the cursor is always visible, and what is before it as far as it fits.
+/// How a suggestion is kept.
+fn kept(input: &Typed, what: &str) -> String {
+    if input.is_suggested() { format!("Typing replaces the {what}, End keeps it · ") } else { String::new() }
+}
+
+/// An input line; the cursor is always visible, and what is before it as far as it fits. A suggestion is shown as selected
+/// text.
 pub fn typed(state: &State, input: &Typed, cells: usize) -> Line<'static> {
     let (before, behind) = input.around();
     let room = cells.saturating_sub(3);
@@ -83,19 +89,10 @@ pub fn typed(state: &State, input: &Typed, cells: usize) -> Line<'static> {
     let behind = fit(behind, room - width(&before));
     Line::from(vec![
         span("› ", state.theme.accent),
-        span(before, state.theme.strong),
+        span(before, if input.is_suggested() { state.theme.chosen } else { state.theme.strong }),
         span("▏", state.theme.accent),
         span(behind, state.theme.strong),
     ])
-}
-
-/// A name; one that typing replaces is shown as selected text.
-fn name_typed(state: &State, input: &Typed, selected: bool, screen: Rect) -> Line<'static> {
-    let mut line = typed(state, input, inner_cells_max(screen));
-    if selected {
-        line.spans[1].style = state.theme.chosen;
-    }
-    line
 }
 
 fn wrong(state: &State, error: Option<&str>, screen: Rect) -> Line<'static> {
@@ -137,7 +134,8 @@ fn edit(state: &State, path: &str, input: &Typed, error: Option<&str>, buf: &mut
     let scope = |knob: &Knob| knob.parse(input).map_or(knob.spec.scope, |value| state.scope_of(knob, &value));
     let planned = state.find(path).is_some_and(|knob| scope(knob) == Scope::Rebuild);
     let enter = if planned { "Enter adds it to the plan" } else { "Enter sets it" };
-    lines.push(text(format!("{enter} · Ctrl-U erases all · Esc cancels"), theme.dim));
+    let erases = if input.is_suggested() { "" } else { " · Ctrl-U erases all" };
+    lines.push(text(format!("{}{enter}{erases} · Esc cancels", kept(input, "value")), theme.dim));
     show(state, buf, screen, path, &lines);
 }
 
@@ -191,11 +189,13 @@ fn open(
     lines.resize(entries.len().min(room).max(1), Line::default());
     lines.push(Line::default());
     lines.extend(below_profiles(state, entries, place.map(|_| chosen), cells));
+    let enter = match place.map(|_| &entries[chosen]) {
+        Some(entry) if entry.refused.is_some() => "it can't be opened here: the reason stands above",
+        _ if state.is_changed() => "Enter opens it; the settings in force are not saved: s saves them",
+        _ => "Enter opens it (the target is rebuilt if it differs)",
+    };
     let place = place.map_or(0, |place| place + 1);
-    lines.push(Line::from(vec![
-        span(format!("{place}/{}  ", found.len()), theme.dim),
-        span("Enter opens it (the target is rebuilt if it differs)", theme.dim),
-    ]));
+    lines.push(text(format!("{place}/{}  {enter}", found.len()), theme.dim));
     framed(state, buf, screen, outer, &title, &lines);
 }
 

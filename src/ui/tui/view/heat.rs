@@ -2,31 +2,22 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Color, Style};
+use ratatui::style::Style;
 use ratatui::text::Line;
 
-use super::charts::{decade, draw_axis, marks_at, reversed};
+use super::charts::{decade, draw_axis, marks_at, reversed, set};
 use super::frame::{panel, put, span};
+use super::heat_cell::{self, SHADES, Scale, columns_in_cell, has_colors};
 use crate::class::Class;
+use crate::ui::text::width;
 use crate::ui::tui::figures::Figures;
-use crate::ui::tui::heat::{BUCKETS, Column, Counts, FIRST_DECADE, Latencies, PER_DECADE, TailOf};
+use crate::ui::tui::heat::{Column, Counts, FIRST_DECADE, Latencies, PER_DECADE, TailOf};
 use crate::ui::tui::state::State;
-use crate::ui::tui::theme::Rgb;
 use crate::units::approx_span;
 
 const LABEL_CELLS: u16 = 6;
-/// The least share of a column's I/Os that has a shade of its own, as a power of ten.
-const LEAST_SHARE_LOG10: f64 = -5.0;
-/// From this width on, the lines' names have room.
-const LEGEND_CELLS: usize = 48;
-const SHADES: [&str; 4] = ["░", "▒", "▓", "█"];
-
-/// The buckets from the bottom to the top.
-#[derive(Clone, Copy)]
-struct Scale {
-    low: usize,
-    high: usize,
-}
+/// What a title has beside its remark.
+const TITLE_CELLS: usize = 13;
 
 /// Where columns move to the left with each window.
 pub fn plot(area: Rect) -> Rect {
@@ -46,7 +37,7 @@ pub fn of_classes(state: &State, buf: &mut Buffer, areas: &[Rect; 4]) {
     }
 }
 
-/// Draws a map; what `more` says of its columns, and that many cells, stands in its title, behind whose latency it is.
+/// Draws a map; what `more` says of its columns in that many cells stands in its title, behind whose latency it is.
 fn map(
     state: &State,
     buf: &mut Buffer,
@@ -57,14 +48,17 @@ fn map(
     let figures = state.figures();
     let cells = usize::from(area.width.saturating_sub(LABEL_CELLS));
     let latencies = Latencies { of, response: state.response };
-    let columns = columns(state, figures, cells, latencies);
-    let remark = whose(state, of) + &more(state, &columns, cells);
+    let across = columns_in_cell(state);
+    let columns = columns(state, figures, cells * across, latencies);
+    let whose = whose(state, of);
+    let more = more(state, &columns, usize::from(area.width).saturating_sub(TITLE_CELLS + width(&whose)));
+    let remark = whose + &more;
     let inner = panel(state, buf, area, "latency", &remark, false);
     let plot = plot(area);
     let theme = &state.theme;
     // The same for both of two recordings, so that flipping between them shows what moved.
     let other = state.beside.as_ref();
-    let other = other.map(|beside| self::columns(state, &beside.other.figures, cells, latencies));
+    let other = other.map(|beside| self::columns(state, &beside.other.figures, cells * across, latencies));
     let Some(scale) = Scale::of(columns.iter().chain(other.iter().flatten())) else {
         let none =
             if state.replay.is_some() { "the recording has none of it" } else { "it has done no I/O yet" };
@@ -72,24 +66,27 @@ fn map(
         return;
     };
     let rows = usize::from(plot.height);
-    let offset = cells - columns.len().min(cells);
-    let ends: Vec<_> = columns.iter().map(|column| column.end_ns).collect();
+    // The newest are at the right; the cell of the first may lack the earlier ones of its columns.
+    let of_cells: Vec<&[Column]> = columns.rchunks(across).rev().collect();
+    let offset = cells - of_cells.len();
+    let ends: Vec<_> = of_cells.iter().map(|columns| columns[columns.len() - 1].end_ns).collect();
     let marks = marks_at(figures, &ends, cells);
-    for (n, column) in columns.iter().enumerate() {
+    for (n, columns) in of_cells.into_iter().enumerate() {
         let x = plot.x + (offset + n) as u16;
-        let shares = Shares { counts: &column.counts, total: column.counts.total() as f64, scale };
-        let p = [100, 2].map(|one_in| Some(scale.row_of(column.counts.quantile(one_in)?, rows)));
-        let over_it = over_column(state, column, offset + n, &marks);
+        let mut counts = Counts::default();
+        columns.iter().for_each(|column| counts.add(&column.counts));
+        let p = [100, 2].map(|one_in| Some(scale.row_of(counts.quantile(one_in)?, rows)));
+        let over_it = over_columns(state, columns, offset + n, &marks);
         for row in 0..rows {
-            let (symbol, style) = cell(state, &shares, row, rows);
+            let (symbol, style) = heat_cell::draw(state, columns, scale, (row, rows));
             let y = plot.bottom() - 1 - row as u16;
             let (symbol, style) = match p {
-                [Some(p99), _] if p99 == row => ("─", over(state, style)),
-                [_, Some(p50)] if p50 == row => ("·", over(state, style)),
+                [Some(p99), _] if p99 == row => ('─', over(state, style)),
+                [_, Some(p50)] if p50 == row => ('·', over(state, style)),
                 _ => ruled(state, over_it, (symbol, style)),
             };
             let style = if over_it == Over::Cursor { reversed(style) } else { style };
-            buf.set_string(x, y, symbol, style);
+            set(buf, x, y, symbol, style);
         }
     }
     labels(state, buf, inner, rows, scale);
@@ -109,7 +106,7 @@ fn columns(state: &State, figures: &Figures, cells: usize, latencies: Latencies)
     }
 }
 
-/// What lies over a column.
+/// What lies over a cell's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
     Nothing,
@@ -117,8 +114,9 @@ enum Over {
     Cursor,
 }
 
-fn over_column(state: &State, column: &Column, at: usize, marks: &[(usize, u64)]) -> Over {
-    if state.cursor_ns().is_some_and(|shown_end_ns| column.holds(shown_end_ns)) {
+fn over_columns(state: &State, columns: &[Column], at: usize, marks: &[(usize, u64)]) -> Over {
+    let holds = |shown_end_ns| columns.iter().any(|column| column.holds(shown_end_ns));
+    if state.cursor_ns().is_some_and(holds) {
         return Over::Cursor;
     }
     if marks.iter().any(|mark| mark.0 == at) { Over::Turn } else { Over::Nothing }
@@ -126,15 +124,15 @@ fn over_column(state: &State, column: &Column, at: usize, marks: &[(usize, u64)]
 
 /// A cell with what lies over its column: a line in the colour's cell, or in place of the fainter shades, so that the
 /// bulk of the I/Os stays.
-fn ruled(state: &State, over_it: Over, (symbol, style): (&'static str, Style)) -> (&'static str, Style) {
+fn ruled(state: &State, over_it: Over, (symbol, style): (char, Style)) -> (char, Style) {
     let theme = &state.theme;
     let (line, own) = match over_it {
         Over::Nothing => return (symbol, style),
-        Over::Turn => ("┊", theme.rule),
-        Over::Cursor => ("│", theme.accent),
+        Over::Turn => ('┊', theme.rule),
+        Over::Cursor => ('│', theme.accent),
     };
     match symbol {
-        " " => (line, own),
+        ' ' => (line, own),
         _ if has_colors(state) => (line, over(state, style)),
         symbol if over_it == Over::Turn && SHADES[..2].contains(&symbol) => (line, own),
         _ => (symbol, style),
@@ -156,93 +154,20 @@ fn whose(state: &State, of: TailOf) -> String {
 }
 
 /// Over how long, and what the lines are.
-fn span_of(state: &State, columns: &[Column], cells: usize) -> String {
+fn span_of(state: &State, columns: &[Column], room: usize) -> String {
     let span_ns = columns
         .first()
         .zip(columns.last())
         .map_or(0, |(first, last)| last.end_ns.saturating_sub(first.end_ns));
     let span = approx_span(span_ns as f64 / 1e9);
-    if cells < LEGEND_CELLS {
-        return format!(" {span} p99─ p50·");
-    }
-    let span = match (state.whole_run, state.replay.is_some()) {
+    let whole = match (state.whole_run, state.replay.is_some()) {
         (true, _) => format!("whole run {span}"),
-        (false, true) => span,
+        (false, true) => span.clone(),
         (false, false) => format!("last {span}"),
     };
-    format!(" · {span} · p99 ─ p50 ·")
-}
-
-impl Scale {
-    /// That holds all of these; none if they are empty.
-    fn of<'a>(columns: impl Iterator<Item = &'a Column>) -> Option<Self> {
-        let spans: Vec<_> = columns.filter_map(|column| column.counts.span()).collect();
-        let low = spans.iter().map(|span| span.0).min()? / PER_DECADE * PER_DECADE;
-        let high = spans.iter().map(|span| span.1).max()?.max(low + PER_DECADE - 1).min(BUCKETS - 1);
-        Some(Self { low, high })
-    }
-
-    /// The buckets of a row, the lowest row first.
-    fn buckets(self, row: usize, rows: usize) -> std::ops::Range<usize> {
-        let all = self.high + 1 - self.low;
-        let from = self.low + row * all / rows;
-        let to = self.low + (row + 1) * all / rows;
-        from..to.max(from + 1)
-    }
-
-    /// The row of a bucket.
-    fn row_of(self, bucket: usize, rows: usize) -> usize {
-        (0..rows).rev().find(|row| self.buckets(*row, rows).start <= bucket).unwrap_or(0)
-    }
-}
-
-/// The shares of a column's I/Os.
-struct Shares<'a> {
-    counts: &'a Counts,
-    total: f64,
-    scale: Scale,
-}
-
-impl Shares<'_> {
-    /// That of a row; none if it is empty.
-    fn of_row(&self, row: usize, rows: usize) -> Option<f64> {
-        let within = self.counts.within(self.scale.buckets(row, rows));
-        (within > 0).then(|| within as f64 / self.total)
-    }
-}
-
-/// A cell of a column: two halves where there are colours, else a shade.
-fn cell(state: &State, shares: &Shares<'_>, row: usize, rows: usize) -> (&'static str, Style) {
-    let theme = &state.theme;
-    if !has_colors(state) {
-        let Some(share) = shares.of_row(row, rows) else { return (" ", theme.plain) };
-        let level = match share {
-            share if share >= 0.1 => 3,
-            share if share >= 0.01 => 2,
-            share if share >= 0.001 => 1,
-            _ => 0,
-        };
-        return (SHADES[level], theme.plain);
-    }
-    let color = |half| shares.of_row(row * 2 + half, rows * 2).map(|share| shade(&theme.heat, share));
-    match (color(1), color(0)) {
-        (None, None) => (" ", theme.plain),
-        (Some(upper), None) => ("▀", Style::new().fg(upper)),
-        (None, Some(lower)) => ("▄", Style::new().fg(lower)),
-        (Some(upper), Some(lower)) => ("▀", Style::new().fg(upper).bg(lower)),
-    }
-}
-
-/// Whether cells are halves in colours. ASCII has no glyph for half a cell.
-fn has_colors(state: &State) -> bool {
-    !state.theme.heat.is_empty() && !state.ascii
-}
-
-/// The colour of a share, from the least to all.
-fn shade(colors: &[Rgb], share: f64) -> Color {
-    let level = 1.0 - share.log10().max(LEAST_SHARE_LOG10) / LEAST_SHARE_LOG10;
-    let (r, g, b) = colors[(level * (colors.len() - 1) as f64).round() as usize];
-    Color::Rgb(r, g, b)
+    // What the lines are matters more than how long the map is.
+    let choices = [format!(" · {whole} · p99 ─ p50 ·"), format!(" {span} p99─ p50·")];
+    choices.into_iter().find(|text| width(text) <= room).unwrap_or_else(|| " p99─ p50·".into())
 }
 
 /// A line over the map: on the colour of the cell.

@@ -6,6 +6,7 @@ use super::{hints, notes};
 use crate::settings::knobs::value::Kind;
 use crate::settings::knobs::{self, Knob};
 use crate::ui::text::{left, wrap};
+use crate::ui::tui::glyphs::Glyphs;
 use crate::ui::tui::keys::{Context, LEDGER_SECTION, MAP, SECTIONS};
 use crate::ui::tui::state::{Focus, State};
 
@@ -76,6 +77,7 @@ const FIGURES: &[(&str, &str)] = &[
 /// The whole help.
 pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
     let theme = &state.theme;
+    let is_ascii = state.glyphs == Glyphs::Ascii;
     let mut out = chosen(state, cells);
     let notes = notes::gather(state);
     if !notes.is_empty() {
@@ -87,8 +89,8 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
     for (title, context) in SECTIONS {
         heading(&mut out, state, title);
         for row in MAP.iter().filter(|row| row.context == context && !row.label.is_empty()) {
-            let label = if state.ascii { in_ascii(row.label) } else { row.label.to_owned() };
-            entry(&mut out, &label, if state.ascii { 9 } else { 8 }, row.help, cells, theme.plain);
+            let label = if is_ascii { in_ascii(row.label) } else { row.label.to_owned() };
+            entry(&mut out, &label, if is_ascii { 9 } else { 8 }, row.help, cells, theme.plain);
         }
     }
     lists(&mut out, state, cells);

@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 use super::frame::{put, span};
 use crate::runs::session::message::Phase;
 use crate::ui::text::{fit_middle, percent, width, wrap};
+use crate::ui::tui::glyphs::Glyphs;
 use crate::ui::tui::keys;
 use crate::ui::tui::layout;
 use crate::ui::tui::state::{Focus, State};
@@ -127,7 +128,7 @@ fn progress(state: &State, cells: usize) -> Option<Line<'static>> {
     ]))
 }
 
-/// Draws the keys of the context, as many as fit; help and quit are never left out.
+/// Draws the keys of the context, as many as fit; help, quit and the list of all actions are never left out.
 pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
     let theme = &state.theme;
     let cells = usize::from(area.width);
@@ -135,9 +136,14 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
     let wide = |row: &&keys::Binding| width(label(state, row)) + 1 + width(hint(state, row)) + 2;
     let kept = |row: &&keys::Binding| match row.action {
         // With the way back from a window of the past.
-        keys::Action::Help | keys::Action::Quit | keys::Action::Now | keys::Action::Earlier => true,
-        // What can be done after the end.
+        keys::Action::Help
+        | keys::Action::Palette
+        | keys::Action::Quit
+        | keys::Action::Now
+        | keys::Action::Earlier => true,
+        // What can be done after the end, and in a pause.
         keys::Action::Open => state.ended.is_some(),
+        keys::Action::Pause => state.phase() == Phase::Paused,
         _ => false,
     };
     let mut room = cells.saturating_sub(1 + rows.iter().filter(|r| kept(r)).map(wide).sum::<usize>());
@@ -205,7 +211,7 @@ const ENTER: &str = "⏎";
 /// The keys of a row, with their opposite if one row stands for both.
 pub fn label(state: &State, row: &keys::Binding) -> &'static str {
     match row.action {
-        _ if state.ascii && row.label == ENTER => "Enter",
+        _ if state.glyphs == Glyphs::Ascii && row.label == ENTER => "Enter",
         keys::Action::TurnUp => "←→",
         keys::Action::Later if row.context == keys::Context::Replay => "←→",
         keys::Action::Earlier => ", .",

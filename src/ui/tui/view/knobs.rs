@@ -19,6 +19,9 @@ const KEY_CELLS: [usize; 2] = [13, 20];
 /// What a value and its marks have at least beside the path of a knob.
 const VALUE_CELLS: usize = 11;
 
+/// From this width on, the title says in words what is not listed.
+const WITH_WORDS_CELLS: u16 = 40;
+
 /// Rows below the list from which on they say what the chosen knob does.
 const ABOUT_ROWS_MIN: usize = 8;
 
@@ -58,7 +61,11 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let hidden = state.listing.inactive.min(if state.show_inactive { 0 } else { usize::MAX });
     let remarks = [
         if state.collected.is_empty() { String::new() } else { format!("{} to plan", state.collected.len()) },
-        if hidden == 0 { String::new() } else { format!("i: {hidden} inactive") },
+        match hidden {
+            0 => String::new(),
+            _ if area.width < WITH_WORDS_CELLS => format!("i: +{hidden}"),
+            _ => format!("i: {hidden} inactive"),
+        },
         more.to_owned(),
     ];
     let remarks: Vec<_> = remarks.into_iter().filter(|remark| !remark.is_empty()).collect();

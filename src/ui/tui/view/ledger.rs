@@ -125,7 +125,7 @@ fn first_steps(state: &State, buf: &mut Buffer, inner: Rect) {
     };
     let steps = [
         ("← →", first.as_str()),
-        ("▶", "the line below says whether it helped"),
+        ("▶", "the line below says whether it helped, or why it can't"),
         ("u", "undoes it; ? explains every key"),
         ("Esc", "hides these lines for good"),
     ];
@@ -155,10 +155,23 @@ fn entry(state: &State, line: &LedgerLine, open: bool, cells: usize) -> Vec<Line
         rows.extend(known.flat_map(|(figure, change)| spread(state, line, figure, change, cells)));
         let own = line.metrics.iter().filter(|(_, change)| change.before.is_some());
         rows.extend(own.map(|(name, change)| own_spread(state, line, name, change)));
+        rows.extend(brackets(state, line, cells));
         return rows;
     }
     rows.extend(changes(state, line, cells));
     rows
+}
+
+/// What stands in brackets, where anything is compared.
+fn brackets(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
+    const SAID: &str = "(low–high): the lowest and the highest window, of a percentile the range of its stretches; \
+                        (low to high%): what the change is between, wrong in at most one turn of twenty";
+    if !line.changes().iter().any(|(_, change)| change.interval.is_some()) {
+        return Vec::new();
+    }
+    let wrapped = wrap(SAID, cells.saturating_sub(INDENT));
+    let indented = |text| Line::from(span(format!("{}{text}", " ".repeat(INDENT)), state.theme.dim));
+    wrapped.into_iter().map(indented).collect()
 }
 
 /// Number, time, the change and the verdict: in one row if there is room.
@@ -253,6 +266,9 @@ pub fn verdict(state: &State, line: &LedgerLine) -> Vec<Span<'static>> {
     for words in less.into_iter().chain(line.survives_less.iter().cloned()) {
         spans.push(span(format!("  {words}"), theme.warn));
     }
+    if line.more_durable {
+        spans.push(span("  more durable", theme.plain));
+    }
     let flags = line.flags.iter().filter(|flag| !is_of_survival(line, flag)).count();
     if flags > 0 {
         spans.push(span(format!("  ⚑{flags}"), theme.warn));
@@ -306,7 +322,9 @@ fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
     let duel =
         duel.into_iter().map(|text| vec![Span::raw(" ".repeat(INDENT)), span(text, state.theme.plain)]);
     let raw = raw_change(line).zip(line.why_not_judged()).map(|(raw, why)| {
-        let text = fit(&format!("{raw}, not judged: {why}"), room);
+        // The reason is whole where both don't fit.
+        let both = Some(format!("{raw}, not judged: {why}")).filter(|text| width(text) <= room);
+        let text = both.unwrap_or_else(|| fit(&format!("not judged: {why}"), room));
         vec![Span::raw(" ".repeat(INDENT)), span(text, state.theme.dim)]
     });
     rows.into_iter().chain(raw).chain(duel).map(Line::from).collect()

@@ -1,6 +1,6 @@
 //! Drawing: one file per panel; each reads the state and writes cells.
 
-pub mod ascii;
+mod ascii;
 mod believe;
 mod charts;
 mod classes;
@@ -16,6 +16,7 @@ mod duel;
 mod frame;
 mod header;
 mod heat;
+mod heat_cell;
 pub mod help;
 mod hints;
 pub mod knobs;

@@ -11,7 +11,7 @@ use crate::host::{Device, Facts};
 use crate::printable::Shown as _;
 use crate::runs::session::message::Status;
 use crate::settings::Named;
-use crate::ui::text::{width, wrap, wrap_exact};
+use crate::ui::text::{left, width, wrap, wrap_exact};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::replay::Replay;
 use crate::ui::tui::state::State;
@@ -95,10 +95,19 @@ fn host(state: &State, cells: usize) -> Text {
         .flat_map(|line| {
             let what = marked(line);
             let style = if what.is_some() { state.theme.accent } else { state.theme.plain };
-            let line = what.map_or_else(|| line.to_owned(), |what| format!("{line}, {what}"));
-            folded(&line, cells).into_iter().map(move |line| (line, style))
+            // Before what else is said of the device, which may go on in further lines.
+            let lines = what.map_or_else(|| vec![line.to_owned()], |what| said_first(line, what));
+            lines.into_iter().flat_map(|line| folded(&line, cells)).map(move |line| (line, style))
         })
         .collect()
+}
+
+/// A row with a name, with another sentence before its own.
+fn said_first(row: &str, sentence: &str) -> Vec<String> {
+    let name = row.split(' ').next().unwrap_or_default();
+    let value = row[name.len()..].trim_start();
+    let indent = width(row) - width(value);
+    vec![left(name, indent) + sentence, " ".repeat(indent) + value]
 }
 
 /// Says that the target lies on the device, as a whole or on parts of it, if it does.

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::printable::{is_line, is_obeyed};
 use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::glyphs::Glyphs;
 use crate::ui::tui::layout;
 use crate::ui::tui::state::State;
 
@@ -56,7 +57,7 @@ pub fn draw(state: &State, buf: &mut Buffer) {
     hints::keys(state, buf, areas.hints);
     over(state, buf, screen);
     drop_obeyed(buf);
-    if state.ascii {
+    if state.glyphs == Glyphs::Ascii {
         ascii::render(buf);
     }
 }

@@ -11,7 +11,8 @@ use crate::ui::tui::stack::{LayerShown, layer};
 use crate::ui::tui::state::State;
 
 const NAME_CELLS: usize = 12;
-/// From these widths on, there is a column of amplification, and one of cycles.
+/// From these widths on, there is a column of amplification, and one of cycles. On less, amplification stands in place
+/// of the MB/s of a layer that has none.
 const WITH_AMPLIFICATION_CELLS: usize = 44;
 const WITH_CYCLES_CELLS: usize = 50;
 
@@ -61,7 +62,7 @@ fn titles(cells: usize) -> String {
 /// The columns that fit.
 fn columns(cells: usize) -> Vec<Column> {
     let mut columns: Vec<Column> = vec![
-        ("MB/s", 6, |shown| shown.mb_per_s.map_or_else(|| NONE.into(), mb)),
+        ("MB/s", 6, if cells < WITH_AMPLIFICATION_CELLS { mb_or_amplification } else { mb_per_s }),
         ("adds", 8, |shown| match shown.bracket {
             "" => latency(shown.mean_ns.map(|ns| ns as u64)),
             part => part.to_owned(),
@@ -79,6 +80,27 @@ fn columns(cells: usize) -> Vec<Column> {
     columns
 }
 
+fn mb_per_s(shown: &LayerShown) -> String {
+    shown.mb_per_s.map_or_else(|| NONE.into(), mb)
+}
+
+fn mb_or_amplification(shown: &LayerShown) -> String {
+    match (shown.mb_per_s, shown.amplification) {
+        (None, Some(wa)) => in_short(wa),
+        _ => mb_per_s(shown),
+    }
+}
+
+/// Amplification in six cells.
+fn in_short(wa: f64) -> String {
+    let decimals = match wa {
+        wa if wa < 9.995 => 2,
+        wa if wa < 99.95 => 1,
+        _ => 0,
+    };
+    format!("WA{wa:.decimals$}")
+}
+
 fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, cells: usize) -> Line<'static> {
     let theme = &state.theme;
     let chosen = state.layer == of;
@@ -91,7 +113,13 @@ fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, ce
     let texts: Vec<_> = columns.iter().map(|(_, wide, figure)| (*wide, figure(shown))).collect();
     let has_none = texts.iter().all(|(_, text)| text == NONE);
     let drives_in_one = of == StackLayer::Drives && !two_rows;
-    let setting = if drives_in_one { in_one_row(shown, room, !has_none) } else { shown.setting.clone() };
+    let has_no_column = cells < WITH_AMPLIFICATION_CELLS && shown.mb_per_s.is_some();
+    let amplification = shown.amplification.filter(|_| has_no_column).map(in_short);
+    let setting = if drives_in_one {
+        in_one_row(shown, amplification.as_ref(), room, !has_none)
+    } else {
+        shown.setting.clone()
+    };
     let mut spans = vec![
         span(if chosen { "▸" } else { " " }, theme.accent),
         span(left(name, NAME_CELLS), if chosen { theme.accent } else { theme.plain }),
@@ -109,19 +137,24 @@ fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, ce
     Line::from(spans)
 }
 
-/// The drives where each layer has one row: what they lie on stands beside them, if it can, and what a trace has of them
-/// instead of both, if need be. With `squeezed` what they lie on stands there even if their kind has no room.
-fn in_one_row(shown: &LayerShown, room: usize, squeezed: bool) -> String {
+/// The drives where each layer has one row: beside them their amplification, if that has no other place, and what they
+/// lie on, if it can, and what a trace has of them instead of both, if need be. With `squeezed` what they lie on stands
+/// there even if their kind has no room.
+fn in_one_row(shown: &LayerShown, amplification: Option<&String>, room: usize, squeezed: bool) -> String {
     let traced = shown.traced_p99_ns.map(|ns| format!("p99T {}", latency(Some(ns))));
-    let texts = [Some(&shown.setting), Some(&shown.detail), traced.as_ref()].into_iter().flatten();
-    let all = texts.filter(|text| !text.is_empty()).map(String::as_str).collect::<Vec<_>>().join(" ");
-    let alone = traced.iter().flat_map(|traced| [format!("{} {traced}", shown.setting), traced.clone()]);
+    let setting = &shown.setting;
+    let texts = [Some(setting), amplification, Some(&shown.detail), traced.as_ref()].into_iter();
+    let texts = texts.flatten().filter(|text| !text.is_empty());
+    let all = texts.map(String::as_str).collect::<Vec<_>>().join(" ");
+    let alone = traced.iter().flat_map(|traced| [format!("{setting} {traced}"), traced.clone()]);
     // Their number and what they lie on, or that alone: what kind they are stands in the profile.
+    let number = setting.split(' ').next().unwrap_or_default();
+    let amplified =
+        amplification.into_iter().flat_map(|wa| [format!("{setting} {wa}"), format!("{number} {wa}")]);
     let below = shown.detail.strip_prefix("on ").filter(|_| squeezed && traced.is_none());
-    let number = shown.setting.split(' ').next().unwrap_or_default();
     let below = below.into_iter().flat_map(|below| [format!("{number} on {below}"), format!("on {below}")]);
-    let mut choices = std::iter::once(all).chain(alone).chain(below);
-    choices.find(|text| width(text) < room).unwrap_or_else(|| shown.setting.clone())
+    let mut choices = std::iter::once(all).chain(alone).chain(amplified).chain(below);
+    choices.find(|text| width(text) < room).unwrap_or_else(|| setting.clone())
 }
 
 fn detail(state: &State, of: StackLayer, shown: &LayerShown, cells: usize) -> Line<'static> {

@@ -115,6 +115,7 @@ fn baseline(state: &State, cells: usize) -> Vec<Span<'static>> {
     if let Some((class, flag)) = figures.forbidding() {
         let named = class.map_or(flag.text.clone(), |class| format!("{class} {}", flag.text));
         let no_turn = match FlagKind::of(&flag.text) {
+            Some(FlagKind::Settling) => ": the load settles, and windows of it are not compared".to_owned(),
             // Both values of a duel meet them alike.
             Some(FlagKind::ProcessorsFull | FlagKind::Drifting) => {
                 format!(": under `{named}` only a duel can judge: turn a knob, then D")
@@ -167,8 +168,15 @@ fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static
         |name: &str, change: &Change| Some(format!("  {name} {} so far", signed_percent(change.relative()?)));
     let of_program =
         line.metrics.iter().find_map(|(name, change)| so_far(&crate::printable::line(name), change));
-    let of_classes = || line.changes().into_iter().find_map(|(figure, change)| so_far(figure.name, change));
-    let so_far = of_program.or_else(of_classes);
+    // Of the class whose knob it is, if there is one: its latency says more than its rate.
+    let class = line.knob.split('.').next().filter(|of| !of.is_empty()).unwrap_or("scan").to_lowercase();
+    let is_of_class = |name: &str| name.to_lowercase().starts_with(&class);
+    let mut figures = line.changes();
+    figures.sort_by_key(|(figure, _)| (!is_of_class(figure.name), !figure.name.ends_with("p50")));
+    let any = || line.changes().into_iter().find_map(|(figure, change)| so_far(figure.name, change));
+    let of_class = figures.into_iter().filter(|(figure, _)| is_of_class(figure.name));
+    let of_class = of_class.map(|(figure, change)| so_far(figure.name, change)).find_map(|text| text);
+    let so_far = of_program.or(of_class).or_else(any);
     spans.extend(so_far.filter(|text| width(text) <= room).map(|text| span(text, theme.dim)));
     spans
 }
@@ -230,12 +238,21 @@ fn not_judged(state: &State, line: &LedgerLine, why: &str, cells: usize) -> Vec<
     let choices = raw.iter().map(|raw| made(turn(line), raw)).chain([made(turn(line), "")]);
     let mut spans =
         choices.into_iter().find(|spans| cells_of(spans) <= cells).unwrap_or_else(|| made(short, ""));
-    spans.extend(
-        next(state, line)
-            .filter(|next| cells_of(&spans) + width(next) <= cells)
-            .map(|next| span(next, theme.dim)),
-    );
+    let more = by_memory(why).map(str::to_owned).into_iter().chain(next(state, line));
+    for more in more {
+        if cells_of(&spans) + width(&more) <= cells {
+            spans.push(span(more, theme.dim));
+        }
+    }
     spans
+}
+
+/// What a reason means that a turn to the page cache has as its effect.
+fn by_memory(why: &str) -> Option<&'static str> {
+    let is_of_cache = [FlagKind::Cache, FlagKind::DataFitsMemory, FlagKind::DataFitsCache]
+        .into_iter()
+        .any(|kind| crate::meter::flag::kind_of_turns(why) == Some(kind));
+    is_of_cache.then_some(" · memory answered, not the drives")
 }
 
 /// Whether the turn after this one could be judged.

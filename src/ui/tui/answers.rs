@@ -1,4 +1,5 @@
-//! Whether the terminal's background is light, by asking it (OSC 11).
+//! What the terminal says of itself, by asking it: whether its background is light (OSC 11), and its name and version
+//! (XTVERSION).
 
 use std::io::{Write, stdin, stdout};
 use std::time::{Duration, Instant};
@@ -8,12 +9,27 @@ use rustix::termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 
 /// How long an answer may take; also over a slow line.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// What is asked: the background, and then what every terminal answers (its attributes), which ends the waiting.
-const QUESTION: &[u8] = b"\x1b]11;?\x1b\\\x1b[c";
+/// What is asked: the background, the version, and then what every terminal answers (its attributes), which ends the
+/// waiting.
+const QUESTION: &[u8] = b"\x1b]11;?\x1b\\\x1b[>0q\x1b[c";
 
-/// Asks; none if the terminal does not say. In raw mode, before anybody else reads keys: what is typed meanwhile is
-/// lost.
-pub fn is_light() -> Option<bool> {
+/// What a terminal answered; none where it does not say.
+#[derive(Debug, Default, PartialEq)]
+pub struct TerminalAnswers {
+    /// Whether its background is light.
+    pub is_light: Option<bool>,
+    /// Its name and version, as it writes them: `kitty(0.47.0)`.
+    pub version: Option<String>,
+}
+
+/// Asks. In raw mode, before anybody else reads keys: what is typed meanwhile is lost.
+pub fn ask() -> TerminalAnswers {
+    answer()
+        .map(|answer| TerminalAnswers { is_light: lightness(&answer), version: version(&answer) })
+        .unwrap_or_default()
+}
+
+fn answer() -> Option<Vec<u8>> {
     let mut out = stdout();
     out.write_all(QUESTION).and_then(|()| out.flush()).ok()?;
     let until = Instant::now() + ANSWER_MAX;
@@ -35,7 +51,7 @@ pub fn is_light() -> Option<bool> {
     }
     // The modes are raw mode's, which ends with the screen in any case.
     let _ = tcsetattr(&input, OptionalActions::Now, &before);
-    lightness(&answer)
+    Some(answer)
 }
 
 /// Whether the terminal's attributes have come: `ESC [ ? … c`.
@@ -59,6 +75,13 @@ fn lightness(answer: &[u8]) -> Option<bool> {
     Some(0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5)
 }
 
+/// Of `ESC P > | name version ESC \`: the name and the version.
+fn version(answer: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(answer);
+    let (_, version) = text.split_once("\x1bP>|")?;
+    Some(version.split_once('\x1b')?.0.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +95,16 @@ mod tests {
             [&b"\x1b[?62;c"[..], b"", b"\x1b]11;rgb:zz/00/00\x07", b"\x1b]11;rgb:///\x07", b"q\x1b]11;rgb:0"]
         {
             assert_eq!(lightness(odd), None, "{odd:?}");
+        }
+    }
+
+    #[test]
+    fn the_version_is_what_stands_between_its_marks() {
+        let answer = b"\x1b]11;rgb:0/0/0\x07\x1bP>|kitty(0.47.0)\x1b\\\x1b[?62;c";
+        assert_eq!(version(answer).as_deref(), Some("kitty(0.47.0)"));
+        assert!(!is_whole(&answer[..answer.len() - 1]) && is_whole(answer));
+        for odd in [&b"\x1b[?62;c"[..], b"", b"\x1bP>|kitty"] {
+            assert_eq!(version(odd), None, "{odd:?}");
         }
     }
 
