@@ -254,7 +254,8 @@ fn a_program_is_set_up_anew_on_the_stack_of_each_block() {
     }
     let entries = fs::read_dir(home.path("out")).unwrap().map(|entry| entry.unwrap().path());
     let blocks: Vec<_> = entries.filter(|path| path.is_dir()).collect();
-    assert!(blocks.len() >= 14, "{blocks:?}");
+    // Flags of too many pairs end it earlier, without a verdict.
+    assert!(blocks.len() >= if is_judged { 14 } else { 2 }, "{blocks:?}");
     for block in blocks {
         let log = fs::read_to_string(block.join("program.log")).unwrap();
         assert!(log.starts_with("[setup]\nmade\n") && log.contains("may use 67108864"), "{log}");

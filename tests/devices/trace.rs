@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::devices::{Loop, Loops, has, run};
 use crate::common::recorded::{Home, LOAD, PROGRAM, Ran};
-use crate::common::{is_soak, skip};
+use crate::common::{LEFT_TO_SOAK, is_soak, skip};
 
 /// Mounts tracefs where there is none, in a namespace of its own.
 const WITH_TRACEFS: &str =
@@ -378,6 +378,27 @@ fn a_command_on_a_profile_is_refused_as_a_run_is() {
     assert!(!home.path("rec").exists());
 }
 
+/// The report of an experiment whose rows run a program, traced, each on a small file system of its own; none if nothing
+/// can be traced here.
+fn reproduced(home: &Home, experiment: &str) -> Option<Value> {
+    // Without a warm-up a run is flagged, as it settles in its first windows.
+    let (repeat, time, warmup) = if is_soak() { ("3", "6s", "3s") } else { ("1", "3s", "0s") };
+    let words = format!(
+        "reproduce {experiment} --for {time} --warmup {warmup} --repeat {repeat} --out rep --json --user {USER} \
+         --set target.files.size=400MiB --files {}",
+        home.path("files").display()
+    );
+    let words: Vec<_> = words.split_whitespace().collect();
+    let ran = Ran::of(&with_tracefs(home, &words).output().unwrap());
+    can_be_made(&ran.err).then(|| ran.json())
+}
+
+/// A row's figure.
+fn figure_of(shown: &Value, label: &str, figure: &str) -> Option<f64> {
+    let row = shown["rows"].as_array().unwrap().iter().find(|row| row["label"] == label).unwrap();
+    row["here"][figure]["median"].as_f64()
+}
+
 /// What `SQLite` does with two journals, run as a program in steps, each on a file system of its own, and traced.
 #[test]
 fn claims_about_sqlite_are_judged_by_traces() {
@@ -387,23 +408,9 @@ fn claims_about_sqlite_are_judged_by_traces() {
     }
     let Some(_loops) = Loops::alone(test) else { return };
     let home = Home::new();
-    let repeat = if is_soak() { "3" } else { "1" };
-    let words = format!(
-        "reproduce contract-sqlite --for 3s --warmup 0s --repeat {repeat} --out rep --json --user {USER} \
-         --set target.files.size=400MiB --files {}",
-        home.path("files").display()
-    );
-    let words: Vec<_> = words.split_whitespace().collect();
-    let ran = Ran::of(&with_tracefs(&home, &words).output().unwrap());
-    if !can_be_made(&ran.err) {
-        return skip(test, NEEDS);
-    }
-    let shown = ran.json();
-    let discards = |label: &str| {
-        let row = shown["rows"].as_array().unwrap().iter().find(|row| row["label"] == label).unwrap();
-        row["here"]["discard_percent"]["median"].as_f64()
-    };
-    let [rb, wal] = ["sqlite-rb ext4", "sqlite-wal ext4"].map(discards);
+    let Some(shown) = reproduced(&home, "contract-sqlite") else { return skip(test, NEEDS) };
+    let [rb, wal] =
+        ["sqlite-rb ext4", "sqlite-wal ext4"].map(|label| figure_of(&shown, label, "discard_percent"));
     assert!(rb.unwrap() > 4.0 * wal.unwrap(), "{rb:?} {wal:?}: {shown:#}");
     let claims = shown["claims"].as_array().unwrap();
     let of =
@@ -413,4 +420,30 @@ fn claims_about_sqlite_are_judged_by_traces() {
     assert_eq!(reused["ruling"], ruling, "{reused:#}");
     let status = home.run(&["status"]);
     assert_eq!((status.status, status.out.as_str()), (Some(0), "no stacks, and nothing left behind\n"));
+}
+
+/// `LevelDB`, whose files are discarded as they are compacted, and a mail server's files, each with its flush.
+#[test]
+fn claims_about_other_programs_are_judged_by_traces() {
+    let test = "claims_about_other_programs_are_judged_by_traces";
+    if !is_soak() {
+        return skip(test, LEFT_TO_SOAK);
+    }
+    let Some(_loops) = Loops::alone(test) else { return };
+    let has_leveldb =
+        Command::new("/usr/bin/python3").args(["-c", "import plyvel"]).status().unwrap().success();
+    for load in ["leveldb", "varmail"] {
+        if load == "leveldb" && !has_leveldb {
+            skip(test, "needs python3-plyvel");
+            continue;
+        }
+        let home = Home::new();
+        let Some(shown) = reproduced(&home, &format!("contract-{load}")) else { return skip(test, NEEDS) };
+        for on in ["ext4", "xfs"] {
+            let figure = |name: &str| figure_of(&shown, &format!("{load} {on}"), name);
+            assert!(figure("discard_percent").unwrap() > 1.0, "{load} {on}: {shown:#}");
+            let written_kib = figure("write_kib").filter(|_| load == "varmail");
+            assert!(written_kib.is_none_or(|kib| kib > 0.0 && kib <= 64.0), "{on}: {shown:#}");
+        }
+    }
 }

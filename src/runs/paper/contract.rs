@@ -83,9 +83,10 @@ const PAGES: Turns = &[
     ("background.enabled", "false"),
 ];
 
-const NO_LEVELDB: &str = "this program has no LevelDB, and RocksDB is no stand-in for it";
+const NO_LEVELDB: &str =
+    "LevelDB runs as a program: contract-leveldb has its rows, and RocksDB is no stand-in for it";
 const NO_SQLITE: &str = "SQLite runs as a program: contract-sqlite has its rows";
-const NO_VARMAIL: &str = "this program has no load like Varmail";
+const NO_VARMAIL: &str = "Varmail runs as a program: contract-varmail has its rows";
 
 const ON_FILES: &str = "Rows are RocksDB's alone, on a partition of one drive, or on a loop device of 1 GiB with --files. The paper also has LevelDB, SQLite and Varmail: conclusions about them are listed, and not judged.";
 const SMALL_FILES: &str = "RocksDB has files of 2 MiB, memtables of 4 MiB and an L1 of 10 MiB, so that a small space has several levels; the paper gives none of its options but 16 threads that compact.";

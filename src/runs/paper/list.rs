@@ -2,7 +2,7 @@
 
 use super::experiment::Experiment;
 #[cfg(feature = "trace")]
-use super::{contract, contract_sqlite};
+use super::{contract, contract_programs};
 use super::{curves, over_time, polled, systems, tables};
 
 /// All experiments, paper by paper, in its order.
@@ -36,7 +36,9 @@ pub fn all() -> Vec<Experiment> {
         contract::figure7(),
         contract::figure8(),
         contract::figure9(),
-        contract_sqlite::sqlite(),
+        contract_programs::sqlite(),
+        contract_programs::leveldb(),
+        contract_programs::varmail(),
     ]);
     all
 }

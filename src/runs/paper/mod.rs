@@ -3,7 +3,7 @@
 //! Enters: the drives or files to run on, and the recordings made. Leaves: a sweep's steps, and rulings on the
 //! claims.
 //!
-//! "The paper" is Haas et al. 2020 throughout, but in `contract` and `contract_sqlite`. All that this program follows:
+//! "The paper" is Haas et al. 2020 throughout, but in the modules `contract…`. All that this program follows:
 //!
 //! | cited as | is |
 //! |---|---|
@@ -20,7 +20,7 @@ mod change;
 #[cfg(feature = "trace")]
 mod contract;
 #[cfg(feature = "trace")]
-mod contract_sqlite;
+mod contract_programs;
 mod curves;
 mod deviations;
 mod experiment;

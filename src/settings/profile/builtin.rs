@@ -5,7 +5,7 @@ use super::parse::parse;
 use crate::settings::values::Settings;
 
 /// Name and text of each, in the order of lists.
-pub const BUILTIN: [(&str, &str); 31] = [
+pub const BUILTIN: [(&str, &str); 33] = [
     ("demo", include_str!("../../../profiles/demo.toml")),
     ("inside-the-drive", include_str!("../../../profiles/inside-the-drive.toml")),
     ("kv-figure4", include_str!("../../../profiles/kv-figure4.toml")),
@@ -20,12 +20,14 @@ pub const BUILTIN: [(&str, &str); 31] = [
     ("run-db_bench", include_str!("../../../profiles/run-db_bench.toml")),
     ("run-duckdb", include_str!("../../../profiles/run-duckdb.toml")),
     ("run-fio", include_str!("../../../profiles/run-fio.toml")),
+    ("run-leveldb", include_str!("../../../profiles/run-leveldb.toml")),
     ("run-mariadb", include_str!("../../../profiles/run-mariadb.toml")),
     ("run-pgbench", include_str!("../../../profiles/run-pgbench.toml")),
     ("run-redis", include_str!("../../../profiles/run-redis.toml")),
     ("run-sqlite", include_str!("../../../profiles/run-sqlite.toml")),
     ("run-sqlite-random", include_str!("../../../profiles/run-sqlite-random.toml")),
     ("run-tpcc", include_str!("../../../profiles/run-tpcc.toml")),
+    ("run-varmail", include_str!("../../../profiles/run-varmail.toml")),
     ("section4-7-sleep", include_str!("../../../profiles/section4-7-sleep.toml")),
     ("table2-1-baseline", include_str!("../../../profiles/table2-1-baseline.toml")),
     ("table2-2-no-fdatasync", include_str!("../../../profiles/table2-2-no-fdatasync.toml")),

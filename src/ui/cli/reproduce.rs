@@ -64,7 +64,7 @@ pub struct ReproduceArgs {
     /// A device that is a hardware RAID of level 0, 5 or 10, for Table 5 (may be repeated)
     #[arg(long, value_name = "LEVEL=DEVICE")]
     pub hardware_raid: Vec<String>,
-    /// The user to run the program of table7 and contract-sqlite as [default: who called sudo]
+    /// The user to run the programs of table7 and contract-sqlite, -leveldb and -varmail as [default: who called sudo]
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
     /// Print what would be run, built, written and destroyed, then exit

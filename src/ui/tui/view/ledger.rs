@@ -123,9 +123,14 @@ fn first_steps(state: &State, buf: &mut Buffer, inner: Rect) {
         own if is_program => format!("turn the chosen knob, such as {own}"),
         most => format!("turn the chosen knob; {most} makes the largest difference"),
     };
+    let verdict = if cells < 60 {
+        "the line below says whether it helped"
+    } else {
+        "the line below says whether it helped, or why it can't be judged"
+    };
     let steps = [
         ("← →", first.as_str()),
-        ("▶", "the line below says whether it helped, or why it can't"),
+        ("▶", verdict),
         ("u", "undoes it; ? explains every key"),
         ("Esc", "hides these lines for good"),
     ];
