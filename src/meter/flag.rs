@@ -223,7 +223,7 @@ const SPECS: &[FlagSpec] = &{
         forbids(K::QuietlyBuffered, Class, "quietly buffered", "the file system sends direct I/O through the page cache"),
         forbids(K::NoStorage, Class, "no storage", "the interface is `null`: no storage is touched"),
         notes(K::Simulated, Class, "simulated", "the interface is `sim`: the devices are simulated, and a verdict is about them"),
-        notes(K::Emulated, Class, "emulated", "a hypervisor emulates the drives, as in the practice array (a program's windows and run have it, too): a verdict is about the emulation, not about drives"),
+        notes(K::Emulated, Class, "emulated", "a hypervisor emulates the drives, as in the practice array: a verdict is about the emulation, not about drives (a program's windows and run have the flag, too)"),
         forbids(K::Unfilled, Class, "unfilled", "read-only run on pages that were never written"),
         forbids(K::WorkerBound, Class, "worker-bound", "a worker, or a thread of the kernel that serves one, ran, or was ready to run and waited for a CPU, for over 95% of the time: it, and not the drive, may be the limit"),
         forbids(K::Drifting, Class, "drifting", "the last six to ten windows drift in one direction, by over 5%"),

@@ -83,6 +83,13 @@ impl Survival {
         self.is_less_durable_than(before) || !self.less_than(before).is_empty()
     }
 
+    /// Whether more is survived in any respect, as far as both are known.
+    fn is_more_than(self, before: Self) -> bool {
+        before.is_less_durable_than(self)
+            || self.drives_lost > before.drives_lost
+            || (before.power_cut, self.power_cut) == (PowerCut::No, PowerCut::Yes)
+    }
+
     /// Whether commits are less durable, by the WAL's setting or by a knob of the program's.
     fn is_less_durable_than(self, before: Self) -> bool {
         self.commits < before.commits || self.own.iter().zip(before.own).any(|(now, before)| *now < before)
@@ -192,7 +199,7 @@ impl Ledger {
             to: turn.to,
             undo: turn.undo,
             less_durable: turn.survives.1.is_less_durable_than(open.began.survives),
-            more_durable: open.began.survives.is_less_than(turn.survives.1),
+            more_durable: turn.survives.1.is_more_than(open.began.survives),
             survives_less: turn.survives.1.less_than(open.began.survives),
             open: true,
             ..LedgerLine::default()

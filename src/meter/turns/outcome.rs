@@ -18,9 +18,9 @@ pub enum TurnOutcome {
     NoClearChange,
     /// Something got better, and nothing worse.
     Better,
-    /// Something got worse, and nothing better.
+    /// Something got worse, and nothing better, nor is more survived.
     Worse,
-    /// Both.
+    /// Both; or a gain after which less is survived, or a loss after which more.
     TradeOff,
     /// What a program reports changed: whether for the better its profile does not say.
     Different,

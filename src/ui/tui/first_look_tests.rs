@@ -5,9 +5,12 @@ use std::sync::Arc;
 use crossterm::event::KeyCode::{self, Char, Down, Esc, Tab, Up};
 
 use super::fixture::{self, running, tell, turned};
+use super::glyphs::Glyphs;
+use super::layout;
 use super::message::{Effect, Msg};
 use super::state::{Focus, State};
-use super::tests::{press, shown};
+use super::tests::{drawn, press, shown};
+use super::theme::Theme;
 use super::update::update;
 use crate::host::Device;
 use crate::meter::flag::FlagKind;
@@ -197,4 +200,27 @@ fn a_turn_is_kept_as_it_is_made_and_with_its_verdict() {
         update(&mut state, Msg::Session(Event::Ledger(Arc::new(line)))).len()
     };
     assert_eq!([true, true, false].map(&mut kept), [1, 0, 1]);
+}
+
+#[test]
+fn in_octants_the_cells_of_the_past_stay_as_they_are_until_the_map_moves_by_one() {
+    let mut state = State { glyphs: Glyphs::Octants, theme: Theme::dark(), ..running(80, 24) };
+    let heat = layout::areas(state.screen, state.view).unwrap().heat;
+    let mut columns = |index| {
+        window(&mut state, index, &[]);
+        let buffer = drawn(&state);
+        let column = |x| {
+            let rows = heat.y + 1..heat.bottom() - 1;
+            rows.map(|y| buffer[(x, y)].clone()).collect::<Vec<_>>()
+        };
+        (heat.x + 6..heat.right()).map(column).collect::<Vec<_>>()
+    };
+    let screens = [200, 201, 202].map(&mut columns);
+    let [filled, moved]: [Vec<bool>; 2] = [0, 1].map(|at| {
+        let [before, after] = [&screens[at], &screens[at + 1]];
+        let last = before.len() - 1;
+        // The first cell loses a window, and the last gains one, or is new.
+        vec![before[1..last] == after[1..last], before[2..last] == after[1..last - 1]]
+    });
+    assert!(filled != moved && filled.contains(&true) && moved.contains(&true), "{filled:?} {moved:?}");
 }

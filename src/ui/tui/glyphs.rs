@@ -21,6 +21,16 @@ const WITH_OCTANTS: [(&str, [u32; 2]); 4] =
     [("kitty", [0, 47]), ("ghostty", [1, 2]), ("VTE", [7800, 0]), ("WezTerm", [20_250_209, 0])];
 
 impl Glyphs {
+    /// Those of that name; none if it is none of theirs.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "ascii" => Some(Self::Ascii),
+            "blocks" => Some(Self::Blocks),
+            "octants" => Some(Self::Octants),
+            _ => None,
+        }
+    }
+
     /// Those of a terminal in that environment: what [`VARIABLE`] says, the values of `TERM` and of the first of
     /// `LC_ALL`, `LC_CTYPE` and `LANG` that says something, and the terminal's name and version, if it answered. Where no
     /// locale is set, as in containers, UTF-8 is usual.
@@ -34,10 +44,8 @@ impl Glyphs {
             let small = locale.to_lowercase();
             small.contains("utf-8") || small.contains("utf8")
         };
-        match said {
-            Some("ascii") => Self::Ascii,
-            Some("blocks") => Self::Blocks,
-            Some("octants") => Self::Octants,
+        match said.and_then(Self::named) {
+            Some(named) => named,
             _ if matches!(term, Some("linux" | "dumb")) => Self::Ascii,
             _ if locale.is_some_and(|locale| !utf8(locale)) => Self::Ascii,
             _ if version.is_some_and(draws_octants) => Self::Octants,

@@ -112,6 +112,8 @@ pub fn bucket(ns: u64) -> usize {
 /// A stretch of time, with the latencies of all classes.
 #[derive(Debug, Clone, Default)]
 struct Stretch {
+    /// Windows before it.
+    place: u64,
     /// The end of its first window, on the run's clock.
     first_end_ns: u64,
     /// Its end.
@@ -125,8 +127,9 @@ struct Stretch {
 }
 
 impl Stretch {
-    fn of(window: &Window) -> Self {
+    fn of(window: &Window, place: u64) -> Self {
         Self {
+            place,
             first_end_ns: window.start_ns + window.duration_ns,
             end_ns: window.start_ns + window.duration_ns,
             windows: 1,
@@ -171,6 +174,9 @@ pub struct Latencies {
 /// A column of the map: a stretch of time, and the latencies that were asked for.
 #[derive(Debug)]
 pub struct Column {
+    /// Its place in the run: the next column's is one more. Which columns share a cell follows from it, so that they stay
+    /// together as the map moves.
+    pub place: u64,
     first_end_ns: u64,
     /// The end of its last window, on the run's clock.
     pub end_ns: u64,
@@ -184,7 +190,7 @@ impl Column {
         let mut counts = Counts::default();
         stretches.iter().for_each(|stretch| stretch.add_to(&mut counts, latencies));
         let [first, last] = [stretches[0], stretches[stretches.len() - 1]];
-        Self { first_end_ns: first.first_end_ns, end_ns: last.end_ns, counts }
+        Self { place: first.place, first_end_ns: first.first_end_ns, end_ns: last.end_ns, counts }
     }
 
     /// Whether the window that ended then is in it.
@@ -202,6 +208,8 @@ pub struct Timeline {
     whole: Vec<Stretch>,
     /// Windows in each of these but the last.
     each: u64,
+    /// Windows taken.
+    windows: u64,
     /// Whether it is a recording's, which has its windows in `whole` alone.
     is_recorded: bool,
 }
@@ -221,7 +229,8 @@ impl Timeline {
 
     /// Takes a window.
     pub fn window(&mut self, window: &Window) {
-        let stretch = Stretch::of(window);
+        let stretch = Stretch::of(window, self.windows);
+        self.windows += 1;
         self.each = self.each.max(1);
         match self.whole.last_mut().filter(|last| last.windows < self.each) {
             Some(last) => last.add(&stretch),
@@ -255,22 +264,24 @@ impl Timeline {
 
     /// A column of each of the windows that fit, the newest last: the last ones, or those around the one that ended then.
     pub fn recent(&self, cells: usize, latencies: Latencies, shown_end_ns: Option<u64>) -> Vec<Column> {
-        let windows: Vec<&Stretch> = if self.is_recorded {
-            self.whole.iter().collect()
+        let (windows, each): (Vec<&Stretch>, _) = if self.is_recorded {
+            (self.whole.iter().collect(), self.each.max(1))
         } else {
-            self.recent.iter().map(|stretch| &**stretch).collect()
+            (self.recent.iter().map(|stretch| &**stretch).collect(), 1)
         };
         let last = windows.len().saturating_sub(1);
         let shown = shown_end_ns.map_or(last, |ns| windows.partition_point(|window| window.end_ns < ns));
         let columns = &windows[visible(shown.min(last), windows.len(), cells)];
-        columns.iter().map(|stretch| Column::of(&[stretch], latencies)).collect()
+        let columns = columns.iter().map(|stretch| Column::of(&[stretch], latencies));
+        columns.map(|column| Column { place: column.place / each, ..column }).collect()
     }
 
     /// The whole run in at most that many columns.
     pub fn whole(&self, cells: usize, latencies: Latencies) -> Vec<Column> {
         let together = self.whole.len().div_ceil(cells.max(1)).max(1);
         let all: Vec<_> = self.whole.iter().collect();
-        all.chunks(together).map(|stretches| Column::of(stretches, latencies)).collect()
+        let columns = all.chunks(together).map(|stretches| Column::of(stretches, latencies));
+        (0..).zip(columns).map(|(place, column)| Column { place, ..column }).collect()
     }
 }
 

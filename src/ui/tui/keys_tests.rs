@@ -29,6 +29,13 @@ fn no_key_with_ctrl_or_shift_means_two_things_in_one_place() {
             .find(|(other, _, at)| other == key && (at == context || [*at, *context].contains(&Always)));
         assert!(clash.is_none(), "Ctrl-{key}: {clash:?}");
     }
+    // Those of a context stand in the table, too, for its help; Ctrl-C has a place of its own there.
+    for (key, action, context) in WITH_CTRL.iter().filter(|(key, ..)| *key != 'c') {
+        let label = format!("Ctrl-{}", key.to_uppercase());
+        let is_it = |row: &&Binding| row.action == *action && row.label.contains(&label);
+        let row = MAP.iter().find(|row| is_it(row) && (row.context == *context || *context == Always));
+        assert!(row.is_some(), "{label} in {context:?}");
+    }
     for (i, (key, _)) in WITH_SHIFT.iter().enumerate() {
         assert!(WITH_SHIFT[i + 1..].iter().all(|(other, _)| other != key), "shift {key}");
     }

@@ -185,7 +185,9 @@ fn first_state(options: &Options, screen: &Screen) -> State {
     let full = variable("COLORTERM").is_some_and(|value| matches!(&*value, "truecolor" | "24bit"));
     let colour = variable("COLORFGBG").and_then(|value| value.rsplit(';').next()?.parse::<u8>().ok());
     let [said, term] = [glyphs::VARIABLE, "TERM"].map(variable);
+    let said = said.filter(|name| Glyphs::named(name).is_some());
     let is_unknown = said.is_none() || (options.theme.is_none() && colour.is_none());
+    // Neither the background nor octants matter without full colours.
     let asks = full && !options.no_color && is_unknown;
     let answers = if asks { answers::ask() } else { TerminalAnswers::default() };
     let is_light = colour.map(|colour| matches!(colour, 7 | 9..=15)).or(answers.is_light);

@@ -20,7 +20,7 @@ use crate::meter::window::{CpuFigures, Verdict};
 use crate::runs::session::Event;
 use crate::runs::session::message::{Phase, PlanShown};
 
-fn drawn(state: &State) -> Buffer {
+pub(super) fn drawn(state: &State) -> Buffer {
     let mut buffer = Buffer::empty(state.screen);
     view::draw(state, &mut buffer);
     buffer

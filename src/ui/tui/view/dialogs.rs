@@ -135,7 +135,8 @@ fn edit(state: &State, path: &str, input: &Typed, error: Option<&str>, buf: &mut
     let planned = state.find(path).is_some_and(|knob| scope(knob) == Scope::Rebuild);
     let enter = if planned { "Enter adds it to the plan" } else { "Enter sets it" };
     let erases = if input.is_suggested() { "" } else { " · Ctrl-U erases all" };
-    lines.push(text(format!("{}{enter}{erases} · Esc cancels", kept(input, "value")), theme.dim));
+    let keys = format!("{}{enter}{erases} · Esc cancels", kept(input, "value"));
+    lines.extend(wrap(&keys, inner_cells_max(screen)).into_iter().map(|part| text(part, theme.dim)));
     show(state, buf, screen, path, &lines);
 }
 

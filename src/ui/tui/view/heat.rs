@@ -49,7 +49,9 @@ fn map(
     let cells = usize::from(area.width.saturating_sub(LABEL_CELLS));
     let latencies = Latencies { of, response: state.response };
     let across = columns_in_cell(state);
-    let columns = columns(state, figures, cells * across, latencies);
+    // As many as fit whichever of its cell's columns the first is.
+    let many = (cells * across).saturating_sub(across - 1);
+    let columns = columns(state, figures, many, latencies);
     let whose = whose(state, of);
     let more = more(state, &columns, usize::from(area.width).saturating_sub(TITLE_CELLS + width(&whose)));
     let remark = whose + &more;
@@ -58,7 +60,7 @@ fn map(
     let theme = &state.theme;
     // The same for both of two recordings, so that flipping between them shows what moved.
     let other = state.beside.as_ref();
-    let other = other.map(|beside| self::columns(state, &beside.other.figures, cells * across, latencies));
+    let other = other.map(|beside| self::columns(state, &beside.other.figures, many, latencies));
     let Some(scale) = Scale::of(columns.iter().chain(other.iter().flatten())) else {
         let none =
             if state.replay.is_some() { "the recording has none of it" } else { "it has done no I/O yet" };
@@ -66,12 +68,13 @@ fn map(
         return;
     };
     let rows = usize::from(plot.height);
-    // The newest are at the right; the cell of the first may lack the earlier ones of its columns.
-    let of_cells: Vec<&[Column]> = columns.rchunks(across).rev().collect();
-    let offset = cells - of_cells.len();
+    // The newest are at the right; the first cell and the last may lack columns.
+    let cell_of = |column: &Column| column.place / across as u64;
+    let of_cells: Vec<&[Column]> = columns.chunk_by(|a, b| cell_of(a) == cell_of(b)).collect();
+    let offset = cells - of_cells.len().min(cells);
     let ends: Vec<_> = of_cells.iter().map(|columns| columns[columns.len() - 1].end_ns).collect();
     let marks = marks_at(figures, &ends, cells);
-    for (n, columns) in of_cells.into_iter().enumerate() {
+    for (n, columns) in of_cells.iter().enumerate() {
         let x = plot.x + (offset + n) as u16;
         let mut counts = Counts::default();
         columns.iter().for_each(|column| counts.add(&column.counts));

@@ -63,10 +63,8 @@ pub fn draw(state: &State, columns: &[Column], scale: Scale, (row, rows): (usize
     let share = |column: &Column, row, rows| share_of_row(&column.counts, scale.buckets(row, rows));
     if columns_in_cell(state) == EIGHTHS.1 {
         let (high, wide) = EIGHTHS;
-        // The cell of the first windows may lack the earlier of its two.
-        let lacking = wide - columns.len();
         let levels = std::array::from_fn(|n| {
-            let column = columns.get((n % wide).checked_sub(lacking)?)?;
+            let column = columns.iter().find(|column| column.place as usize % wide == n % wide)?;
             let from_below = high - 1 - n / wide;
             share(column, row * high + from_below, rows * high).map(|share| level(&theme.heat, share))
         });

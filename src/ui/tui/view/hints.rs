@@ -128,7 +128,7 @@ fn progress(state: &State, cells: usize) -> Option<Line<'static>> {
     ]))
 }
 
-/// Draws the keys of the context, as many as fit; help, quit and the list of all actions are never left out.
+/// Draws the keys of the context, as many as fit; its help, quit and list of all actions are never left out.
 pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
     let theme = &state.theme;
     let cells = usize::from(area.width);

@@ -126,7 +126,7 @@ fn first_steps(state: &State, buf: &mut Buffer, inner: Rect) {
     let verdict = if cells < 60 {
         "the line below says whether it helped"
     } else {
-        "the line below says whether it helped, or why it can't be judged"
+        "the line below says whether it helped, or why that can't be said"
     };
     let steps = [
         ("← →", first.as_str()),
@@ -169,9 +169,10 @@ fn entry(state: &State, line: &LedgerLine, open: bool, cells: usize) -> Vec<Line
 
 /// What stands in brackets, where anything is compared.
 fn brackets(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
-    const SAID: &str = "(low–high): the lowest and the highest window, of a percentile the range of its stretches; \
-                        (low to high%): what the change is between, wrong in at most one turn of twenty";
-    if !line.changes().iter().any(|(_, change)| change.interval.is_some()) {
+    const SAID: &str = "(low–high): the lowest and the highest window, or stretch of windows for a percentile; \
+                        (low to high%): the range in which the change lies, wrong for at most one turn in twenty";
+    let all = line.changes();
+    if !all.into_iter().map(|(_, of)| of).chain(line.metrics.values()).any(|of| of.interval.is_some()) {
         return Vec::new();
     }
     let wrapped = wrap(SAID, cells.saturating_sub(INDENT));

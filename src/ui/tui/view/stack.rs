@@ -91,6 +91,12 @@ fn mb_or_amplification(shown: &LayerShown) -> String {
     }
 }
 
+/// Amplification where it has neither a column nor the place of MB/s.
+fn amplification_without_column(shown: &LayerShown, cells: usize) -> Option<String> {
+    let has_no_place = cells < WITH_AMPLIFICATION_CELLS && shown.mb_per_s.is_some();
+    shown.amplification.filter(|_| has_no_place).map(in_short)
+}
+
 /// Amplification in six cells.
 fn in_short(wa: f64) -> String {
     let decimals = match wa {
@@ -113,8 +119,7 @@ fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, ce
     let texts: Vec<_> = columns.iter().map(|(_, wide, figure)| (*wide, figure(shown))).collect();
     let has_none = texts.iter().all(|(_, text)| text == NONE);
     let drives_in_one = of == StackLayer::Drives && !two_rows;
-    let has_no_column = cells < WITH_AMPLIFICATION_CELLS && shown.mb_per_s.is_some();
-    let amplification = shown.amplification.filter(|_| has_no_column).map(in_short);
+    let amplification = amplification_without_column(shown, cells);
     let setting = if drives_in_one {
         in_one_row(shown, amplification.as_ref(), room, !has_none)
     } else {
@@ -139,7 +144,7 @@ fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, ce
 
 /// The drives where each layer has one row: beside them their amplification, if that has no other place, and what they
 /// lie on, if it can, and what a trace has of them instead of both, if need be. With `squeezed` what they lie on stands
-/// there even if their kind has no room.
+/// there even if their kind has no room, and before their amplification.
 fn in_one_row(shown: &LayerShown, amplification: Option<&String>, room: usize, squeezed: bool) -> String {
     let traced = shown.traced_p99_ns.map(|ns| format!("p99T {}", latency(Some(ns))));
     let setting = &shown.setting;
@@ -153,7 +158,7 @@ fn in_one_row(shown: &LayerShown, amplification: Option<&String>, room: usize, s
         amplification.into_iter().flat_map(|wa| [format!("{setting} {wa}"), format!("{number} {wa}")]);
     let below = shown.detail.strip_prefix("on ").filter(|_| squeezed && traced.is_none());
     let below = below.into_iter().flat_map(|below| [format!("{number} on {below}"), format!("on {below}")]);
-    let mut choices = std::iter::once(all).chain(alone).chain(amplified).chain(below);
+    let mut choices = std::iter::once(all).chain(alone).chain(below).chain(amplified);
     choices.find(|text| width(text) < room).unwrap_or_else(|| setting.clone())
 }
 
@@ -161,7 +166,9 @@ fn detail(state: &State, of: StackLayer, shown: &LayerShown, cells: usize) -> Li
     let theme = &state.theme;
     let rail = if of == StackLayer::Drives { "  " } else { " │" };
     let traced = shown.traced_p99_ns.map(|ns| format!("p99 {}, traced", latency(Some(ns))));
-    let texts = traced.into_iter().chain([shown.detail.clone()]).filter(|text| !text.is_empty());
+    let amplification = amplification_without_column(shown, cells);
+    let texts = amplification.into_iter().chain(traced).chain([shown.detail.clone()]);
+    let texts = texts.filter(|text| !text.is_empty());
     let text = fit(&texts.collect::<Vec<_>>().join(" · "), cells.saturating_sub(NAME_CELLS + 1));
     Line::from(vec![span(rail, theme.rule), Span::raw(" ".repeat(NAME_CELLS - 1)), span(text, theme.dim)])
 }

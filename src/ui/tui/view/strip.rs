@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::frame::{put, span};
 use super::ledger::{clear_changes, verdict};
-use crate::meter::flag::FlagKind;
+use crate::meter::flag::{FlagKind, kind_of_turns};
 use crate::meter::turns::ledger::{AFTER_WINDOWS, WINDOWS_MIN};
 use crate::meter::turns::outcome::TurnOutcome;
 use crate::meter::turns::settling::settling_ns;
@@ -168,15 +168,16 @@ fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static
         |name: &str, change: &Change| Some(format!("  {name} {} so far", signed_percent(change.relative()?)));
     let of_program =
         line.metrics.iter().find_map(|(name, change)| so_far(&crate::printable::line(name), change));
-    // Of the class whose knob it is, if there is one: its latency says more than its rate.
-    let class = line.knob.split('.').next().filter(|of| !of.is_empty()).unwrap_or("scan").to_lowercase();
-    let is_of_class = |name: &str| name.to_lowercase().starts_with(&class);
+    // Of the class whose knob it is, if it is one's: its p50, if there is one, or its rate. The background's is in the
+    // total alone.
+    let class = line.knob.split('.').next().unwrap_or_default().replace("background", "total");
     let mut figures = line.changes();
-    figures.sort_by_key(|(figure, _)| (!is_of_class(figure.name), !figure.name.ends_with("p50")));
-    let any = || line.changes().into_iter().find_map(|(figure, change)| so_far(figure.name, change));
-    let of_class = figures.into_iter().filter(|(figure, _)| is_of_class(figure.name));
-    let of_class = of_class.map(|(figure, change)| so_far(figure.name, change)).find_map(|text| text);
-    let so_far = of_program.or(of_class).or_else(any);
+    figures.sort_by_key(|(figure, _)| {
+        let is_of_class = figure.name.to_lowercase().starts_with(&class);
+        (!is_of_class, !(is_of_class && figure.name.ends_with("p50")))
+    });
+    let of_classes = figures.into_iter().find_map(|(figure, change)| so_far(figure.name, change));
+    let so_far = of_program.or(of_classes);
     spans.extend(so_far.filter(|text| width(text) <= room).map(|text| span(text, theme.dim)));
     spans
 }
@@ -247,12 +248,18 @@ fn not_judged(state: &State, line: &LedgerLine, why: &str, cells: usize) -> Vec<
     spans
 }
 
-/// What a reason means that a turn to the page cache has as its effect.
+/// What a reason means that a turn to the page cache has as its effect: how much of the reads was memory's.
 fn by_memory(why: &str) -> Option<&'static str> {
-    let is_of_cache = [FlagKind::Cache, FlagKind::DataFitsMemory, FlagKind::DataFitsCache]
-        .into_iter()
-        .any(|kind| crate::meter::flag::kind_of_turns(why) == Some(kind));
-    is_of_cache.then_some(" · memory answered, not the drives")
+    const MOST_PERCENT: u32 = 90;
+    match kind_of_turns(why)? {
+        FlagKind::Cache => {
+            let percent = why.rsplit(' ').next()?.strip_suffix('%')?.parse::<u32>().ok()?;
+            let all = percent >= MOST_PERCENT;
+            Some(if all { " · memory answered, not the drives" } else { " · memory answered in part" })
+        }
+        FlagKind::DataFitsMemory | FlagKind::DataFitsCache => Some(" · memory may have answered"),
+        _ => None,
+    }
 }
 
 /// Whether the turn after this one could be judged.
@@ -319,6 +326,42 @@ mod tests {
             LedgerLine { flags, windows: (8, 5), scan_mb_per_s: scan(4149.0), ..LedgerLine::default() };
         let screen = after(line, 80, 24);
         assert!(screen.contains("→ 64KiB  not judged: scan cache 97%  ⚑2"), "the reason is whole: {screen}");
+    }
+
+    #[test]
+    fn what_memory_answered_is_said_as_far_as_it_is_known() {
+        for (why, said) in [
+            ("scan cache 97%", Some(" · memory answered, not the drives")),
+            ("point cache 3%", Some(" · memory answered in part")),
+            ("background data fits memory", Some(" · memory may have answered")),
+            ("steal 3%", None),
+        ] {
+            assert_eq!(super::by_memory(why), said, "{why}");
+        }
+    }
+
+    #[test]
+    fn while_windows_are_gathered_the_figure_is_of_the_knobs_class() {
+        let line = || LedgerLine {
+            windows: (8, 2),
+            open: true,
+            scan_mb_per_s: scan(110.0),
+            wal_mb_per_s: scan(120.0),
+            wal_p50_ns: scan(130.0),
+            total_mb_per_s: scan(140.0),
+            ..LedgerLine::default()
+        };
+        for (knob, said) in [
+            ("scan.depth", "scan MB/s +10% so far"),
+            ("wal.sync_every", "WAL p50 +30% so far"),
+            ("background.page_size", "total MB/s +40% so far"),
+            ("io.page_size", "scan MB/s +10% so far"),
+        ] {
+            let mut state = running(160, 50);
+            let line = LedgerLine { number: 1, knob: knob.into(), ..line() };
+            tell(&mut state, Event::Ledger(Arc::new(line)));
+            assert!(shown(&state).contains(said), "{knob}: {}", shown(&state));
+        }
     }
 
     #[test]
