@@ -157,9 +157,8 @@ fn recordings_of_equal_settings_differ_clearly_in_one_of_twenty_at_most() {
 /// What the ledger can see: its own power, which is that of a duel only where the windows are quiet.
 #[test]
 fn large_changes_of_quiet_figures_are_clear() {
-    let found = |kind: usize, factor| clear_lines(200, (30, 3, 5), KINDS[kind], factor) / 2;
-    let of_kinds =
-        [0, 1, 2, 3, 4, 5, 6, 7].map(|kind| [1.05, 1.1, 1.2, 1.5].map(|factor| found(kind, factor)));
+    let found = |kind, factor| clear_lines(200, (30, 3, 5), kind, factor) / 2;
+    let of_kinds = KINDS.map(|kind| [1.05, 1.1, 1.2, 1.5].map(|factor| found(kind, factor)));
     for (Kind { name, .. }, found) in KINDS.iter().zip(of_kinds) {
         println!("{name:<17} 5, 10, 20, 50%: {found:?}% of lines");
     }

@@ -38,7 +38,7 @@ fn recorded() -> Vec<f64> {
     text.split_whitespace().map(|rate| rate.parse().unwrap()).collect()
 }
 
-/// The lines of a run with a turn each so many windows, from those on that know how far it wanders.
+/// The lines of a run with a turn every [`WINDOWS`], from those on that know how far it wanders.
 fn lines(windows: impl IntoIterator<Item = Window>) -> Vec<LedgerLine> {
     all_lines(windows).split_off(LEARNING)
 }

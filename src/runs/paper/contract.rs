@@ -20,7 +20,7 @@ type Turns = &'static [(&'static str, &'static str)];
 type Rows = (&'static str, &'static str);
 
 /// The paper's file systems.
-const FILESYSTEMS: [(Filesystem, &str); 3] =
+pub(super) const FILESYSTEMS: [(Filesystem, &str); 3] =
     [(Filesystem::Ext4, "ext4"), (Filesystem::Xfs, "XFS"), (Filesystem::F2fs, "F2FS")];
 
 /// What all rows of RocksDB have: pairs as in the paper, and files, memtables and L1 as small as `LevelDB`'s, for a space
@@ -147,7 +147,7 @@ pub(super) fn says(
 }
 
 /// An experiment of these rows, figures and claims.
-fn experiment(
+pub(super) fn experiment(
     name: &'static str,
     source: &'static str,
     about: &'static str,

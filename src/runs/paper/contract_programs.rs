@@ -3,21 +3,18 @@
 
 use std::time::Duration;
 
-use super::contract::{BY_MODEL, THAN, says};
+use super::contract::{self, BY_MODEL, FILESYSTEMS, THAN, says};
 use super::experiment::Says::{Less, More};
-use super::experiment::{Claim, Experiment, ExperimentRow, ROW_WARMUP, RowTarget, Setup, Shape, row};
+use super::experiment::{Claim, Experiment, ExperimentRow, RowTarget, Shape, row};
 use super::figure::Figure;
 use super::figure::Figure::Kept;
 use super::kept_figure::KeptFigure::{
     Discards, Length, LengthSegmented, Miss1, UnalignedLarge, UnalignedSmall, WriteKib,
 };
-use crate::settings::{Filesystem, Named as _};
+use crate::settings::Named as _;
 
 /// What rows are called, what they are, and what they turn of the program's knobs.
 type Load = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
-
-const FILESYSTEMS: [(Filesystem, &str); 3] =
-    [(Filesystem::Ext4, "ext4"), (Filesystem::Xfs, "XFS"), (Filesystem::F2fs, "F2FS")];
 
 const COLUMNS: &[Figure] =
     &[Kept(WriteKib), Kept(Discards), Kept(Miss1), Kept(UnalignedSmall), Kept(Length), Kept(LengthSegmented)];
@@ -38,24 +35,14 @@ fn rows((name, words, command): Load) -> impl Iterator<Item = ExperimentRow> {
 /// An experiment whose rows run the program of that profile.
 fn experiment(
     [name, source, about, profile]: [&'static str; 4],
-    (rows, claims): (Vec<ExperimentRow>, Vec<Claim>),
+    rows_and_claims: (Vec<ExperimentRow>, Vec<Claim>),
     assumptions: &'static [&'static str],
-    remarks: &'static [&'static str],
 ) -> Experiment {
     Experiment {
-        name,
-        source,
-        about,
-        setup: Setup::Sata,
         shape: Shape::Program(profile),
-        columns: COLUMNS,
-        rows,
-        claims,
         assumptions,
-        remarks,
         time: Duration::from_mins(1),
-        warmup: ROW_WARMUP,
-        repeat: 3,
+        ..contract::experiment(name, source, about, COLUMNS, rows_and_claims)
     }
 }
 
@@ -106,7 +93,6 @@ pub(super) fn sqlite() -> Experiment {
         ],
         (LOADS.into_iter().flat_map(rows).collect(), claims),
         &[LOAD, RUNS, BY_MODEL, THAN],
-        &[],
     )
 }
 
@@ -145,7 +131,6 @@ pub(super) fn leveldb() -> Experiment {
         ],
         (rows(LEVELDB).collect(), claims),
         &[LOAD, RUNS, BY_MODEL, THAN],
-        &[],
     );
     Experiment {
         columns: &[
@@ -183,7 +168,7 @@ pub(super) fn varmail() -> Experiment {
         segmented("… on XFS", xfs),
         segmented("… on F2FS", f2fs),
     ];
-    experiment(
+    let varmail = experiment(
         [
             "contract-varmail",
             "Figures 5 to 8 (He et al. 2017), Varmail",
@@ -192,8 +177,11 @@ pub(super) fn varmail() -> Experiment {
         ],
         (rows(VARMAIL).collect(), claims),
         &[LOAD, RUNS, BY_MODEL, THAN],
-        &[
+    );
+    Experiment {
+        remarks: &[
             "Observation 22 has a factor of 23 for Varmail on ext4, between its journal and its data, which a trace does not tell apart.",
         ],
-    )
+        ..varmail
+    }
 }

@@ -4,7 +4,7 @@
 pub const VARIABLE: &str = "STACKTUNE_GLYPHS";
 
 /// Glyphs, each kind with those before it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Glyphs {
     /// ASCII alone.
     Ascii,
@@ -35,7 +35,7 @@ impl Glyphs {
     /// `LC_ALL`, `LC_CTYPE` and `LANG` that says something, and the terminal's name and version, if it answered. Where no
     /// locale is set, as in containers, UTF-8 is usual.
     pub fn of_terminal(
-        said: Option<&str>,
+        said: Option<Self>,
         term: Option<&str>,
         locale: Option<&str>,
         version: Option<&str>,
@@ -44,8 +44,8 @@ impl Glyphs {
             let small = locale.to_lowercase();
             small.contains("utf-8") || small.contains("utf8")
         };
-        match said.and_then(Self::named) {
-            Some(named) => named,
+        match said {
+            Some(said) => said,
             _ if matches!(term, Some("linux" | "dumb")) => Self::Ascii,
             _ if locale.is_some_and(|locale| !utf8(locale)) => Self::Ascii,
             _ if version.is_some_and(draws_octants) => Self::Octants,
@@ -82,7 +82,8 @@ mod tests {
         let without = ["kitty(0.46.2)", "ghostty 1.1.3", "VTE(7603)", "WezTerm 20240203-110809-5046fc22"];
         assert_eq!(without.map(of), [Glyphs::Blocks; 4]);
         assert_eq!(["foot(1.21.0)", "tmux 3.5a", "XTerm(390)", "", "kitty"].map(of), [Glyphs::Blocks; 5]);
-        let said = |said| Glyphs::of_terminal(Some(said), Some("linux"), None, Some("kitty(0.47.0)"));
+        let said =
+            |said| Glyphs::of_terminal(Glyphs::named(said), Some("linux"), None, Some("kitty(0.47.0)"));
         assert_eq!(
             ["ascii", "blocks", "octants", "odd"].map(said),
             [Glyphs::Ascii, Glyphs::Blocks, Glyphs::Octants, Glyphs::Ascii]

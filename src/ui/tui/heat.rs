@@ -112,8 +112,6 @@ pub fn bucket(ns: u64) -> usize {
 /// A stretch of time, with the latencies of all classes.
 #[derive(Debug, Clone, Default)]
 struct Stretch {
-    /// Windows before it.
-    place: u64,
     /// The end of its first window, on the run's clock.
     first_end_ns: u64,
     /// Its end.
@@ -127,9 +125,8 @@ struct Stretch {
 }
 
 impl Stretch {
-    fn of(window: &Window, place: u64) -> Self {
+    fn of(window: &Window) -> Self {
         Self {
-            place,
             first_end_ns: window.start_ns + window.duration_ns,
             end_ns: window.start_ns + window.duration_ns,
             windows: 1,
@@ -176,7 +173,7 @@ pub struct Latencies {
 pub struct Column {
     /// Its place in the run: the next column's is one more. Which columns share a cell follows from it, so that they stay
     /// together as the map moves.
-    pub place: u64,
+    pub place: usize,
     first_end_ns: u64,
     /// The end of its last window, on the run's clock.
     pub end_ns: u64,
@@ -186,11 +183,11 @@ pub struct Column {
 
 impl Column {
     /// Of stretches that follow one another.
-    fn of(stretches: &[&Stretch], latencies: Latencies) -> Self {
+    fn of(place: usize, stretches: &[&Stretch], latencies: Latencies) -> Self {
         let mut counts = Counts::default();
         stretches.iter().for_each(|stretch| stretch.add_to(&mut counts, latencies));
         let [first, last] = [stretches[0], stretches[stretches.len() - 1]];
-        Self { place: first.place, first_end_ns: first.first_end_ns, end_ns: last.end_ns, counts }
+        Self { place, first_end_ns: first.first_end_ns, end_ns: last.end_ns, counts }
     }
 
     /// Whether the window that ended then is in it.
@@ -208,8 +205,8 @@ pub struct Timeline {
     whole: Vec<Stretch>,
     /// Windows in each of these but the last.
     each: u64,
-    /// Windows taken.
-    windows: u64,
+    /// Windows that are no longer among the recent ones.
+    forgotten: usize,
     /// Whether it is a recording's, which has its windows in `whole` alone.
     is_recorded: bool,
 }
@@ -229,8 +226,7 @@ impl Timeline {
 
     /// Takes a window.
     pub fn window(&mut self, window: &Window) {
-        let stretch = Stretch::of(window, self.windows);
-        self.windows += 1;
+        let stretch = Stretch::of(window);
         self.each = self.each.max(1);
         match self.whole.last_mut().filter(|last| last.windows < self.each) {
             Some(last) => last.add(&stretch),
@@ -247,6 +243,7 @@ impl Timeline {
         }
         if self.recent.len() == HISTORY_MAX {
             self.recent.pop_front();
+            self.forgotten += 1;
         }
         self.recent.push_back(Arc::new(stretch));
     }
@@ -264,24 +261,23 @@ impl Timeline {
 
     /// A column of each of the windows that fit, the newest last: the last ones, or those around the one that ended then.
     pub fn recent(&self, cells: usize, latencies: Latencies, shown_end_ns: Option<u64>) -> Vec<Column> {
-        let (windows, each): (Vec<&Stretch>, _) = if self.is_recorded {
-            (self.whole.iter().collect(), self.each.max(1))
+        let windows: Vec<&Stretch> = if self.is_recorded {
+            self.whole.iter().collect()
         } else {
-            (self.recent.iter().map(|stretch| &**stretch).collect(), 1)
+            self.recent.iter().map(|stretch| &**stretch).collect()
         };
         let last = windows.len().saturating_sub(1);
         let shown = shown_end_ns.map_or(last, |ns| windows.partition_point(|window| window.end_ns < ns));
-        let columns = &windows[visible(shown.min(last), windows.len(), cells)];
-        let columns = columns.iter().map(|stretch| Column::of(&[stretch], latencies));
-        columns.map(|column| Column { place: column.place / each, ..column }).collect()
+        let seen = visible(shown.min(last), windows.len(), cells);
+        seen.map(|at| Column::of(self.forgotten + at, &[windows[at]], latencies)).collect()
     }
 
     /// The whole run in at most that many columns.
     pub fn whole(&self, cells: usize, latencies: Latencies) -> Vec<Column> {
         let together = self.whole.len().div_ceil(cells.max(1)).max(1);
         let all: Vec<_> = self.whole.iter().collect();
-        let columns = all.chunks(together).map(|stretches| Column::of(stretches, latencies));
-        (0..).zip(columns).map(|(place, column)| Column { place, ..column }).collect()
+        let columns = all.chunks(together).enumerate();
+        columns.map(|(place, stretches)| Column::of(place, stretches, latencies)).collect()
     }
 }
 

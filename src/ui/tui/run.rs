@@ -184,8 +184,7 @@ fn first_state(options: &Options, screen: &Screen) -> State {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let full = variable("COLORTERM").is_some_and(|value| matches!(&*value, "truecolor" | "24bit"));
     let colour = variable("COLORFGBG").and_then(|value| value.rsplit(';').next()?.parse::<u8>().ok());
-    let [said, term] = [glyphs::VARIABLE, "TERM"].map(variable);
-    let said = said.filter(|name| Glyphs::named(name).is_some());
+    let said = variable(glyphs::VARIABLE).and_then(|name| Glyphs::named(&name));
     let is_unknown = said.is_none() || (options.theme.is_none() && colour.is_none());
     // Neither the background nor octants matter without full colours.
     let asks = full && !options.no_color && is_unknown;
@@ -194,7 +193,8 @@ fn first_state(options: &Options, screen: &Screen) -> State {
     let suitable = || Theme::of_terminal(options.no_color, full, is_light);
     let theme = options.theme.clone().unwrap_or_else(suitable);
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
-    let [said, term, locale, version] = [&said, &term, &locale, &answers.version].map(Option::as_deref);
+    let term = variable("TERM");
+    let [term, locale, version] = [&term, &locale, &answers.version].map(Option::as_deref);
     let glyphs = Glyphs::of_terminal(said, term, locale, version);
     let size = screen.terminal.size().unwrap_or_default();
     State { glyphs, first_steps: options.memory.is_new(), ..State::new(theme, size.width, size.height) }

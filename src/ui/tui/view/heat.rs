@@ -7,7 +7,7 @@ use ratatui::text::Line;
 
 use super::charts::{decade, draw_axis, marks_at, reversed, set};
 use super::frame::{panel, put, span};
-use super::heat_cell::{self, SHADES, Scale, columns_in_cell, has_colors};
+use super::heat_cell::{self, SHADES, Scale, Shares, columns_in_cell, has_colors};
 use crate::class::Class;
 use crate::ui::text::width;
 use crate::ui::tui::figures::Figures;
@@ -69,7 +69,7 @@ fn map(
     };
     let rows = usize::from(plot.height);
     // The newest are at the right; the first cell and the last may lack columns.
-    let cell_of = |column: &Column| column.place / across as u64;
+    let cell_of = |column: &Column| column.place / across;
     let of_cells: Vec<&[Column]> = columns.chunk_by(|a, b| cell_of(a) == cell_of(b)).collect();
     let offset = cells - of_cells.len().min(cells);
     let ends: Vec<_> = of_cells.iter().map(|columns| columns[columns.len() - 1].end_ns).collect();
@@ -80,8 +80,9 @@ fn map(
         columns.iter().for_each(|column| counts.add(&column.counts));
         let p = [100, 2].map(|one_in| Some(scale.row_of(counts.quantile(one_in)?, rows)));
         let over_it = over_columns(state, columns, offset + n, &marks);
+        let shares: Vec<_> = columns.iter().map(|column| Shares::of(column, scale)).collect();
         for row in 0..rows {
-            let (symbol, style) = heat_cell::draw(state, columns, scale, (row, rows));
+            let (symbol, style) = heat_cell::draw(state, &shares, (row, rows));
             let y = plot.bottom() - 1 - row as u16;
             let (symbol, style) = match p {
                 [Some(p99), _] if p99 == row => ('─', over(state, style)),

@@ -57,22 +57,43 @@ pub fn has_colors(state: &State) -> bool {
     !state.theme.heat.is_empty() && state.glyphs != Glyphs::Ascii
 }
 
-/// A cell: its columns of time, at most [`columns_in_cell`], in one of so many rows.
-pub fn draw(state: &State, columns: &[Column], scale: Scale, (row, rows): (usize, usize)) -> (char, Style) {
+/// The shares of a column's I/Os.
+pub struct Shares<'a> {
+    place: usize,
+    counts: &'a Counts,
+    total: f64,
+    scale: Scale,
+}
+
+impl<'a> Shares<'a> {
+    /// Those of a column on that scale.
+    pub fn of(column: &'a Column, scale: Scale) -> Self {
+        let total = column.counts.total() as f64;
+        Self { place: column.place, counts: &column.counts, total, scale }
+    }
+
+    /// That of a row; none if it is empty.
+    fn of_row(&self, row: usize, rows: usize) -> Option<f64> {
+        let within = self.counts.within(self.scale.buckets(row, rows));
+        (within > 0).then(|| within as f64 / self.total)
+    }
+}
+
+/// A cell in one of `rows`: its columns of time, at most [`columns_in_cell`].
+pub fn draw(state: &State, columns: &[Shares<'_>], (row, rows): (usize, usize)) -> (char, Style) {
     let theme = &state.theme;
-    let share = |column: &Column, row, rows| share_of_row(&column.counts, scale.buckets(row, rows));
     if columns_in_cell(state) == EIGHTHS.1 {
         let (high, wide) = EIGHTHS;
         let levels = std::array::from_fn(|n| {
-            let column = columns.iter().find(|column| column.place as usize % wide == n % wide)?;
+            let column = columns.iter().find(|column| column.place % wide == n % wide)?;
             let from_below = high - 1 - n / wide;
-            share(column, row * high + from_below, rows * high).map(|share| level(&theme.heat, share))
+            column.of_row(row * high + from_below, rows * high).map(|share| level(&theme.heat, share))
         });
         return eighths(theme, levels);
     }
     let Some(column) = columns.first() else { return (' ', theme.plain) };
     if !has_colors(state) {
-        let Some(share) = share(column, row, rows) else { return (' ', theme.plain) };
+        let Some(share) = column.of_row(row, rows) else { return (' ', theme.plain) };
         let level = match share {
             share if share >= 0.1 => 3,
             share if share >= 0.01 => 2,
@@ -82,7 +103,7 @@ pub fn draw(state: &State, columns: &[Column], scale: Scale, (row, rows): (usize
         return (SHADES[level], theme.plain);
     }
     let color = |half| {
-        let share = share(column, row * 2 + half, rows * 2);
+        let share = column.of_row(row * 2 + half, rows * 2);
         share.map(|share| color(&theme.heat, level(&theme.heat, share)))
     };
     match (color(1), color(0)) {
@@ -91,12 +112,6 @@ pub fn draw(state: &State, columns: &[Column], scale: Scale, (row, rows): (usize
         (None, Some(lower)) => ('▄', Style::new().fg(lower)),
         (Some(upper), Some(lower)) => ('▀', Style::new().fg(upper).bg(lower)),
     }
-}
-
-/// The share of a column's I/Os in some buckets; none if these are empty.
-fn share_of_row(counts: &Counts, buckets: std::ops::Range<usize>) -> Option<f64> {
-    let within = counts.within(buckets);
-    (within > 0).then(|| within as f64 / counts.total() as f64)
 }
 
 /// The colour of a share, by its place among the colours from the least to all.
@@ -114,21 +129,17 @@ fn color(colors: &[Rgb], level: usize) -> Color {
 /// others have the mean of their colours; else those above and below the threshold that changes them least.
 fn eighths(theme: &Theme, levels: [Option<usize>; 8]) -> (char, Style) {
     let of = |level: usize| color(&theme.heat, level);
-    let filled: Vec<usize> = levels.iter().flatten().copied().collect();
-    let Some(mean_of_filled) = mean(&filled) else { return (' ', theme.plain) };
-    if filled.len() < levels.len() {
+    let filled = || levels.iter().flatten().copied();
+    let Some(mean_of_filled) = mean(filled()) else { return (' ', theme.plain) };
+    if levels.contains(&None) {
         return (OCTANTS[pattern(levels.map(|level| level.is_some()))], Style::new().fg(of(mean_of_filled)));
     }
-    let sides = |threshold: usize| filled.iter().copied().partition::<Vec<_>, _>(|level| *level >= threshold);
-    let moved = |threshold: &usize| {
-        let (above, below) = sides(*threshold);
-        spread(&above) + spread(&below)
-    };
-    let thresholds = 0..theme.heat.len();
-    let threshold = thresholds.min_by(|a, b| moved(a).total_cmp(&moved(b))).unwrap_or_default();
-    let (above, below) = sides(threshold);
-    let style = Style::new().fg(of(mean(&above).unwrap_or(mean_of_filled)));
-    let style = mean(&below).map_or(style, |below| style.bg(of(below)));
+    let above = |threshold| filled().filter(move |level| *level >= threshold);
+    let below = |threshold| filled().filter(move |level| *level < threshold);
+    let moved = (0..theme.heat.len()).map(|at| (spread(above(at)) + spread(below(at)), at));
+    let threshold = moved.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(0, |(_, threshold)| threshold);
+    let style = Style::new().fg(of(mean(above(threshold)).unwrap_or(mean_of_filled)));
+    let style = mean(below(threshold)).map_or(style, |below| style.bg(of(below)));
     (OCTANTS[pattern(levels.map(|level| level >= Some(threshold)))], style)
 }
 
@@ -137,15 +148,19 @@ fn pattern(parts: [bool; 8]) -> usize {
     parts.iter().enumerate().map(|(n, is_set)| usize::from(*is_set) << n).sum()
 }
 
-fn mean(levels: &[usize]) -> Option<usize> {
-    let mean = levels.iter().sum::<usize>() as f64 / levels.len() as f64;
-    (!levels.is_empty()).then(|| mean.round() as usize)
+fn exact_mean(levels: impl Iterator<Item = usize>) -> Option<f64> {
+    let (sum, many) = levels.fold((0, 0), |(sum, many), level| (sum + level, many + 1));
+    (many > 0).then(|| sum as f64 / f64::from(many))
+}
+
+fn mean(levels: impl Iterator<Item = usize>) -> Option<usize> {
+    exact_mean(levels).map(|mean| mean.round() as usize)
 }
 
 /// The sum of squared distances from their mean.
-fn spread(levels: &[usize]) -> f64 {
-    let mean = levels.iter().sum::<usize>() as f64 / levels.len().max(1) as f64;
-    levels.iter().map(|level| (*level as f64 - mean).powi(2)).sum()
+fn spread(levels: impl Iterator<Item = usize> + Clone) -> f64 {
+    let mean = exact_mean(levels.clone()).unwrap_or(0.0);
+    levels.map(|level| (level as f64 - mean).powi(2)).sum()
 }
 
 #[cfg(test)]
