@@ -164,11 +164,10 @@ impl Meters {
         let others_io = self.probes.io_of_others(context.now_ns, context.all_through_block_layer());
         let mut drives = self.probes.drives.window();
         drives.flash = drives.flash.or(self.probes.by_model.since(context.flash));
-        drives.ios = below.layers.drive_ios.filter(|_| context.all_through_block_layer());
+        drives.count(below.layers, context.all_through_block_layer());
         let mut members = self.members_and_block(context, &below.blocks);
-        let of_drives = drives.members_c.iter().zip(&drives.throttling);
-        for (member, (temperature_c, throttling)) in members.iter_mut().zip(of_drives) {
-            (member.temperature_c, member.throttling) = (*temperature_c, *throttling);
+        for (member, of_drives) in members.iter_mut().zip(drives.by_member()) {
+            (member.temperature_c, member.throttling) = of_drives;
         }
         let engine = self.engine(context.engine.as_ref(), &members);
         let written = self.written(context, &members, engine.as_ref(), below.layers, drives.flash);
@@ -257,6 +256,7 @@ impl Meters {
             members,
             others_io,
             drive_ios: drives.ios,
+            read: drives.read,
             engine,
             program: context.program.clone(),
             traced: context.by_trace.figures.clone(),

@@ -14,7 +14,7 @@ pub use super::change::{Change, Verdict};
 pub use super::counts::counters::{Incidents, Polls};
 pub use super::counts::engine::EngineFigures;
 use super::counts::slow::SlowIo;
-pub use super::devices::block::DriveIos;
+pub use super::devices::{block::DriveIos, layers::ReadBelow};
 use super::duel_outcome::DuelOutcome;
 pub use super::flag::Flag;
 use super::flag::used_by_others;
@@ -287,6 +287,9 @@ pub struct Window {
     /// Reads and writes of the drives below, others' included; none where the block layer does not see all of the load's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive_ios: Option<DriveIos>,
+    /// Bytes read below the load; absent where the block layer does not see all of its I/Os.
+    #[serde(default, skip_serializing_if = "ReadBelow::is_unknown")]
+    pub read: ReadBelow,
     /// What the storage engine under the classes did in it; none for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
@@ -296,8 +299,7 @@ pub struct Window {
     /// How the drives were used in it, by a trace: figures by their names; absent where none is under way.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub traced: BTreeMap<String, f64>,
-    /// The p99 of the drives' reads and writes by that trace, from issue to completion, in ns; absent of too few. What
-    /// waits above the drive is not in it.
+    /// The p99 of the drives' I/Os by that trace, from issue to completion and in ns; absent of too few.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced_p99_ns: Option<u64>,
     /// Bytes handed over to be written since the run's target was opened, fills included.
@@ -333,6 +335,7 @@ impl Window {
         u128::from(self.duration_ns)
             + u128::from(self.total.bytes)
             + self.written.counts_sum()
+            + options(&[self.read.top_bytes, self.read.drives_bytes])
             + self.drive_ios.map_or(0, |drives| u128::from(drives.ios) + u128::from(drives.ms))
             + self.program.as_ref().map_or(0, ProgramFigures::counts_sum)
             + self.others_io.iter().map(OthersIo::counts_sum).sum::<u128>()

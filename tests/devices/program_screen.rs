@@ -68,7 +68,7 @@ fn a_knob_of_the_programs_own_is_turned_judged_and_undone_on_the_screen() {
     assert!(!first_line(&screen).contains("bench*"), "{screen}");
     // Beside other tests, a flag may forbid any verdict for as long as they run.
     terminal.wait("a baseline", |screen| {
-        let forbidden = screen.contains("no turn can be judged") && !screen.contains("with `settling`");
+        let forbidden = screen.contains("not now: ") && !screen.contains("the load settles");
         screen.contains("ready: turn a knob") || forbidden
     });
     terminal.press(RIGHT);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::block::DriveIos;
+use super::layers::{LayerFigures, ReadBelow};
 use super::member::Member;
 use crate::host::{FlashSource, FlashWrites, Health, Look, Throttling, WatchedDrive};
 
@@ -81,6 +82,22 @@ pub struct DriveFigures {
     pub flash: Option<FlashDelta>,
     /// See [`crate::meter::window::Window::drive_ios`]; from the block layer, which the meters read.
     pub ios: Option<DriveIos>,
+    /// See [`crate::meter::window::Window::read`], likewise.
+    pub read: ReadBelow,
+}
+
+impl DriveFigures {
+    /// The temperature and throttling of each member's drives.
+    pub fn by_member(&self) -> impl Iterator<Item = (Option<f64>, Option<Throttling>)> {
+        self.members_c.iter().copied().zip(self.throttling.iter().copied())
+    }
+
+    /// Takes what the block layer counted, if it sees all of the load's I/Os.
+    pub fn count(&mut self, layers: LayerFigures, all_seen: bool) {
+        if all_seen {
+            (self.ios, self.read) = (layers.drive_ios, layers.read);
+        }
+    }
 }
 
 impl DriveProbe {
@@ -154,7 +171,7 @@ impl DriveProbe {
             throttled: those(&|reading| reading.throttling == Some(Throttling::Yes)),
             lost: lost.map(|(drive, _)| (drive.name.clone(), drive.serial.clone())).collect(),
             flash,
-            ios: None,
+            ..DriveFigures::default()
         }
     }
 }

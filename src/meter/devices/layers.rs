@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::block::{Device, DriveIos, Passed};
 use super::member::Member;
 use crate::host::Levels;
@@ -26,12 +28,30 @@ pub struct LayerFigures {
     pub top_bytes: Option<u64>,
     /// Bytes written to the drives.
     pub drives_bytes: Option<u64>,
-    /// Their reads and writes.
+    /// What was read from both.
+    pub read: ReadBelow,
+    /// The drives' reads and writes.
     pub drive_ios: Option<DriveIos>,
     /// Bytes of all drives.
     pub capacity_bytes: Option<u64>,
     /// Bytes now in use on the file system.
     pub used_bytes: Option<u64>,
+}
+
+/// Bytes read below the load in a window, others' included, as [`super::super::written::Written`] has those written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadBelow {
+    /// From the devices at the top.
+    pub top_bytes: Option<u64>,
+    /// From the drives.
+    pub drives_bytes: Option<u64>,
+}
+
+impl ReadBelow {
+    /// Whether neither is known.
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The devices below these members, each once.
@@ -71,6 +91,10 @@ impl LayerProbe {
         LayerFigures {
             top_bytes: top.map(|top| top.written_bytes),
             drives_bytes: drives.map(|drives| drives.written_bytes),
+            read: ReadBelow {
+                top_bytes: top.map(|top| top.read_bytes),
+                drives_bytes: drives.map(|drives| drives.read_bytes),
+            },
             drive_ios: drives.map(|drives| drives.ios),
             capacity_bytes: Some(self.capacity_bytes).filter(|bytes| *bytes > 0),
             used_bytes: if self.own { in_use(&self.files) } else { of_files(&self.files) },
@@ -132,7 +156,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stat = |name: &str| dir.path().join(name);
         let set = |name: &str, sectors: u64| {
-            fs::write(stat(name), format!("1 1 7 1 {sectors} 1 {sectors} 1{sectors} 0 0 0\n")).unwrap();
+            fs::write(stat(name), format!("1 1 {sectors} 1 {sectors} 1 {sectors} 1{sectors} 0 0 0\n"))
+                .unwrap();
         };
         let device = |name: &str| LevelDevice { name: name.into(), stat: stat(name) };
         let levels =
@@ -144,6 +169,7 @@ mod tests {
         set("b", 111);
         let used = probe.window();
         assert_eq!((used.top_bytes, used.drives_bytes), (Some(10 * 512), Some(21 * 512)));
+        assert_eq!((used.read.top_bytes, used.read.drives_bytes), (Some(10 * 512), Some(21 * 512)));
         assert_eq!(used.drive_ios, Some(DriveIos { ios: 21, ms: 21 }), "of all drives together");
         assert_eq!((used.capacity_bytes, used.used_bytes), (None, None));
         fs::remove_file(stat("b")).unwrap();

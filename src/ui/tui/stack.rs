@@ -56,7 +56,7 @@ pub fn layer(state: &State, layer: StackLayer) -> LayerShown {
         }
         StackLayer::PageCache => LayerShown { mean_ns: between_ns, ..page_cache(settings, window) },
         StackLayer::FileSystem => LayerShown { bracket: bracket("│"), ..file_system(status, written) },
-        StackLayer::Raid => LayerShown { bracket: bracket("╯"), ..raid(settings, written) },
+        StackLayer::Raid => LayerShown { bracket: bracket("╯"), ..raid(settings, window, written) },
         StackLayer::Drives => LayerShown { amplification: wa_d(window, written), ..drives(status, window) },
     }
 }
@@ -96,7 +96,7 @@ fn of_program(
         }
         StackLayer::FileSystem => file_system(status, None),
         StackLayer::Raid => {
-            let shown = raid(&status.settings, None);
+            let shown = raid(&status.settings, None, None);
             let top = passed(|used| used.top_read_bytes?.checked_add(used.top_written_bytes?));
             LayerShown { mb_per_s: top.filter(|_| !shown.is_absent), ..shown }
         }
@@ -253,7 +253,7 @@ fn file_system(status: &Status, written: Option<&Written>) -> LayerShown {
     }
 }
 
-fn raid(settings: &Settings, written: Option<&Written>) -> LayerShown {
+fn raid(settings: &Settings, window: Option<&Window>, written: Option<&Written>) -> LayerShown {
     let stack = &settings.stack;
     if stack.raid == Raid::None {
         return LayerShown { setting: "none".into(), is_absent: true, ..LayerShown::default() };
@@ -261,6 +261,10 @@ fn raid(settings: &Settings, written: Option<&Written>) -> LayerShown {
     LayerShown {
         setting: stack.raid.name().to_owned(),
         detail: format!("chunk {}", approx_size(stack.chunk_bytes)),
+        // Btrfs is its own RAID: no device lies above its members.
+        mb_per_s: window
+            .filter(|_| !stack.raid.is_btrfs())
+            .and_then(|window| rate(window, window.read.top_bytes, window.written.top_bytes)),
         amplification: written.and_then(|written| written.parts().raid),
         ..LayerShown::default()
     }
@@ -283,7 +287,10 @@ fn drives(status: &Status, window: Option<&Window>) -> LayerShown {
         } else {
             format!("on {}", lies_on.join(", "))
         },
-        mb_per_s: window.and_then(|window| block_mb_per_s(&window.members, window.duration_ns)),
+        mb_per_s: window.and_then(|window| {
+            rate(window, window.read.drives_bytes, window.written.drives_bytes)
+                .or_else(|| block_mb_per_s(&window.members, window.duration_ns))
+        }),
         mean_ns: window.and_then(|window| window.drive_ios?.mean_ns()),
         traced_p99_ns: window.and_then(|window| window.traced_p99_ns),
         ..LayerShown::default()
@@ -294,6 +301,11 @@ fn drives(status: &Status, window: Option<&Window>) -> LayerShown {
 fn wa_d(window: Option<&Window>, written: Option<&Written>) -> Option<f64> {
     let of_window = window.and_then(|window| window.written.wa_d_of_window());
     of_window.or_else(|| written.and_then(Written::wa_d))
+}
+
+/// What the block layer counted of devices as read and written.
+fn rate(window: &Window, read_bytes: Option<u64>, written_bytes: Option<u64>) -> Option<f64> {
+    Some(mb_per_s(read_bytes?.checked_add(written_bytes?)?, window.duration_ns))
 }
 
 /// What the block layer counted of all members; none if it does not count one of them.
@@ -308,7 +320,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::meter::window::{DriveIos, Latency};
+    use crate::meter::window::{DriveIos, Latency, ReadBelow};
     use crate::ui::tui::fixture;
 
     #[test]
@@ -346,6 +358,28 @@ mod tests {
         assert_eq!(all[2].detail, "holds 1.00 MiB");
         assert_eq!(all.clone().map(|shown| shown.mb_per_s), [None, None, None, None, None, Some(4.0)]);
         assert_eq!(all[5].mean_ns, Some(500_000.0));
+    }
+
+    #[test]
+    fn an_array_has_what_passed_its_device_and_drives_what_passed_theirs() {
+        let mut settings = Settings::default();
+        settings.stack.raid = Raid::Md1;
+        let written =
+            Written { top_bytes: Some(1_000_000), drives_bytes: Some(2_000_000), ..Written::default() };
+        let window = Window {
+            duration_ns: 1_000_000_000,
+            read: ReadBelow { top_bytes: Some(3_000_000), drives_bytes: Some(3_000_000) },
+            written,
+            ..Window::default()
+        };
+        assert_eq!(raid(&settings, Some(&window), None).mb_per_s, Some(4.0));
+        let state = fixture::running(80, 24);
+        assert_eq!(drives(state.status.as_ref().unwrap(), Some(&window)).mb_per_s, Some(5.0));
+        settings.stack.raid = Raid::Btrfs1;
+        assert_eq!(raid(&settings, Some(&window), None).mb_per_s, None, "no device is above its members");
+        settings.stack.raid = Raid::Md1;
+        let unknown = Window { read: ReadBelow::default(), ..window };
+        assert_eq!(raid(&settings, Some(&unknown), None).mb_per_s, None);
     }
 
     #[test]
