@@ -10,12 +10,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 use serde::Serialize;
 
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::load::io::clock;
+use crate::load::volume::write_map::WriteMap;
 use crate::load::volume::{Extent, Region};
 use crate::load::workers::control::Writes;
 use crate::load::workers::{Activity, ThreadedWorkers, Workers};
@@ -25,7 +28,7 @@ use crate::settings::jobs::{self, Job};
 use crate::settings::named::Named;
 use crate::settings::{Buffering, Settings};
 use crate::threads;
-use crate::units::MIB;
+use crate::units::{GIB, KIB, MIB};
 
 const PAGE_BYTES: u64 = 4096;
 const FILE_BYTES: u64 = 64 * MIB;
@@ -83,14 +86,16 @@ const FILE_PREFIX: &str = "calibrate-";
 /// How long the sleeps are whose cost is measured, as by default those of a fast class with a rate.
 const SLEEP_NS: u64 = 50_000;
 
-/// Measures a sleep, and every interface that this host has, each for `time`, on a temporary file in `dir`.
+/// Measures a sleep, the write map, and every interface that this host has, each for `time`, on a temporary file in `dir`.
 pub fn calibrate(dir: &Path, time: Duration, facts: &Facts) -> Result<Vec<Cost>> {
     remove_left_behind(dir);
     let path = dir.join(format!("{FILE_PREFIX}{}", std::process::id()));
+    let mut costs = vec![sleeping(time)?, keeping(&path, time)?];
     let region = make_file(&path)?;
     let measured = measure_all(&region, time, facts);
     std::fs::remove_file(&path).map_err(|e| Error::os("cannot remove", &path, e))?;
-    measured
+    costs.extend(measured?);
+    Ok(costs)
 }
 
 /// Removes the files of those that were killed: what can't be removed harms nobody.
@@ -116,7 +121,7 @@ fn make_file(path: &Path) -> Result<Arc<Region>> {
 }
 
 fn measure_all(region: &Arc<Region>, time: Duration, facts: &Facts) -> Result<Vec<Cost>> {
-    let mut costs = vec![sleeping(time)?];
+    let mut costs = Vec::new();
     // From the cheapest to the most expensive.
     let interfaces = Interface::all().rev().filter(|interface| interface.runs_on_files());
     for interface in interfaces.filter(|interface| interface.missing_on(facts).is_none()) {
@@ -148,6 +153,44 @@ fn sleeping(time: Duration) -> Result<Cost> {
     })?;
     let cost = thread.join().map_err(|_| Error::failed("the measuring thread ended in a panic"))?;
     Ok(Cost { interface: "sleep", how: "a sleep of 50 µs", ..cost })
+}
+
+/// The cost of a write in the write map, which each write of a run has beside that of its I/O.
+fn keeping(path: &Path, time: Duration) -> Result<Cost> {
+    const UNDER_WAY: u64 = 32;
+    const PAGE_BYTES: u64 = 16 * KIB;
+    const EXTENTS: u32 = 4;
+    let fail = |e| Error::os("cannot make a write map in", path, e);
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).open(path).map_err(fail)?;
+    std::fs::remove_file(path).map_err(fail)?;
+    let extent = |member| Extent { path: path.to_owned(), identity: None, member, offset_bytes: 0 };
+    let [data, wal] = [(Region::DATA, EXTENTS), (Region::WAL, 1)].map(|(id, extents)| Region {
+        id,
+        set: 1 + u64::from(id),
+        extents: (0..extents).map(extent).collect(),
+        extent_bytes: GIB,
+    });
+    let map = WriteMap::keep(file, [&data, &wal], 1, 1).map_err(fail)?;
+    map.begin([&data, &wal], [PAGE_BYTES; 2], 1).map_err(fail)?;
+    let tracked = map.track(&data, PAGE_BYTES, (1, UNDER_WAY)).map_err(fail)?;
+    let mut offsets = SmallRng::seed_from_u64(1);
+    let (cpu, start_ns) = (cpu_times_ns(), clock::now_ns());
+    let (mut writes, mut now_ns) = (0, start_ns);
+    while now_ns < start_ns + time.as_nanos() as u64 {
+        // Seldom enough for the clock's own cost.
+        for _ in 0..1024 {
+            let (page, slot) = (offsets.random::<u64>() % data.pages(PAGE_BYTES), writes % UNDER_WAY);
+            let (extent, at) = (page % u64::from(EXTENTS), page / u64::from(EXTENTS) * PAGE_BYTES);
+            tracked.completed(slot as usize, true);
+            writes += 1;
+            tracked.queued(slot as usize, extent as u32, at, writes);
+        }
+        now_ns = clock::now_ns();
+    }
+    let (user, system) = cpu_times_ns();
+    let cost = cost((user - cpu.0, system - cpu.1), writes as f64, (now_ns - start_ns) as f64 / 1e9);
+    Ok(Cost { interface: "write map", how: "a write, kept for `verify`", ..cost })
 }
 
 fn plan_of(interface: Interface, shape: &Shape) -> Job {

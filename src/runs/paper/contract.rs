@@ -83,12 +83,11 @@ const PAGES: Turns = &[
     ("background.enabled", "false"),
 ];
 
-const NO_LEVELDB: &str =
-    "LevelDB runs as a program: contract-leveldb has its rows, and RocksDB is no stand-in for it";
-const NO_SQLITE: &str = "SQLite runs as a program: contract-sqlite has its rows";
-const NO_VARMAIL: &str = "Varmail runs as a program: contract-varmail has its rows";
+const NO_LEVELDB: &str = "LevelDB runs as a program: --beside takes its rows from contract-leveldb";
+const NO_SQLITE: &str = "SQLite runs as a program: --beside takes its rows from contract-sqlite";
+const NO_VARMAIL: &str = "Varmail runs as a program: --beside takes its rows from contract-varmail";
 
-const ON_FILES: &str = "Rows are RocksDB's alone, on a partition of one drive, or on a loop device of 1 GiB with --files. The paper also has LevelDB, SQLite and Varmail: conclusions about them are listed, and not judged.";
+const ON_FILES: &str = "Rows are RocksDB's alone, on a partition of one drive, or on a loop device of 1 GiB with --files. The paper also has LevelDB, SQLite and Varmail: rows of contract-leveldb, contract-sqlite and contract-varmail on the same host join these by --beside, and conclusions about both are judged then.";
 const SMALL_FILES: &str = "RocksDB has files of 2 MiB, memtables of 4 MiB and an L1 of 10 MiB, so that a small space has several levels; the paper gives none of its options but 16 threads that compact.";
 const FROM_RUN: &str = "Each trace begins when the data is loaded: what mkfs and the loading wrote lies on no drive by model. What is in memory at the end is not at the drive yet.";
 pub(super) const BY_MODEL: &str = "Misses, unaligned bytes and zombies are counts by drives of flash by model, with the authors' parameters; `stacktune help contract` says what each is.";

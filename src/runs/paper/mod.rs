@@ -26,6 +26,7 @@ mod deviations;
 mod experiment;
 mod figure;
 mod kept_figure;
+mod lent;
 mod list;
 mod over_time;
 mod place;
@@ -43,6 +44,7 @@ pub use experiment::{Claim, Curve, Experiment, ExperimentRow, Published, Says, S
 pub use figure::Figure;
 #[cfg(all(test, feature = "trace"))]
 pub use kept_figure::KeptFigure;
+pub use lent::lent;
 pub use list::{all, find};
 pub use place::{Bed, Hardware, Planned, Storage, steps, with_values_of_rows, write_rate_bytes_per_s};
 pub use result::{Beside, RowResult, claim_judged};

@@ -124,9 +124,12 @@ fn forbidding(summary: &Summary, figure: Figure, of_processor: bool) -> Option<S
         })
 }
 
-/// Judges a claim by the rows of an experiment, in its order.
+/// Judges a claim by the rows of an experiment, in its order, with those that are lent to it.
 pub fn claim_judged(claim: &Claim, experiment: &Experiment, rows: &[RowResult]) -> Judged {
-    let row = |(label, _): (&str, Figure)| experiment.rows.iter().find(|row| row.label == label);
+    let has_runs = |label: &str| rows.iter().any(|row| row.label == label && !row.runs.is_empty());
+    let row = |(label, _): (&str, Figure)| {
+        experiment.rows.iter().find(|row| row.label == label && !has_runs(label))
+    };
     if let Some(why) = [claim.above, claim.below].into_iter().find_map(|side| row(side)?.lacking) {
         return not_judged(why);
     }

@@ -22,6 +22,18 @@ fn no_key_means_two_things_in_one_place() {
 }
 
 #[test]
+fn a_recordings_keys_take_the_place_of_those_that_need_a_run_or_scroll() {
+    let scrolls = [Action::PageUp, Action::PageDown, Action::First, Action::Last];
+    for row in MAP.iter().filter(|row| row.context == Replay) {
+        for other in MAP.iter().filter(|other| matches!(other.context, Knobs | Ledger | Main)) {
+            let shared = row.keys.iter().find(|key| other.keys.contains(key));
+            let gives_way = other.action.needs_run() || scrolls.contains(&other.action);
+            assert!(gives_way || shared.is_none(), "{shared:?}: {} and {}", row.help, other.help);
+        }
+    }
+}
+
+#[test]
 fn no_key_with_ctrl_or_shift_means_two_things_in_one_place() {
     for (i, (key, _, context)) in WITH_CTRL.iter().enumerate() {
         let clash = WITH_CTRL[i + 1..]

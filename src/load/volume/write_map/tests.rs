@@ -462,34 +462,3 @@ fn a_version_that_was_overwritten_does_not_pass_on_a_page_that_is_written_withou
         assert!(mean <= most, "{workers} × {depth}: {mean}");
     }
 }
-
-/// On the hot path of a worker; the bound is for a processor that is busy with other tests.
-#[test]
-fn keeping_a_write_takes_nanoseconds() {
-    const WRITES: u64 = 1_000_000;
-    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-    let regions = [region(Region::DATA, 4, 1024), region(Region::WAL, 1, 2)];
-    let map = kept(dir.path(), &regions, 16 << 10);
-    for workers in [1, 2] {
-        let tracked = map.track(&regions[0], 16 << 10, (workers, 32)).unwrap();
-        let pages = 4 * 1024 * 64;
-        let table = map.table(&regions[0]).unwrap();
-        (0..4).for_each(|extent| table.filled(extent, 3 * MIB, 1024 * MIB, 1));
-        let cpu_ns = || {
-            let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-            time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-        };
-        let began_ns = cpu_ns();
-        for n in 0..WRITES {
-            let page = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20 & (pages - 1);
-            let (slot, at) = ((n % 32) as usize, 3 * MIB + (page >> 2) * (16 << 10));
-            if n >= 32 {
-                tracked.completed(slot, true);
-            }
-            tracked.queued(slot, (page & 3) as u32, at, sequence(n + 1));
-        }
-        let ns = (cpu_ns() - began_ns) / WRITES as f64;
-        println!("{ns:.1} ns a write, {workers} workers");
-        assert!(ns < 500.0, "{ns:.1} ns a write, {workers} workers");
-    }
-}

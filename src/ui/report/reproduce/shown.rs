@@ -158,13 +158,26 @@ impl Reproduction {
     pub fn of(run: &Run, rows: &[RowResult], beside: &[Beside]) -> Self {
         let experiment = run.experiment;
         let first = rows.iter().find_map(|row| row.runs.first());
+        let lent = paper::lent(experiment, rows, beside);
+        let of_others = lent.iter().map(|(name, row)| {
+            format!(
+                "row {} is of {name}: it ran at another time, in no random order with the others",
+                row.label
+            )
+        });
+        let deviations =
+            paper::deviations(run, rows).into_iter().chain(warm(rows)).chain(of_others).collect();
+        let find = |row: &RowResult| lent.iter().find(|(_, other)| other.label == row.label);
+        let rows =
+            rows.iter().map(|row| find(row).map_or(row, |(_, other)| other).clone()).collect::<Vec<_>>();
+        let rows = rows.as_slice();
         Self {
             name: experiment.name,
             source: experiment.source,
             about: experiment.about,
             paper_setup: experiment.setup.words(),
             here: first.map(paper::host),
-            deviations: paper::deviations(run, rows).into_iter().chain(warm(rows)).collect(),
+            deviations,
             assumptions: experiment.assumptions,
             remarks: experiment.remarks,
             columns: experiment.columns,
@@ -172,7 +185,7 @@ impl Reproduction {
             beside: beside
                 .iter()
                 .enumerate()
-                .map(|(at, other)| BesideShown::of(at, other, experiment))
+                .map(|(at, other)| BesideShown::of((at, other), experiment, &lent))
                 .collect(),
             claims: experiment.claims.iter().map(|claim| ClaimShown::of(claim, experiment, rows)).collect(),
             shares: if experiment.shape == Shape::Shares { shares(rows) } else { Vec::new() },
@@ -260,8 +273,9 @@ fn letter(at: usize) -> String {
 }
 
 impl BesideShown {
-    fn of(at: usize, other: &Beside, experiment: &Experiment) -> Self {
-        let own = other.rows.iter().filter(|row| !other.same && !row.runs.is_empty());
+    fn of((at, other): (usize, &Beside), experiment: &Experiment, lent: &[(&str, &RowResult)]) -> Self {
+        let is_lent = |row: &RowResult| lent.iter().any(|(_, lent)| std::ptr::eq(*lent, row));
+        let own = other.rows.iter().filter(|row| !other.same && !row.runs.is_empty() && !is_lent(row));
         let first = other.rows.iter().find_map(|row| row.runs.first());
         Self {
             letter: letter(at),

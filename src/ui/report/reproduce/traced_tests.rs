@@ -12,11 +12,13 @@ use crate::runs::paper::KeptFigure::{
     Miss10, P99ToP50, ReadDepth, ReadDepthHigh, ReadKib, TimesWritten, UnalignedLarge, UnalignedSmall,
     WriteDepth, WriteDepthHigh, WriteKib, WrittenAFlush, Zombies,
 };
-use crate::runs::paper::{self, Figure, RowResult, Ruling};
+use crate::runs::paper::{self, Beside, Figure, RowResult, Ruling, Run};
 use crate::runs::record::fixture::{self, Like};
 use crate::runs::record::{CONTRACT, Outcome, Recording, Writer};
+use crate::settings::profile::Sweep;
 use crate::trace::{LostEvents, Op, Trace, Traced, TracedDrive, TracedIo, Watched, read_bytes};
 use crate::ui::report::contract_kept;
+use crate::ui::report::reproduce::Reproduction;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -215,5 +217,33 @@ fn claims_are_judged_by_traces_that_are_whole() {
     assert!(degraded.why.unwrap().contains("degraded"));
     let varmail = judged("ext4's locality groups scatter Varmail's files", &[]);
     assert_eq!(varmail.ruling, Ruling::NotJudged);
-    assert!(varmail.why.unwrap().contains("contract-varmail has its rows"));
+    assert!(varmail.why.unwrap().contains("--beside takes its rows from contract-varmail"));
+}
+
+#[test]
+fn rows_that_an_experiment_lacks_are_taken_from_another_on_the_same_host_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let experiment = paper::find("contract-figure6").unwrap();
+    let sweep = Sweep::default();
+    let run = Run { experiment: &experiment, sweep: &sweep, sets: &[], no_cache_limit: None };
+    let lacked =
+        RowResult { label: "leveldb ext4".into(), reason: Some("a program".into()), ..RowResult::default() };
+    let rows = [row(dir.path(), "get ext4", &[2.0, 2.05, 1.95], 0), lacked];
+    let leveldb = row(dir.path(), "leveldb ext4", &[1.0, 1.02, 0.98], 0);
+    let judged = |rows_of_other: Vec<RowResult>| {
+        let other = Beside { name: "programs".into(), rows: rows_of_other, same: false };
+        let shown = Reproduction::of(&run, &rows, &[other]);
+        let claim = shown.claims.iter().find(|claim| claim.source == "O9").unwrap();
+        let row = shown.rows.iter().find(|row| row.label == "leveldb ext4").unwrap();
+        (claim.here.ruling, row.runs, shown.deviations.join("\n"), shown.beside[0].own_rows.len())
+    };
+    let (ruling, runs, deviations, own) = judged(vec![leveldb.clone()]);
+    assert_eq!((ruling, runs, own), (Ruling::Holds, 3, 0));
+    assert!(deviations.contains("row leveldb ext4 is of programs: it ran at another time"), "{deviations}");
+
+    let mut elsewhere = leveldb;
+    elsewhere.runs[1].host["kernel"] = json!("1.0");
+    let (ruling, runs, deviations, own) = judged(vec![elsewhere]);
+    assert_eq!((ruling, runs, own), (Ruling::NotJudged, 0, 1));
+    assert!(!deviations.contains("programs"), "{deviations}");
 }

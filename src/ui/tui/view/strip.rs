@@ -146,8 +146,11 @@ fn bar(done: usize, all: usize) -> String {
 }
 
 fn turn(line: &LedgerLine) -> String {
-    let undo = if line.undo { "undo " } else { "" };
-    format!("turn {}: {undo}{}  ", line.number, line.turned())
+    format!("turn {}: {}{}  ", line.number, undo(line), line.turned())
+}
+
+fn undo(line: &LedgerLine) -> &'static str {
+    if line.undo { "undo " } else { "" }
 }
 
 fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> {
@@ -204,12 +207,19 @@ fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> 
     if let Some(why) = line.why_not_judged() {
         return not_judged(state, line, &why, cells);
     }
-    let mut spans = vec![span(turn(line), theme.plain)];
-    spans.extend(verdict(state, line));
-    for (at, (figure, text, style)) in clear_changes(state, line).into_iter().enumerate() {
+    let changes = clear_changes(state, line);
+    let begun = |turn: String| [vec![span(turn, theme.plain)], verdict(state, line)].concat();
+    let cells_of = |spans: &[Span]| spans.iter().map(Span::width).sum::<usize>();
+    // The first change comes with its interval, for which the values give way first, and the knob then: both are in the
+    // ledger as well.
+    let first = changes.first().map_or(0, |(figure, text, _)| width(figure) + width(text) + 3);
+    let to = format!("turn {}: {}{} → {}  ", line.number, undo(line), line.knob, line.to);
+    let forms = [turn(line), to, format!("turn {}: ", line.number)].map(begun);
+    let whole = forms.iter().find(|spans| cells_of(spans) + first <= cells).unwrap_or(&forms[0]);
+    let mut spans = whole.clone();
+    for (at, (figure, text, style)) in changes.into_iter().enumerate() {
         let name = format!("  {figure} ");
-        let room = cells.saturating_sub(spans.iter().map(Span::width).sum::<usize>() + width(&name));
-        // The first one is shown without its interval, if need be.
+        let room = cells.saturating_sub(cells_of(&spans) + width(&name));
         let short = text.split_once(" (").filter(|_| at == 0).map(|(change, _)| change.to_owned());
         let Some(text) = [Some(text), short].into_iter().flatten().find(|text| width(text) <= room) else {
             break;
@@ -391,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_interval_does_not_fit_the_change_does() {
+    fn the_interval_is_shown_where_the_values_that_were_turned_leave_no_room() {
         let (interval, verdict) = (Some((0.21, 0.29)), Verdict::Higher);
         let scan_mb_per_s = Change { interval, verdict, ..scan(125.0) };
         let line =
@@ -399,6 +409,7 @@ mod tests {
         assert!(after(line(), 120, 40).contains("BETTER  scan MB/s +25% (+21 to +29%)"));
         let narrow = after(line(), 80, 24);
         let strip = narrow.lines().find(|line| line.contains("▶ turn 1")).unwrap();
-        assert!(strip.trim_end().ends_with("BETTER  scan MB/s +25%"), "{narrow}");
+        let whole = "▶ turn 1: background.page_size → 64KiB  BETTER  scan MB/s +25% (+21 to +29%)";
+        assert!(strip.contains(whole), "{narrow}");
     }
 }

@@ -1,0 +1,32 @@
+//! Rows of one experiment that another takes: programs that RocksDB is held against.
+
+use super::deviations::host;
+use super::experiment::Experiment;
+use super::result::{Beside, RowResult};
+use crate::runs::record::Recording;
+use crate::settings::profile;
+
+/// Rows that an experiment can't run, from reproductions beside it that have them and ran on the same host and storage:
+/// each with the name of its reproduction.
+pub fn lent<'a>(
+    experiment: &Experiment,
+    rows: &[RowResult],
+    beside: &'a [Beside],
+) -> Vec<(&'a str, &'a RowResult)> {
+    let here = rows.iter().find_map(|row| place(row.runs.first()?));
+    let lacking = experiment.rows.iter().filter(|row| row.lacking.is_some());
+    let find = |label: &str| {
+        beside.iter().filter(|other| !other.same).find_map(|other| {
+            let row = other.rows.iter().find(|row| row.label == label)?;
+            let is_here = here.is_some() && row.runs.iter().all(|run| place(run) == here);
+            (is_here && !row.runs.is_empty()).then_some((other.name.as_str(), row))
+        })
+    };
+    lacking.filter_map(|row| find(&row.label)).collect()
+}
+
+/// Where a run was made: the host, and its drives, or whether loop devices took their place.
+fn place(run: &Recording) -> Option<(String, Vec<String>, bool)> {
+    let settings = profile::parse(&run.profile_toml, "profile.toml").ok()?.settings;
+    Some((host(run), settings.target.devices, settings.stack.loops))
+}
