@@ -276,7 +276,6 @@ impl Course {
         let (figure, at) = (&self.spec.figure, self.counts);
         let differences = differences(&self.pairs, at);
         let change = median(&differences);
-        // What was bet on blocks that had not settled may have been for the other value.
         if Bets::of(&self.unsettled, &self.pairs, (at, figure)).evidence(change) >= ENOUGH {
             return Some(self.winner(change));
         }

@@ -253,14 +253,24 @@ fn hardly_any_difference_is_a_verdict_and_less_durable_never_wins() {
 fn a_value_that_needs_time_to_settle_gets_it() {
     // After each turn the first two windows are slow: longer than a block settles at first.
     let since = Cell::new(0);
-    let (report, _) = fought(KINDS[0], 5, 1.0, |window, _| {
-        since.set(if window.turned { 0 } else { since.get() + 1 });
-        if since.get() <= 2 {
-            window.total.bytes = window.total.bytes * 7 / 10;
-        }
-    });
-    assert!(report.block_windows.0 > SETTLING, "{:?}", report.block_windows);
-    assert_eq!(report.verdict, Verdict::NoDifference);
+    let settled_late = |factor: f64| {
+        let (report, _) = fought(KINDS[0], 5, factor, |window, _| {
+            since.set(if window.turned { 0 } else { since.get() + 1 });
+            if since.get() <= 2 {
+                window.total.bytes = window.total.bytes * 7 / 10;
+            }
+        });
+        assert!(report.block_windows.0 > SETTLING, "{:?}", report.block_windows);
+        report
+    };
+    assert_eq!(settled_late(1.0).verdict, Verdict::NoDifference);
+
+    // However much was found before: the change is of the blocks that settled, and known from these.
+    let report = settled_late(1.6);
+    assert_eq!(report.verdict, Verdict::Second);
+    assert!(report.pairs.len() >= 6 && !report.unsettled.is_empty(), "{report:?}");
+    let (low, high) = report.figures[0].interval.unwrap();
+    assert!(low > 0.3 && high < 0.9, "{low} {high}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::evidence::{Stakes, interval, median};
+use super::evidence::{Stakes, evidence, interval, median};
 use super::figures::Figure;
 use crate::error::Result;
 use crate::held_folder::HeldFolder;
@@ -87,7 +87,7 @@ pub struct DuelRow {
     pub figure: Figure,
     /// The pairs that have it.
     pub pairs: usize,
-    /// See [`Bets::evidence`]; of all pairs, those before blocks settled for longer included.
+    /// See [`Bets::evidence`].
     pub evidence: f64,
     /// The evidence from which on it is clear; more for those that were not named.
     pub threshold: f64,
@@ -127,7 +127,7 @@ pub struct Report {
     pub measured: Vec<Figure>,
     /// The pairs that count, in order.
     pub pairs: Vec<Pair>,
-    /// Pairs that were measured before blocks settled for longer, once for each time: evidence, but not of the change.
+    /// Pairs that were measured before blocks settled for longer, once for each time; see [`Bets`].
     pub unsettled: Vec<Vec<Pair>>,
     /// Why pairs were left out, one for each.
     pub dropped: Vec<String>,
@@ -203,10 +203,15 @@ pub fn differences_at_worst(pairs: &[Pair], at: usize, worst: f64) -> Vec<f64> {
 /// A value may lack a figure just where it is bad, so that the blocks that have it are the better ones. So it is bet
 /// twice, without such pairs and as if what is lacking were far worse, and only what both find counts: such pairs make no
 /// value better, and keep the one that lacks it from being so. Where it is not known what is worse, it is bet on either.
+///
+/// Pairs of blocks that had not settled count against a verdict alone: the change and its interval are of the others, which
+/// must be enough by themselves.
 #[derive(Debug, Clone)]
 pub struct Bets {
     known: Stakes,
     at_worst: Vec<Stakes>,
+    /// The evidence of the pairs that had settled.
+    settled: f64,
 }
 
 impl Bets {
@@ -222,6 +227,7 @@ impl Bets {
         Self {
             known: bet(&|pairs: &[Pair]| differences(pairs, at)),
             at_worst: figure.at_worst().iter().map(at_worst).collect(),
+            settled: evidence(&differences(pairs, at)),
         }
     }
 
@@ -229,7 +235,7 @@ impl Bets {
     /// speaks for the other one.
     pub fn evidence(&self, change: f64) -> f64 {
         let all = || self.at_worst.iter().chain([&self.known]);
-        let least = all().map(Stakes::evidence).fold(f64::INFINITY, f64::min);
+        let least = all().map(Stakes::evidence).fold(self.settled, f64::min);
         let agree = all().all(|stakes| stakes.are_for_more() == (change > 0.0));
         if agree { least } else { least.min(1.0) }
     }
