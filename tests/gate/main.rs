@@ -12,6 +12,7 @@ mod contract;
 mod duel;
 mod earlier;
 mod entry_points;
+mod evening;
 mod fake_hosts;
 mod ftl;
 mod host;
