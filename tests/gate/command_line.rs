@@ -49,6 +49,7 @@ fn each_list_comes_as_text_and_as_json() {
         "run-db_bench",
         "run-duckdb",
         "run-fio",
+        "run-leanstore",
         "run-leveldb",
         "run-mariadb",
         "run-pgbench",

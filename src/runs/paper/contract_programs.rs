@@ -12,6 +12,7 @@ use super::kept_figure::KeptFigure::{
     Discards, Length, LengthSegmented, Miss1, UnalignedLarge, UnalignedSmall, WriteKib,
 };
 use crate::settings::Named as _;
+use crate::settings::values::program::MEMORY_MAX;
 
 /// What rows are called, what they are, and what they turn of the program's knobs.
 type Load = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
@@ -99,7 +100,14 @@ pub(super) fn sqlite() -> Experiment {
 /// `LevelDB` on each file system.
 pub(super) fn leveldb() -> Experiment {
     const LOAD: &str = "The load is the paper's rand/L: puts of pairs of 16 B and 100 B to keys drawn from a million loaded ones, not compressed and not flushed; LevelDB is the distribution's, called from Python, with its own options. The paper had version 1.18.";
+    const GETS: &str = "Gets of random keys have 64 MB of memory for data of 116 MB, so that they reach the drive; the paper does not give its memory.";
     const LEVELDB: Load = ("leveldb", "LevelDB", &[("pairs", "1000000")]);
+    // Of these, the paper compares one row with RocksDB's.
+    const GET: Load = (
+        "leveldb-get",
+        "LevelDB: gets of random keys",
+        &[("pairs", "1000000"), ("access", "get"), (MEMORY_MAX, "64MB")],
+    );
     let [ext4, xfs, f2fs] = ["leveldb ext4", "leveldb xfs", "leveldb f2fs"];
     let by_block = |words, label| Claim {
         above: (label, Kept(UnalignedLarge)),
@@ -129,8 +137,8 @@ pub(super) fn leveldb() -> Experiment {
             "puts of random keys: discards, misses, unaligned bytes, zombies",
             "run-leveldb",
         ],
-        (rows(LEVELDB).collect(), claims),
-        &[LOAD, RUNS, BY_MODEL, THAN],
+        (rows(LEVELDB).chain(rows(GET).take(1)).collect(), claims),
+        &[LOAD, GETS, RUNS, BY_MODEL, THAN],
     );
     Experiment {
         columns: &[

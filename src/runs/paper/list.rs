@@ -16,6 +16,7 @@ pub fn all() -> Vec<Experiment> {
         polled::section47(),
         polled::table6(),
         systems::table7(),
+        systems::table7_leanstore(),
         tables::table8(),
         tables::table9(),
         curves::solo(),

@@ -1,25 +1,35 @@
 //! Table 7: database systems on the array, with less memory than data, and with more.
 //!
-//! `PostgreSQL`'s rows are runs of a built-in profile of a program. Its data is scaled to this host, and what memory a row
-//! has keeps the paper's proportion to the data.
+//! The rows are runs of the built-in profiles of two programs, of which an experiment runs one. Their data is scaled to
+//! this host, and what memory a row has keeps the paper's proportion to the data.
 
 use std::time::Duration;
 
 use super::experiment::Says::{Less, More};
-use super::experiment::{Experiment, ExperimentRow, ROW_TIME, RowTarget, Setup, Shape, claim, numbers, row};
+use super::experiment::{
+    Claim, Experiment, ExperimentRow, ROW_TIME, RowTarget, Setup, Shape, claim, numbers, row,
+};
 use super::figure::Figure;
 use super::figure::Figure::{CpuBusyPercent, DrivesReadMbPerS, DrivesWrittenMbPerS, KtxnPerS};
 use crate::settings::profile::builtin;
 use crate::settings::values::program::MEMORY_MAX;
 use crate::settings::{Filesystem, Program, Settings};
-use crate::units::approx_size;
+use crate::units::{GIB, approx_size};
 
 const COLUMNS: &[Figure] = &[KtxnPerS, DrivesReadMbPerS, DrivesWrittenMbPerS, CpuBusyPercent];
-/// The profile of `PostgreSQL`'s rows.
+/// The profile of `PostgreSQL`'s rows, and its knobs.
 const PROFILE: &str = "run-tpcc";
 const WAREHOUSES: &str = "warehouses";
 const CLIENTS: &str = "clients";
 const SHARED_BUFFERS: &str = "shared_buffers";
+/// The same of `LeanStore`'s: its memory is its pool, and its WAL grows from there down to its data.
+const LEANSTORE_PROFILE: &str = "run-leanstore";
+const DRAM_GIB: &str = "dram_gib";
+const WAL_OFFSET_GIB: &str = "wal_offset_gib";
+/// What it makes of a warehouse.
+const LEANSTORE_WAREHOUSE_BYTES: u64 = 228_000_000;
+/// Room for `LeanStore`'s data and WAL, in times its data at first.
+const ROOM_FOR_WAL: u64 = 3;
 
 /// Data of a warehouse, with its indexes.
 const WAREHOUSE_BYTES: u64 = 100_000_000;
@@ -36,7 +46,7 @@ const SERVER_BYTES: u64 = 100_000_000;
 const OF_HOST: u64 = 60;
 const OF_STORAGE: u64 = 30;
 
-const LEANSTORE: &str = "LeanStore is not packaged, and this table can't run a build of it yet: build its TPC-C frontend, and run it as a program by itself (`stacktune help run`)";
+const LEANSTORE: &str = "LeanStore is another program: --beside takes its rows from table7-leanstore";
 
 /// What there is for a program and its data.
 #[derive(Debug, Clone, Copy)]
@@ -49,13 +59,45 @@ pub(super) struct Room<'a> {
     pub no_limit: Option<&'a str>,
 }
 
+fn of_memory(label: &str, words: &str, percent: u64, published: &[f64]) -> ExperimentRow {
+    let row = row(label, words, RowTarget::Filesystem(Filesystem::Xfs), &[], numbers(COLUMNS, published));
+    ExperimentRow { memory_percent: Some(percent), ..row }
+}
+
+fn leanstore_rows() -> [ExperimentRow; 2] {
+    [
+        of_memory("LS-50", "LeanStore in memory", IN_MEMORY, &[410.0, 0.0, 800.0]),
+        of_memory("LS-16", "LeanStore out of memory", OUT_OF_MEMORY, &[130.0, 900.0, 1400.0]),
+    ]
+}
+
+fn wal_alone() -> Claim {
+    let words = "in memory LeanStore writes its WAL alone";
+    claim("5.2", words, DrivesWrittenMbPerS, ("LS-50", "LS-16"), Less)
+}
+
+/// `LeanStore`'s rows of Table 7, by the operator's own build.
+pub(super) fn table7_leanstore() -> Experiment {
+    Experiment {
+        name: "table7-leanstore",
+        source: "Table 7, section 5.2",
+        about: "LeanStore under TPC-C, in memory and out of it",
+        shape: Shape::Program(LEANSTORE_PROFILE),
+        rows: leanstore_rows().into(),
+        claims: vec![wal_alone()],
+        assumptions: &[
+            "LeanStore is your own build of its TPC-C frontend, with a worker for each processor and a flush for each group of commits; the paper does not say which of its versions ran.",
+            "Each run loads its data anew before it is measured; the rows run in random order.",
+        ],
+        remarks: &[],
+        ..table7()
+    }
+}
+
 /// Table 7, sections 5.1 and 5.2.
 pub(super) fn table7() -> Experiment {
-    let of = |label: &str, words: &str, memory_percent: u64, published: &[f64]| ExperimentRow {
-        memory_percent: Some(memory_percent),
-        ..row(label, words, RowTarget::Filesystem(Filesystem::Xfs), &[], numbers(COLUMNS, published))
-    };
     let lacking = |row: ExperimentRow| ExperimentRow { lacking: Some(LEANSTORE), ..row };
+    let [ls_50, ls_16] = leanstore_rows().map(lacking);
     Experiment {
         name: "table7",
         source: "Table 7, section 5",
@@ -64,23 +106,22 @@ pub(super) fn table7() -> Experiment {
         shape: Shape::Program(PROFILE),
         columns: COLUMNS,
         rows: vec![
-            of("PG-50", "PostgreSQL in memory: 50 GB for 30 GB of data", IN_MEMORY, &[10.0, 100.0, 50.0]),
-            of("PG-16", "PostgreSQL out of memory: 16 GB", OUT_OF_MEMORY, &[9.0, 200.0, 70.0]),
-            lacking(of("LS-50", "LeanStore in memory", IN_MEMORY, &[410.0, 0.0, 800.0])),
-            lacking(of("LS-16", "LeanStore out of memory", OUT_OF_MEMORY, &[130.0, 900.0, 1400.0])),
+            of_memory(
+                "PG-50",
+                "PostgreSQL in memory: 50 GB for 30 GB of data",
+                IN_MEMORY,
+                &[10.0, 100.0, 50.0],
+            ),
+            of_memory("PG-16", "PostgreSQL out of memory: 16 GB", OUT_OF_MEMORY, &[9.0, 200.0, 70.0]),
+            ls_50,
+            ls_16,
         ],
         claims: vec![
             claim("5.1", "out of memory PostgreSQL loses a tenth", KtxnPerS, ("PG-16", "PG-50"), Less),
             claim("5.1", "out of memory PostgreSQL reads more", DrivesReadMbPerS, ("PG-16", "PG-50"), More),
             claim("5.2", "LeanStore is far ahead in memory", KtxnPerS, ("LS-50", "PG-50"), More),
             claim("5.2", "LeanStore is far ahead out of memory", KtxnPerS, ("LS-16", "PG-16"), More),
-            claim(
-                "5.2",
-                "in memory LeanStore writes its WAL alone",
-                DrivesWrittenMbPerS,
-                ("LS-50", "LS-16"),
-                Less,
-            ),
+            wal_alone(),
         ],
         assumptions: &[
             "The paper does not give PostgreSQL's shared_buffers: here they are a quarter of the row's memory.",
@@ -99,13 +140,17 @@ pub(super) fn table7() -> Experiment {
 pub(super) fn program(experiment: &Experiment, room: Room) -> Option<Program> {
     let Shape::Program(profile) = experiment.shape else { return None };
     let mut program = builtin(profile)?.settings.program?;
-    if profile != PROFILE {
+    if ![PROFILE, LEANSTORE_PROFILE].contains(&profile) {
         return Some(program);
     }
     let data_bytes = (room.memory_bytes / 100 * OF_HOST).min(room.storage_bytes / 100 * OF_STORAGE);
-    let warehouses = (data_bytes / WAREHOUSE_BYTES).clamp(1, PAPERS_WAREHOUSES);
+    let each_bytes = warehouse_bytes(&program);
+    let warehouses = (data_bytes / each_bytes).clamp(1, PAPERS_WAREHOUSES);
     set(&mut program, WAREHOUSES, &warehouses.to_string());
+    // Each has its own of these.
     set(&mut program, CLIENTS, PAPERS_CLIENTS);
+    let room_gib = (warehouses * each_bytes * ROOM_FOR_WAL).div_ceil(GIB);
+    set(&mut program, WAL_OFFSET_GIB, &room_gib.to_string());
     Some(program)
 }
 
@@ -121,8 +166,13 @@ fn set(program: &mut Program, name: &str, value: &str) {
 
 /// Bytes of the data that the program of these settings has.
 fn data_bytes(settings: &Settings) -> Option<u64> {
-    let warehouses: u64 = settings.program.as_ref()?.value_of(WAREHOUSES)?.parse().ok()?;
-    Some(warehouses * WAREHOUSE_BYTES)
+    let program = settings.program.as_ref()?;
+    let warehouses: u64 = program.value_of(WAREHOUSES)?.parse().ok()?;
+    Some(warehouses * warehouse_bytes(program))
+}
+
+fn warehouse_bytes(program: &Program) -> u64 {
+    if program.value_of(DRAM_GIB).is_some() { LEANSTORE_WAREHOUSE_BYTES } else { WAREHOUSE_BYTES }
 }
 
 /// The limit of memory of a row, where the host has as much and can limit it, and `PostgreSQL`'s part of its memory.
@@ -137,15 +187,25 @@ fn shared_buffers((_, bytes): (Option<u64>, u64)) -> String {
     format!("{}MB", (bytes >> 20).max(16))
 }
 
+/// `LeanStore`'s pool: what the row wants, as far as the host has it.
+fn dram_gib(base: &Settings, room: Room, percent: u64) -> String {
+    let wanted = data_bytes(base).unwrap_or(0) / 100 * percent;
+    format!("{:.2}", wanted.min(room.memory_bytes / 100 * 80) as f64 / GIB as f64)
+}
+
 /// The settings that rows start from, with the values that these turn the program's knobs to.
 pub(super) fn with_values_of_rows(base: &Settings, experiment: &Experiment, room: Room) -> Settings {
     let mut settings = base.clone();
     for percent in experiment.rows.iter().filter_map(|row| row.memory_percent) {
-        let value = shared_buffers(memory_of(base, room, percent));
-        if let Some(program) = &mut settings.program {
-            let now = program.value_of(SHARED_BUFFERS).unwrap_or_default().to_owned();
-            set(program, SHARED_BUFFERS, &value);
-            set(program, SHARED_BUFFERS, &now);
+        let pools = [
+            (SHARED_BUFFERS, shared_buffers(memory_of(base, room, percent))),
+            (DRAM_GIB, dram_gib(base, room, percent)),
+        ];
+        let Some(program) = &mut settings.program else { continue };
+        for (name, value) in pools {
+            let now = program.value_of(name).unwrap_or_default().to_owned();
+            set(program, name, &value);
+            set(program, name, &now);
         }
     }
     settings
@@ -164,6 +224,9 @@ pub(super) fn turns(
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect());
     };
+    if base.program.as_ref().is_some_and(|program| program.value_of(DRAM_GIB).is_some()) {
+        return Ok(vec![(DRAM_GIB.to_owned(), dram_gib(base, room, percent))]);
+    }
     let memory = memory_of(base, room, percent);
     if let (Some(why), true) = (room.no_limit, percent < 100) {
         return Err(format!("its memory can't be limited here: {why}"));
@@ -185,17 +248,24 @@ pub(super) fn deviations(rows: &[(&str, &Settings)]) -> Vec<String> {
     let Some((_, first)) = rows.first() else { return Vec::new() };
     let value = |name: &str| first.program.as_ref().and_then(|of| of.value_of(name)).unwrap_or("?");
     let bytes = data_bytes(first).unwrap_or(0);
-    let mut deviations = vec![
-        format!(
-            "{} warehouses, about {} of data at first; the paper had {PAPERS_WAREHOUSES}, 30 GB",
-            value(WAREHOUSES),
-            approx_size(bytes)
-        ),
-        format!(
-            "TPC-C-like transactions in PL/pgSQL, called by pgbench with {} clients; the paper had OLTP-Bench's TPC-C with {PAPERS_CLIENTS} workers",
-            value(CLIENTS)
-        ),
-    ];
+    let mut deviations = vec![format!(
+        "{} warehouses, about {} of data at first; the paper had {PAPERS_WAREHOUSES}, 30 GB",
+        value(WAREHOUSES),
+        approx_size(bytes)
+    )];
+    let pool = |settings: &Settings| settings.program.as_ref()?.value_of(DRAM_GIB)?.parse::<f64>().ok();
+    if pool(first).is_some() {
+        let percent = |gib: f64| gib * GIB as f64 * 100.0 / bytes.max(1) as f64;
+        let row = |(label, settings): &(&str, &Settings)| {
+            let gib = pool(settings)?;
+            Some(format!("row {label} has a pool of {gib} GiB, {:.0}% of its data", percent(gib)))
+        };
+        return deviations.into_iter().chain(rows.iter().filter_map(row)).collect();
+    }
+    deviations.push(format!(
+        "TPC-C-like transactions in PL/pgSQL, called by pgbench with {} clients; the paper had OLTP-Bench's TPC-C with {PAPERS_CLIENTS} workers",
+        value(CLIENTS)
+    ));
     for (label, settings) in rows {
         let limit = settings.program.as_ref().and_then(|program| program.memory_max_bytes);
         deviations.push(match limit {
@@ -221,6 +291,32 @@ mod tests {
         let base = with_values_of_rows(&base, &experiment, room);
         let turns = experiment.rows.iter().map(|row| turns(row, &base, room)).collect();
         (base, turns)
+    }
+
+    #[test]
+    fn leanstores_pool_keeps_the_papers_proportion_to_its_own_data() {
+        let experiment = table7_leanstore();
+        let room = Room { memory_bytes: 64_000_000_000, storage_bytes: 17_000_000_000, no_limit: Some("v1") };
+        let base = Settings { program: program(&experiment, room), ..Settings::default() };
+        let base = with_values_of_rows(&base, &experiment, room);
+        let program = base.program.clone().unwrap();
+        assert_eq!(
+            (program.value_of(WAREHOUSES), program.value_of(WAL_OFFSET_GIB)),
+            (Some("22"), Some("15"))
+        );
+        let turns = |at: usize, room| super::turns(&experiment.rows[at], &base, room).unwrap();
+        for (at, gib) in [(0, "7.80"), (1, "2.48")] {
+            assert_eq!(turns(at, room), [(DRAM_GIB.to_owned(), gib.to_owned())]);
+            assert_eq!(program.clone().turn(DRAM_GIB, gib), Ok(()));
+        }
+        let small = Room { memory_bytes: 4 * GIB, ..room };
+        assert_eq!(turns(0, small)[0].1, "3.20", "what the host has");
+        let said = deviations(&[("LS-16", &base)]).join("\n");
+        assert!(
+            said.contains("22 warehouses") && said.contains("row LS-16 has a pool of 1 GiB, 21%"),
+            "{said}"
+        );
+        assert!(!said.contains("pgbench"), "{said}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::parse::parse;
 use crate::settings::values::Settings;
 
 /// Name and text of each, in the order of lists.
-pub const BUILTIN: [(&str, &str); 33] = [
+pub const BUILTIN: [(&str, &str); 34] = [
     ("demo", include_str!("../../../profiles/demo.toml")),
     ("inside-the-drive", include_str!("../../../profiles/inside-the-drive.toml")),
     ("kv-figure4", include_str!("../../../profiles/kv-figure4.toml")),
@@ -20,6 +20,7 @@ pub const BUILTIN: [(&str, &str); 33] = [
     ("run-db_bench", include_str!("../../../profiles/run-db_bench.toml")),
     ("run-duckdb", include_str!("../../../profiles/run-duckdb.toml")),
     ("run-fio", include_str!("../../../profiles/run-fio.toml")),
+    ("run-leanstore", include_str!("../../../profiles/run-leanstore.toml")),
     ("run-leveldb", include_str!("../../../profiles/run-leveldb.toml")),
     ("run-mariadb", include_str!("../../../profiles/run-mariadb.toml")),
     ("run-pgbench", include_str!("../../../profiles/run-pgbench.toml")),

@@ -16,12 +16,13 @@ use crate::settings::values::program::{
 use crate::units::parse_size;
 
 /// The keys of a program.
-pub(super) const KEYS: [&str; 13] = [
+pub(super) const KEYS: [&str; 14] = [
     "run",
     "setup",
     "start",
     "ready",
     "stop",
+    "ready_within",
     "stop_within",
     "needs",
     "user",
@@ -56,6 +57,7 @@ impl Walk<'_> {
                 "stop" => program.stop = self.words("stop", value, &own),
                 "needs" => program.needs = self.words("needs", value, &[]),
                 "user" => program.user = self.line("command.user", value),
+                "ready_within" => program.ready_within = self.command_time("command.ready_within", value),
                 "stop_within" => program.stop_within = self.command_time("command.stop_within", value),
                 "memory_max" => program.memory_max_bytes = self.memory_max(value),
                 "environment" => program.environment = self.environment(value, &own),

@@ -250,6 +250,7 @@ mod tests {
     const KNOBS: &str = r#"
 [command]
 run = ["bench", "--cache={cache}"]
+ready_within = "10m"
 stop_within = "90s"
 [[command.knob]]
 name = "cache"

@@ -27,8 +27,9 @@ pub(super) fn push(text: &mut String, program: &Program) {
     for (key, words) in needs.chain(program.phases()).filter(|(_, words)| !words.is_empty()) {
         let _ = writeln!(text, "{key} = {}", list(words));
     }
-    if let Some(time) = program.stop_within {
-        let _ = writeln!(text, "stop_within = \"{}\"", format_duration(time));
+    for (key, time) in [("ready_within", program.ready_within), ("stop_within", program.stop_within)] {
+        let Some(time) = time else { continue };
+        let _ = writeln!(text, "{key} = \"{}\"", format_duration(time));
     }
     if !program.environment.is_empty() {
         text.push_str("\n[command.environment]\n");

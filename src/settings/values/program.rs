@@ -58,6 +58,8 @@ pub struct Program {
     pub user: Option<String>,
     /// Bytes of memory that all of it may use, page cache included.
     pub memory_max_bytes: Option<u64>,
+    /// How long the server may take to be ready.
+    pub ready_within: Option<Duration>,
     /// How long the server may take to end.
     pub stop_within: Option<Duration>,
     /// Variables of its environment.

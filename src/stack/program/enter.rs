@@ -34,7 +34,13 @@ const PACKAGES: [(&str, &str); 11] = [
     ("db_bench", "rocksdb-tools"),
 ];
 /// Programs that Debian does not have, and what installs them.
-const ELSEWHERE: [(&str, &str); 1] = [("duckdb", "pip install duckdb-cli")];
+const ELSEWHERE: [(&str, &str); 2] = [
+    ("duckdb", "pip install duckdb-cli"),
+    (
+        "leanstore-tpcc",
+        "build github.com/leanstore/leanstore, and link its frontend/tpcc to /usr/local/bin/leanstore-tpcc",
+    ),
+];
 /// Descriptors that a kernel without `CLOSE_RANGE_CLOEXEC` is asked to close one by one.
 const DESCRIPTORS_MAX: i32 = 1 << 20;
 

@@ -129,7 +129,7 @@ impl Running {
             return Ok(());
         }
         let server = self.server.insert(Process::start(&self.site, "start", &self.program.start, &[])?);
-        let until = Instant::now() + READY_PATIENCE;
+        let until = Instant::now() + self.program.ready_within.unwrap_or(READY_PATIENCE);
         while !self.program.ready.is_empty() {
             let mut ready = Process::start(&self.site, "ready", &self.program.ready, &[])?;
             let status = ready.wait(&mut || goes_on() && Instant::now() < until);
@@ -144,7 +144,10 @@ impl Running {
                 return Err(Error::interrupted("interrupted while the server started"));
             }
             if Instant::now() >= until {
-                return Err(Error::failed(format!("the server was not ready in time; {}", ready.in_words())));
+                return Err(Error::failed(format!(
+                    "the server was not ready in time (command.ready_within); {}",
+                    ready.in_words()
+                )));
             }
             std::thread::sleep(READY_LOOK);
         }

@@ -226,20 +226,26 @@ fn rows_that_an_experiment_lacks_are_taken_from_another_on_the_same_host_alone()
     let experiment = paper::find("contract-figure6").unwrap();
     let sweep = Sweep::default();
     let run = Run { experiment: &experiment, sweep: &sweep, sets: &[], no_cache_limit: None };
-    let lacked =
-        RowResult { label: "leveldb ext4".into(), reason: Some("a program".into()), ..RowResult::default() };
+    let lacked = RowResult {
+        label: "leveldb-get ext4".into(),
+        reason: Some("a program".into()),
+        ..RowResult::default()
+    };
     let rows = [row(dir.path(), "get ext4", &[2.0, 2.05, 1.95], 0), lacked];
-    let leveldb = row(dir.path(), "leveldb ext4", &[1.0, 1.02, 0.98], 0);
+    let leveldb = row(dir.path(), "leveldb-get ext4", &[1.0, 1.02, 0.98], 0);
     let judged = |rows_of_other: Vec<RowResult>| {
         let other = Beside { name: "programs".into(), rows: rows_of_other, same: false };
         let shown = Reproduction::of(&run, &rows, &[other]);
         let claim = shown.claims.iter().find(|claim| claim.source == "O9").unwrap();
-        let row = shown.rows.iter().find(|row| row.label == "leveldb ext4").unwrap();
+        let row = shown.rows.iter().find(|row| row.label == "leveldb-get ext4").unwrap();
         (claim.here.ruling, row.runs, shown.deviations.join("\n"), shown.beside[0].own_rows.len())
     };
     let (ruling, runs, deviations, own) = judged(vec![leveldb.clone()]);
     assert_eq!((ruling, runs, own), (Ruling::Holds, 3, 0));
-    assert!(deviations.contains("row leveldb ext4 is of programs: it ran at another time"), "{deviations}");
+    assert!(
+        deviations.contains("row leveldb-get ext4 is of programs: it ran at another time"),
+        "{deviations}"
+    );
 
     let mut elsewhere = leveldb;
     elsewhere.runs[1].host["kernel"] = json!("1.0");
