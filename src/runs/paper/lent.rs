@@ -1,4 +1,4 @@
-//! Rows of one experiment that another takes: programs that RocksDB is held against.
+//! Rows that an experiment takes from another one: of programs that it does not run itself.
 
 use super::deviations::host;
 use super::experiment::Experiment;
