@@ -40,6 +40,8 @@ pub struct Ran {
     pub recordings: Vec<PathBuf>,
     /// The files of the profiles that were saved, in order.
     pub saved: Vec<PathBuf>,
+    /// Turns since the last of them was.
+    pub turns_since_saved: usize,
 }
 
 /// A line of the file that keeps the ledger.
@@ -76,6 +78,7 @@ impl Ran {
             Some(known) => *known = line,
             None => turns.push(line),
         }
+        self.turns_since_saved += usize::from(is_new);
         is_new
     }
 
@@ -83,6 +86,7 @@ impl Ran {
     pub fn saved(&mut self, file: PathBuf) {
         self.saved.retain(|known| *known != file);
         self.saved.push(file);
+        self.turns_since_saved = 0;
     }
 
     /// A turn of the run that goes on as a line of JSON, as it is kept.
@@ -117,6 +121,11 @@ pub fn ran(ran: &Ran, kept: Option<&Path>) -> String {
     }
     for file in &ran.saved {
         let _ = writeln!(out, "saved as {}", file.shown());
+    }
+    match ran.turns_since_saved {
+        since if since == 0 || ran.saved.is_empty() => {}
+        1 => out.push_str("  the last turn is not in it\n"),
+        since => _ = writeln!(out, "  the last {since} turns are not in it"),
     }
     if nothing_ran {
         return out;
@@ -233,6 +242,9 @@ mod tests {
              1.00 GiB written\n962 MiB of files stay in /cache/demo\nsaved as /config/b.toml\nsaved as /config/a.toml\nrecorded in /data/demo-1\nthe ledger is kept in /state/ledger/x.jsonl\n"
         );
         assert_eq!(ran(&Ran::default(), None), "", "nothing ran");
+        seen.turn(Arc::new(turned(5)));
+        let text = ran(&seen, None);
+        assert!(text.contains("saved as /config/a.toml\n  the last turn is not in it\n"), "{text}");
         seen.now().profile = "mine".into();
         let kept: serde_json::Value = serde_json::from_str(&seen.json(&turned(3))).unwrap();
         assert_eq!((&kept["profile"], &kept["number"]), (&"mine".into(), &3.into()));

@@ -243,7 +243,7 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Char(' ')], "space", Action::Pause, "pause", "pause", "Pause or resume the load; no I/O is scheduled while paused."),
     bind(Main, &[Char('/')], "/", Action::Search, "search knobs", "search", "Search all knobs by name, meaning and values."),
     bind(Main, &[Char('m')], "m", Action::Mute, "mute class", "mute", "Switch the class of the chosen knob off or on."),
-    bind(Main, &[Char('D')], "D", Action::Duel, "duel", "duel", "Compare two values of a knob, which is turned back and forth in random order until it is clear which is better: the marked one and the present one; in the ledger, those of the chosen turn; without a mark, those of the last. Again: end the duel."),
+    bind(Main, &[Char('D')], "D", Action::Duel, "duel", "duel", "Compare two values of a knob, which is turned back and forth in random order until it is clear which is better: the marked one and the present one; in the ledger, those of the chosen turn; without a mark, those of the chosen knob's last turn, else of the last one. Again: end the duel."),
     bind(Main, &[Char('a')], "a", Action::MarkSetting, "mark the setting", "mark", "Mark the setting in force and its place in the ledger, to go back to it; pressed again on the same setting, it clears the mark."),
     bind(Main, &[Char('\'')], "'", Action::ToMark, "back to the mark", "to mark", "Turn back every knob turned since the mark, through a plan where that needs a rebuild."),
     bind(Main, &[Char(':')], ":", Action::Palette, "", "commands", "Run any action by its name."),

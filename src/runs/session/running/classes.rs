@@ -321,7 +321,7 @@ impl Classes {
 
 fn exhausted(budget: &WriteBudget) -> Stopped {
     let limit = budget.limit_bytes.map_or_else(String::new, format_size);
-    let why = format!("{limit} have been written, the limit of run.max_writes");
+    let why = format!("{limit} have been written, the limit of run.max_writes: raise it to go on");
     Stopped { exhausted: true, ..Stopped::because(why) }
 }
 

@@ -44,11 +44,18 @@ pub fn ask(state: &mut State) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Asks by which figure the two values of the ledger's chosen turn are to be compared, else those of the last.
+/// Asks by which figure the two values of the ledger's chosen turn are to be compared; among the knobs, those of the
+/// chosen knob's last turn, else of the last one.
 fn of_line(state: &mut State) {
-    let ledger = &state.figures().ledger;
-    let chosen = if state.focus == Focus::Ledger { state.ledger_chosen } else { 0 };
-    let Some(line) = ledger.iter().rev().nth(chosen.min(ledger.len().saturating_sub(1))).cloned() else {
+    let mut newest = state.figures().ledger.iter().rev();
+    let line = match state.focus {
+        Focus::Ledger => newest.clone().nth(state.ledger_chosen).or_else(|| newest.last()),
+        _ => {
+            let last = newest.clone().next();
+            newest.find(|line| line.knob == state.knob().path).or(last)
+        }
+    };
+    let Some(line) = line.cloned() else {
         state.say("a duel compares the two values of a turn: turn a knob first");
         return;
     };

@@ -125,7 +125,9 @@ fn a_turn_of_its_own_knob_is_fought_over_by_what_it_reports() {
     let asked = DuelAsked { knob: "command.rate".into(), values, figure };
     assert_eq!(key(&mut state, KeyCode::Enter), [Effect::Send(Command::Duel(Some(asked)))]);
 
+    // Among the knobs, the chosen one's turn is meant; in the ledger, the chosen line.
     tell(&mut state, line(2, "command.size", "small", "large"));
+    key(&mut state, KeyCode::Tab);
     assert_eq!(letter(&mut state, 'D'), []);
     assert!(said(&state).contains("start the program anew"), "{}", said(&state));
 }

@@ -42,8 +42,8 @@ fn words(shown: &DuelShown, style: Style, cells: usize) -> Vec<Line<'static>> {
         1 => "1 pair".to_owned(),
         pairs => format!("{pairs} pairs"),
     }];
-    if !report.dropped.is_empty() {
-        words.push(format!("{} left out", report.dropped.len()));
+    if let Some(why) = report.dropped.last() {
+        words.push(format!("{} left out: {why}", report.dropped.len()));
     }
     if let Some(row) = report.figures.first().filter(|row| row.pairs > 0) {
         words.extend(row.interval.map(|interval| format!("change {}", bounds(interval))));

@@ -63,7 +63,7 @@ fn map(
     let other = other.map(|beside| self::columns(state, &beside.other.figures, many, latencies));
     let Some(scale) = Scale::of(columns.iter().chain(other.iter().flatten())) else {
         let none =
-            if state.replay.is_some() { "the recording has none of it" } else { "it has done no I/O yet" };
+            if state.replay.is_some() { "the recording has none of it" } else { "no I/O in the time shown" };
         put(buf, inner.x, inner.y, inner.width, &Line::from(span(none, theme.dim)));
         return;
     };

@@ -149,6 +149,11 @@ fn turn(line: &LedgerLine) -> String {
     format!("turn {}: {}{}  ", line.number, undo(line), line.turned())
 }
 
+/// Without the values before.
+fn turned_to(line: &LedgerLine) -> String {
+    format!("turn {}: {}{} → {}  ", line.number, undo(line), line.knob, line.to)
+}
+
 fn undo(line: &LedgerLine) -> &'static str {
     if line.undo { "undo " } else { "" }
 }
@@ -213,8 +218,7 @@ fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> 
     // The first change comes with its interval, for which the values give way first, and the knob then: both are in the
     // ledger as well.
     let first = changes.first().map_or(0, |(figure, text, _)| width(figure) + width(text) + 3);
-    let to = format!("turn {}: {}{} → {}  ", line.number, undo(line), line.knob, line.to);
-    let forms = [turn(line), to, format!("turn {}: ", line.number)].map(begun);
+    let forms = [turn(line), turned_to(line), format!("turn {}: ", line.number)].map(begun);
     let whole = forms.iter().find(|spans| cells_of(spans) + first <= cells).unwrap_or(&forms[0]);
     let mut spans = whole.clone();
     for (at, (figure, text, style)) in changes.into_iter().enumerate() {
@@ -246,7 +250,8 @@ fn not_judged(state: &State, line: &LedgerLine, why: &str, cells: usize) -> Vec<
     };
     let cells_of = |spans: &[Span]| spans.iter().map(Span::width).sum::<usize>();
     let raw = raw_change(line).map(|raw| format!("{raw}, "));
-    let choices = raw.iter().map(|raw| made(turn(line), raw)).chain([made(turn(line), "")]);
+    let choices = raw.iter().map(|raw| made(turn(line), raw));
+    let choices = choices.chain([made(turn(line), ""), made(turned_to(line), "")]);
     let mut spans =
         choices.into_iter().find(|spans| cells_of(spans) <= cells).unwrap_or_else(|| made(short, ""));
     let more = by_memory(why).map(str::to_owned).into_iter().chain(next(state, line));
