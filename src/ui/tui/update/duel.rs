@@ -47,13 +47,12 @@ pub fn ask(state: &mut State) -> Vec<Effect> {
 /// Asks by which figure the two values of the ledger's chosen turn are to be compared; among the knobs, those of the
 /// chosen knob's last turn, else of the last one.
 fn of_line(state: &mut State) {
-    let mut newest = state.figures().ledger.iter().rev();
-    let line = match state.focus {
-        Focus::Ledger => newest.clone().nth(state.ledger_chosen).or_else(|| newest.last()),
-        _ => {
-            let last = newest.clone().next();
-            newest.find(|line| line.knob == state.knob().path).or(last)
-        }
+    let ledger = &state.figures().ledger;
+    let line = if state.focus == Focus::Ledger {
+        ledger.iter().rev().nth(state.ledger_chosen.min(ledger.len().saturating_sub(1)))
+    } else {
+        let of_knob = ledger.iter().rev().find(|line| line.knob == state.knob().path);
+        of_knob.or_else(|| ledger.back())
     };
     let Some(line) = line.cloned() else {
         state.say("a duel compares the two values of a turn: turn a knob first");
