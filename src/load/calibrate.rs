@@ -81,6 +81,21 @@ const SHAPES: [Shape; 4] = [
     },
     Shape { how: "4 KiB reads, depth 1", class: Class::Point, paced: None },
 ];
+/// Writes that the write map keeps.
+struct Kept {
+    how: &'static str,
+    /// Workers of the class that writes: one needs no atomic exchange.
+    workers: u64,
+    /// The data that they write to: the map of more of it is in no cache.
+    data_gib: u32,
+}
+
+const KEPT: [Kept; 3] = [
+    Kept { how: "a write for `verify`, 4 GiB", workers: 1, data_gib: 4 },
+    Kept { how: "the same of several workers", workers: 2, data_gib: 4 },
+    Kept { how: "and with 256 GiB of data", workers: 2, data_gib: 256 },
+];
+
 /// Before the number of the process whose file it is.
 const FILE_PREFIX: &str = "calibrate-";
 /// How long the sleeps are whose cost is measured, as by default those of a fast class with a rate.
@@ -90,7 +105,10 @@ const SLEEP_NS: u64 = 50_000;
 pub fn calibrate(dir: &Path, time: Duration, facts: &Facts) -> Result<Vec<Cost>> {
     remove_left_behind(dir);
     let path = dir.join(format!("{FILE_PREFIX}{}", std::process::id()));
-    let mut costs = vec![sleeping(time)?, keeping(&path, time)?];
+    let mut costs = vec![sleeping(time)?];
+    for kept in &KEPT {
+        costs.push(keeping(&path, kept, time)?);
+    }
     let region = make_file(&path)?;
     let measured = measure_all(&region, time, facts);
     std::fs::remove_file(&path).map_err(|e| Error::os("cannot remove", &path, e))?;
@@ -156,16 +174,15 @@ fn sleeping(time: Duration) -> Result<Cost> {
 }
 
 /// The cost of a write in the write map, which each write of a run has beside that of its I/O.
-fn keeping(path: &Path, time: Duration) -> Result<Cost> {
+fn keeping(path: &Path, kept: &Kept, time: Duration) -> Result<Cost> {
     const UNDER_WAY: u64 = 32;
     const PAGE_BYTES: u64 = 16 * KIB;
-    const EXTENTS: u32 = 4;
     let fail = |e| Error::os("cannot make a write map in", path, e);
     let mut options = std::fs::OpenOptions::new();
     let file = options.read(true).write(true).create_new(true).open(path).map_err(fail)?;
     std::fs::remove_file(path).map_err(fail)?;
     let extent = |member| Extent { path: path.to_owned(), identity: None, member, offset_bytes: 0 };
-    let [data, wal] = [(Region::DATA, EXTENTS), (Region::WAL, 1)].map(|(id, extents)| Region {
+    let [data, wal] = [(Region::DATA, kept.data_gib), (Region::WAL, 1)].map(|(id, extents)| Region {
         id,
         set: 1 + u64::from(id),
         extents: (0..extents).map(extent).collect(),
@@ -173,7 +190,7 @@ fn keeping(path: &Path, time: Duration) -> Result<Cost> {
     });
     let map = WriteMap::keep(file, [&data, &wal], 1, 1).map_err(fail)?;
     map.begin([&data, &wal], [PAGE_BYTES; 2], 1).map_err(fail)?;
-    let tracked = map.track(&data, PAGE_BYTES, (1, UNDER_WAY)).map_err(fail)?;
+    let tracked = map.track(&data, PAGE_BYTES, (kept.workers, UNDER_WAY)).map_err(fail)?;
     let mut offsets = SmallRng::seed_from_u64(1);
     let (cpu, start_ns) = (cpu_times_ns(), clock::now_ns());
     let (mut writes, mut now_ns) = (0, start_ns);
@@ -181,7 +198,8 @@ fn keeping(path: &Path, time: Duration) -> Result<Cost> {
         // Seldom enough for the clock's own cost.
         for _ in 0..1024 {
             let (page, slot) = (offsets.random::<u64>() % data.pages(PAGE_BYTES), writes % UNDER_WAY);
-            let (extent, at) = (page % u64::from(EXTENTS), page / u64::from(EXTENTS) * PAGE_BYTES);
+            let (extent, at) =
+                (page % u64::from(kept.data_gib), page / u64::from(kept.data_gib) * PAGE_BYTES);
             tracked.completed(slot as usize, true);
             writes += 1;
             tracked.queued(slot as usize, extent as u32, at, writes);
@@ -190,7 +208,7 @@ fn keeping(path: &Path, time: Duration) -> Result<Cost> {
     }
     let (user, system) = cpu_times_ns();
     let cost = cost((user - cpu.0, system - cpu.1), writes as f64, (now_ns - start_ns) as f64 / 1e9);
-    Ok(Cost { interface: "write map", how: "a write, kept for `verify`", ..cost })
+    Ok(Cost { interface: "write map", how: kept.how, ..cost })
 }
 
 fn plan_of(interface: Interface, shape: &Shape) -> Job {

@@ -365,8 +365,10 @@ fn the_cost_of_the_generator_is_measured_by_interface() {
     }
     assert!(!home.path(".cache").exists(), "what was made for it is gone");
     assert!(of("null")["cpu_ns"].as_f64() > Some(0.0), "{costs:#}");
-    // Twice what it takes where no other test fills the caches.
-    assert!(of("write map")["cpu_ns"].as_f64() < Some(40.0), "{costs:#}");
+    // Twice what it may take where no other test fills the caches; the map of 256 GiB is in none.
+    let kept = costs.as_array().unwrap().iter().filter(|cost| cost["interface"] == "write map");
+    let kept: Vec<_> = kept.map(|cost| cost["cpu_ns"].as_f64().unwrap()).collect();
+    assert!(kept.len() == 3 && kept[..2].iter().all(|ns| *ns < 40.0), "{kept:?}");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use super::result::{Beside, RowResult};
 use crate::runs::record::Recording;
 use crate::settings::profile;
 
-/// Rows that an experiment can't run, from reproductions beside it that have them and ran on the same host and storage:
-/// each with the name of its reproduction.
+/// Rows that an experiment can't run, from reproductions beside it that have them and ran on the same host, on the same drives
+/// or in the same folder: each with the name of its reproduction.
 pub fn lent<'a>(
     experiment: &Experiment,
     rows: &[RowResult],
@@ -25,8 +25,9 @@ pub fn lent<'a>(
     lacking.filter_map(|row| find(&row.label)).collect()
 }
 
-/// Where a run was made: the host, and its drives, or whether loop devices took their place.
-fn place(run: &Recording) -> Option<(String, Vec<String>, bool)> {
-    let settings = profile::parse(&run.profile_toml, "profile.toml").ok()?.settings;
-    Some((host(run), settings.target.devices, settings.stack.loops))
+/// Where a run was made: the host by its name and its line, and the drives, or the folder of the files, that it was on.
+fn place(run: &Recording) -> Option<[String; 4]> {
+    let target = profile::parse(&run.profile_toml, "profile.toml").ok()?.settings.target;
+    let folder = if target.devices.is_empty() { target.dir } else { String::new() };
+    Some([run.host["hostname"].to_string(), host(run), target.devices.join(","), folder])
 }

@@ -172,7 +172,11 @@ fn data_bytes(settings: &Settings) -> Option<u64> {
 }
 
 fn warehouse_bytes(program: &Program) -> u64 {
-    if program.value_of(DRAM_GIB).is_some() { LEANSTORE_WAREHOUSE_BYTES } else { WAREHOUSE_BYTES }
+    if is_leanstore(program) { LEANSTORE_WAREHOUSE_BYTES } else { WAREHOUSE_BYTES }
+}
+
+fn is_leanstore(program: &Program) -> bool {
+    program.value_of(DRAM_GIB).is_some()
 }
 
 /// The limit of memory of a row, where the host has as much and can limit it, and `PostgreSQL`'s part of its memory.
@@ -224,7 +228,7 @@ pub(super) fn turns(
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect());
     };
-    if base.program.as_ref().is_some_and(|program| program.value_of(DRAM_GIB).is_some()) {
+    if base.program.as_ref().is_some_and(is_leanstore) {
         return Ok(vec![(DRAM_GIB.to_owned(), dram_gib(base, room, percent))]);
     }
     let memory = memory_of(base, room, percent);

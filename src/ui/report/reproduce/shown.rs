@@ -1,5 +1,6 @@
 //! What a report on an experiment shows, from the runs here and beside.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -168,9 +169,9 @@ impl Reproduction {
         let deviations =
             paper::deviations(run, rows).into_iter().chain(warm(rows)).chain(of_others).collect();
         let find = |row: &RowResult| lent.iter().find(|(_, other)| other.label == row.label);
-        let rows =
-            rows.iter().map(|row| find(row).map_or(row, |(_, other)| other).clone()).collect::<Vec<_>>();
-        let rows = rows.as_slice();
+        let with_lent = || rows.iter().map(|row| find(row).map_or(row, |(_, other)| other).clone()).collect();
+        let rows = if lent.is_empty() { Cow::Borrowed(rows) } else { Cow::Owned(with_lent()) };
+        let rows = &*rows;
         Self {
             name: experiment.name,
             source: experiment.source,

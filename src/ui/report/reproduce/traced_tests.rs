@@ -247,9 +247,15 @@ fn rows_that_an_experiment_lacks_are_taken_from_another_on_the_same_host_alone()
         "{deviations}"
     );
 
-    let mut elsewhere = leveldb;
-    elsewhere.runs[1].host["kernel"] = json!("1.0");
-    let (ruling, runs, deviations, own) = judged(vec![elsewhere]);
-    assert_eq!((ruling, runs, own), (Ruling::NotJudged, 0, 1));
-    assert!(!deviations.contains("programs"), "{deviations}");
+    let move_host = |run: &mut Recording| run.host["hostname"] = json!("another");
+    let move_folder = |run: &mut Recording| {
+        run.profile_toml.push_str("[target]\nfiles = { dir = \"/elsewhere\", count = 1, size = \"1GiB\" }\n");
+    };
+    for change in [&move_host as &dyn Fn(&mut Recording), &move_folder] {
+        let mut elsewhere = leveldb.clone();
+        change(&mut elsewhere.runs[1]);
+        let (ruling, runs, deviations, own) = judged(vec![elsewhere]);
+        assert_eq!((ruling, runs, own), (Ruling::NotJudged, 0, 1));
+        assert!(!deviations.contains("programs"), "{deviations}");
+    }
 }

@@ -145,6 +145,10 @@ fn bar(done: usize, all: usize) -> String {
     "█".repeat(done.min(all)) + &"░".repeat(all.saturating_sub(done))
 }
 
+fn cells_of(spans: &[Span]) -> usize {
+    spans.iter().map(Span::width).sum()
+}
+
 fn turn(line: &LedgerLine) -> String {
     format!("turn {}: {}{}  ", line.number, undo(line), line.turned())
 }
@@ -171,7 +175,7 @@ fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static
         _ => format!("gathering {after}: a p99 needs more I/Os"),
     };
     spans.push(span(text, theme.accent));
-    let room = cells.saturating_sub(spans.iter().map(Span::width).sum());
+    let room = cells.saturating_sub(cells_of(&spans));
     let so_far =
         |name: &str, change: &Change| Some(format!("  {name} {} so far", signed_percent(change.relative()?)));
     let of_program =
@@ -214,13 +218,12 @@ fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> 
     }
     let changes = clear_changes(state, line);
     let begun = |turn: String| [vec![span(turn, theme.plain)], verdict(state, line)].concat();
-    let cells_of = |spans: &[Span]| spans.iter().map(Span::width).sum::<usize>();
     // The first change comes with its interval, for which the values give way first, and the knob then: both are in the
     // ledger as well.
     let first = changes.first().map_or(0, |(figure, text, _)| width(figure) + width(text) + 3);
-    let forms = [turn(line), turned_to(line), format!("turn {}: ", line.number)].map(begun);
-    let whole = forms.iter().find(|spans| cells_of(spans) + first <= cells).unwrap_or(&forms[0]);
-    let mut spans = whole.clone();
+    let mut forms = [turn(line), turned_to(line), format!("turn {}: ", line.number)].into_iter().map(begun);
+    let whole = forms.find(|spans| cells_of(spans) + first <= cells);
+    let mut spans = whole.unwrap_or_else(|| begun(turn(line)));
     for (at, (figure, text, style)) in changes.into_iter().enumerate() {
         let name = format!("  {figure} ");
         let room = cells.saturating_sub(cells_of(&spans) + width(&name));
@@ -248,7 +251,6 @@ fn not_judged(state: &State, line: &LedgerLine, why: &str, cells: usize) -> Vec<
         spans.extend(verdict);
         spans
     };
-    let cells_of = |spans: &[Span]| spans.iter().map(Span::width).sum::<usize>();
     let raw = raw_change(line).map(|raw| format!("{raw}, "));
     let choices = raw.iter().map(|raw| made(turn(line), raw));
     let choices = choices.chain([made(turn(line), ""), made(turned_to(line), "")]);
