@@ -1,7 +1,7 @@
 //! `stacktune picture`: the screen of a real run, still or moving, drawn into an SVG file for documents.
 
 use std::io::{ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -104,13 +104,14 @@ pub fn run(args: &PictureArgs) -> Result<()> {
 /// The files that are written.
 struct Files<'a> {
     picture: &'a Path,
-    cast: Option<&'a Path>,
+    cast: Option<PathBuf>,
 }
 
 impl<'a> Files<'a> {
     fn of(args: &'a PictureArgs) -> Result<Self> {
-        let files = Self { picture: &args.out, cast: args.cast.as_deref() };
-        if files.cast == Some(files.picture) {
+        let beside = || args.animate.then(|| args.out.with_extension("cast"));
+        let files = Self { picture: &args.out, cast: args.cast.clone().or_else(beside) };
+        if files.cast.as_deref() == Some(files.picture) {
             return Err(Error::input("--cast names the same file as --out").hint("choose another file"));
         }
         files.refuse_others()?;
@@ -119,14 +120,14 @@ impl<'a> Files<'a> {
 
     fn refuse_others(&self) -> Result<()> {
         refuse_other_file(self.picture, is_svg_of_ours, ("a picture drawn", "--out"))?;
-        self.cast
-            .map_or(Ok(()), |cast| refuse_other_file(cast, is_cast_of_ours, ("a recording made", "--cast")))
+        let cast = self.cast.as_deref();
+        cast.map_or(Ok(()), |cast| refuse_other_file(cast, is_cast_of_ours, ("a recording made", "--cast")))
     }
 
     fn write(&self, picture: &str, film: &Film) -> Result<()> {
         self.refuse_others()?;
         write(self.picture, picture)?;
-        self.cast.map_or(Ok(()), |path| write(path, &cast(film)))
+        self.cast.as_deref().map_or(Ok(()), |path| write(path, &cast(film)))
     }
 }
 

@@ -40,7 +40,7 @@ pub fn run(profile: Option<&str>, theme: Option<&str>, args: &RunArgs) -> Result
     kv::built::require(&profile.settings)?;
     require_terminal("without one, use `stacktune record PROFILE --out DIR`")?;
     let options = Options { unused_steps: profile.steps(), ..options(args, &profile.settings, demo) };
-    operate(profile, options, theme)
+    operate(profile, options, theme, !args.sets.set.is_empty())
 }
 
 /// Opens the UI with a profile whose load is a program.
@@ -59,24 +59,24 @@ pub fn run_program(
         operated: Some(operated),
         ..options(args, &profile.settings, false)
     };
-    operate(profile, options, theme)
+    operate(profile, options, theme, !args.sets.set.is_empty())
 }
 
-fn operate(profile: Profile, options: Options, theme: Option<Theme>) -> Result<()> {
+fn operate(profile: Profile, options: Options, theme: Option<Theme>, is_set_apart: bool) -> Result<()> {
     let profiles = Profiles { store: ProfileFolder::of_user(), steps: RefCell::default() };
     profiles.remember_steps(&profile);
     let settings = profile.settings;
     let written_bytes = Arc::clone(&options.written_bytes);
     let kept_in = Rc::new(RefCell::new(None));
     let memory = UserMemory { file: None, path: Rc::clone(&kept_in) };
+    let screen = tui::Options { is_set_apart, ..screen(theme, profiles, memory) };
     let (commands, asked) = channel();
     let (report, events) = channel();
     let session = std::thread::Builder::new()
         .name("session".into())
         .spawn(move || live::run(settings, options, &facts_with_versions, &asked, &report))
         .map_err(|error| threads::refused("run the load", &error))?;
-    let tui::ScreenEnd { ended, kept, mut ran } =
-        tui::run(Link { commands, events }, screen(theme, profiles, memory));
+    let tui::ScreenEnd { ended, kept, mut ran } = tui::run(Link { commands, events }, screen);
     match &ended {
         // The operator asked to quit at once: what still drains ends with the process.
         Err(error) if error.kind == crate::error::Kind::Interrupted => {}
@@ -117,6 +117,7 @@ fn screen(theme: Option<Theme>, profiles: Profiles, memory: UserMemory) -> tui::
         recordings: recordings(),
         shelves: shelves(),
         memory: Box::new(memory),
+        is_set_apart: false,
     }
 }
 

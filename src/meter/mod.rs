@@ -10,12 +10,13 @@
 //! | [`duel_outcome`] | what a duel came to | – |
 //! | [`flag`] | the flags: text, scope, meaning | – |
 //! | [`ledger_figure`] | the figures of a ledger's line, and their units | – |
+//! | [`ledger_line`] | a line of the ledger: its turn, its figures | change, duel_outcome, flag, ledger_figure |
 //! | [`price`] | the price of storage per capacity and per throughput | – |
 //! | [`processor`] | the processor's figures | – |
 //! | [`rates`] | shares and rates that windows and totals compute alike | – |
 //! | [`spread`] | a figure over several runs: median and extremes | – |
 //! | [`written`] | bytes on their way to the flash, and their ratios | – |
-//! | [`window`] | each figure, defined once | change, devices, counts, duel_outcome, flag, ledger_figure, beside, processor, programs, written |
+//! | [`window`] | each figure, defined once | change, devices, counts, flag, ledger_figure, ledger_line, beside, processor, programs, written |
 //! | [`context`] | what the meters must know about a window besides the counts | counts, programs, window |
 //! | [`source`] | where counts come from: cells here, deltas of another process | counts, processors |
 //! | [`flags`] | raises flags: what makes a figure untrustworthy | flag, devices, beside, window, context |
@@ -42,6 +43,7 @@ pub mod flag;
 pub mod flags;
 pub mod latencies;
 pub mod ledger_figure;
+mod ledger_line;
 pub mod meters;
 pub mod price;
 pub mod probes;

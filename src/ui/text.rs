@@ -77,15 +77,23 @@ fn fill(text: &str, cells: [usize; 2], breaks_words: bool) -> Vec<String> {
             push(&mut lines, ' ');
             used += 1;
         }
-        for c in word.chars() {
-            let w = c.width().unwrap_or(0);
+        // A path that is longer than a line is broken between its folders, if it can be.
+        for part in word.split_inclusive('/') {
             let room = cells[usize::from(lines.len() > 1)];
-            if breaks_words && used + w > room && used > 0 {
+            if breaks_words && used > 0 && used + width(part) > room && width(part) <= cells[1] {
                 lines.push(String::new());
                 used = 0;
             }
-            push(&mut lines, c);
-            used += w;
+            for c in part.chars() {
+                let w = c.width().unwrap_or(0);
+                let room = cells[usize::from(lines.len() > 1)];
+                if breaks_words && used + w > room && used > 0 {
+                    lines.push(String::new());
+                    used = 0;
+                }
+                push(&mut lines, c);
+                used += w;
+            }
         }
     }
     lines
@@ -188,8 +196,14 @@ pub fn signed_percent(change: f64) -> String {
     signed(change) + "%"
 }
 
-/// The bounds of a change: `(+21 to +29%)`.
+/// Beyond it the upper bound of a change says no more than that nearly nothing is known.
+const BOUND_MAX: f64 = 10.0;
+
+/// The bounds of a change: `(+21 to +29%)`, `(−90 to over +1000%)`.
 pub fn bounds((low, high): (f64, f64)) -> String {
+    if low < BOUND_MAX && BOUND_MAX < high {
+        return format!("({} to over {}%)", signed(low), signed(BOUND_MAX));
+    }
     format!("({} to {}%)", signed(low), signed(high))
 }
 
@@ -286,9 +300,18 @@ mod tests {
     }
 
     #[test]
+    fn bounds_that_say_nearly_nothing_do_not_pretend_to() {
+        assert_eq!(bounds((-0.05, 0.31)), "(−5.0 to +31%)");
+        assert_eq!(bounds((-0.99, 83.51)), "(−99 to over +1000%)");
+        assert_eq!(bounds((11.0, 12.0)), "(+1100 to +1200%)");
+    }
+
+    #[test]
     fn wrapping_loses_nothing() {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        let path = wrap("recorded in /root/.local/share/demo-1", 14);
+        assert_eq!(path, ["recorded in", "/root/.local/", "share/demo-1"], "between folders");
         assert_eq!(wrap("", 4), [""]);
     }
 

@@ -432,12 +432,12 @@ fn a_run_is_filmed_until_its_duel_is_decided() {
     let (status, output) = picture(&cast);
     assert_eq!(status, Some(3), "{output}");
     assert!(output.contains("is not a recording made by stacktune") && output.contains("--cast"), "{output}");
+    fs::remove_file(home.path("ours.cast")).unwrap();
     let (status, output) = picture(&["--cast", home.path("ours.svg").to_str().unwrap()]);
     assert!(status == Some(2) && output.contains("the same file"), "{output}");
     let (status, output) = picture(&["--duel=scan.depth=1,1"]);
     assert!(status == Some(2) && output.contains("both values are the same"), "{output}");
-    assert!(!home.path("ours.svg").exists());
-    fs::remove_file(home.path("ours.cast")).unwrap();
+    assert!(!home.path("ours.svg").exists() && !home.path("ours.cast").exists());
     for _ in 0..2 {
         let (status, output) =
             picture(&[&cast[..], &["--duel=scan.depth=1,64", "--duel-figure=scan"]].concat());
@@ -447,6 +447,10 @@ fn a_run_is_filmed_until_its_duel_is_decided() {
     assert!(svg.contains("B is better: scan MB/s") && svg.matches("@keyframes f").count() > 10, "{svg}");
     let cast = fs::read_to_string(home.path("ours.cast")).unwrap();
     assert!(cast.starts_with("{\"version\":2,") && cast.lines().count() > 10, "{cast}");
+    fs::remove_file(home.path("ours.cast")).unwrap();
+    let (status, output) = picture(&[]);
+    assert_eq!(status, Some(0), "{output}");
+    assert!(home.path("ours.cast").exists(), "beside the picture, where no other place is named");
 }
 
 /// The second command at the top of a profile, in a folder of ours.

@@ -386,7 +386,13 @@ fn a_folder_that_cannot_be_made_is_reported() {
     let home = Home::new();
     fs::write(home.target(), "a file").unwrap();
     let mut terminal = Terminal::demo(&home, &[], (80, 24));
-    terminal.wait("the reason", |screen| screen.contains("STOPPED") && screen.contains("is not a"));
+    let says = |screen: &str| screen.contains("STOPPED") && screen.contains("is not a");
+    terminal.wait("the reason", says);
+    // It outlives the next keys; the page about it closes.
+    terminal.press("jk\x1b");
+    terminal.wait_until_gone("Esc closes");
+    terminal.press("j");
+    terminal.wait("the reason still", says);
     terminal.press("q");
     terminal.left().expect(2);
 }

@@ -36,6 +36,34 @@ fn a_marked_setting_is_gone_back_to_by_a_key_or_by_its_name() {
 }
 
 #[test]
+fn layers_classes_and_windows_are_walked_through() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    terminal.wait_for("latency all");
+    terminal.press("z");
+    terminal.wait_for("latency scan · service · last ");
+    terminal.press("Z");
+    terminal.wait_for("latency scan · service · whole run");
+    terminal.press("L");
+    terminal.wait("the slowest", |screen| {
+        screen.contains("the longest I/O of the last ") && first_line(screen).contains("FROZEN")
+    });
+    terminal.press("0");
+    terminal.wait_until_gone("FROZEN");
+    terminal.press("\x1b[1;2D");
+    terminal.wait_for("FROZEN");
+    terminal.press("0");
+    terminal.press("]");
+    terminal.wait_for("knobs of file system");
+    terminal.press("[[");
+    let screen = terminal.wait_for("knobs of interface");
+    assert!(screen.contains(" inactive") && !screen.contains("sqpoll_idle"), "{screen}");
+    terminal.press("i");
+    terminal.wait_for("sqpoll_idle");
+    quit(terminal);
+}
+
+#[test]
 fn what_builds_the_target_anew_is_gone_back_from_through_a_plan() {
     let home = Home::new();
     let mut terminal = running(&home, &["run.window=100ms"]);
@@ -121,7 +149,7 @@ fn a_profile_that_can_not_run_here_says_why_in_the_list_and_is_not_opened() {
     terminal.press("\r\x1b");
     terminal.wait_until_gone("▸ aab ");
     let screen = terminal.wait("the load", |screen| mb_of(screen, "scan") > 0.0);
-    assert!(first_line(&screen).contains("demo  running"), "{screen}");
+    assert!(first_line(&screen).contains("demo*  running"), "{screen}");
     quit(terminal);
 }
 

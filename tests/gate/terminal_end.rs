@@ -136,6 +136,7 @@ fn a_panic_restores_the_terminal_and_is_reported_there() {
             recordings: PathBuf::new(),
             shelves: Vec::new(),
             memory: Box::new(Forgetful),
+            is_set_apart: false,
         };
         let _ = stacktune::testing::ui::tui::run(Link { commands, events }, options);
         return;

@@ -231,6 +231,22 @@ fn a_recording_says_where_it_lies_and_another_profile_begins_at_the_first_knob()
 }
 
 #[test]
+fn the_first_steps_once_hidden_are_gone_for_good_and_values_set_at_the_start_are_marked() {
+    const STEPS: &str = "hides these lines for good";
+    let home = Home::new();
+    let mut terminal = running(&home, &[]);
+    let screen = terminal.wait_for(STEPS);
+    assert!(first_line(&screen).contains(" demo* "), "--set is not the profile's: {screen}");
+    terminal.press("\x1b");
+    terminal.wait_until_gone(STEPS);
+    quit(terminal);
+    let terminal = running(&home, &[]);
+    let screen = terminal.wait_for("no knob has been turned yet");
+    assert!(!screen.contains(STEPS), "{screen}");
+    quit(terminal);
+}
+
+#[test]
 fn a_recording_that_can_not_begin_says_why_and_then_what_to_do() {
     let home = Home::new();
     // No folder can be made there.

@@ -219,6 +219,6 @@ mod tests {
         let line = LedgerLine::default();
         let gains = line.changes().into_iter().filter(|(figure, _)| figure.more_is_gain());
         let names: Vec<_> = gains.map(|(figure, _)| figure.name).collect();
-        assert_eq!(names, ["scan MB/s", "WAL MB/s", "total MB/s"]);
+        assert_eq!(names, ["scan MB/s", "point MB/s", "WAL MB/s", "background MB/s", "total MB/s"]);
     }
 }

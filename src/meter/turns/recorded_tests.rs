@@ -51,7 +51,7 @@ fn clear(
 
 #[test]
 fn recorded_windows_under_one_limit_differ_clearly_in_one_line_of_twenty_at_most() {
-    let turns = Together { figures: 9, gap: 3, change_min: TURN_CHANGE_MIN };
+    let turns = Together { figures: 11, gap: 3, change_min: TURN_CHANGE_MIN };
     let compares = Together { figures: 20, gap: 60, change_min: RECORDING_CHANGE_MIN };
     let lines = [((5, 3, 3), turns), ((10, 3, 5), turns), ((30, 3, 5), turns)];
     let pairs = [((15, 10, 15), compares), ((20, 0, 20), compares)];

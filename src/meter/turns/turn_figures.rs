@@ -34,25 +34,27 @@ enum Figure {
     Percentile(usize, u64),
 }
 
-const CYCLES: Figure = Figure::Rate(3);
+const CYCLES: Figure = Figure::Rate(5);
 
 /// In the order of [`LedgerLine::changes_mut`].
-const FIGURES: [Figure; 9] = [
+const FIGURES: [Figure; 11] = [
     Figure::Rate(0),
+    Figure::Rate(1),
     Figure::Percentile(0, 2),
     Figure::Percentile(0, 100),
-    Figure::Rate(1),
+    Figure::Rate(2),
     Figure::Percentile(1, 2),
     Figure::Percentile(1, 100),
-    Figure::Rate(2),
-    CYCLES,
+    Figure::Rate(3),
     Figure::Rate(4),
+    CYCLES,
+    Figure::Rate(6),
 ];
 
 /// What a line's figures need from a window.
 #[derive(Debug, Clone, Default)]
 pub(in crate::meter) struct Measured {
-    rates: [Option<f64>; 5],
+    rates: [Option<f64>; 7],
     latencies: [Option<Arc<Samples>>; 2],
     /// What a program reports, with the side that is better, how drives were used by a trace, and their WA-D.
     metrics: BTreeMap<String, (f64, Option<Better>)>,
@@ -63,6 +65,7 @@ impl Measured {
     pub(in crate::meter) fn of(window: &Window) -> Self {
         let running =
             |class| Some(window.class(class)).filter(|figures| figures.state == ClassState::Running);
+        let rate = |class| running(class).map(|figures| figures.mb_per_s);
         let (intended, missed) = window
             .classes
             .iter()
@@ -74,8 +77,10 @@ impl Measured {
         });
         Self {
             rates: [
-                running(Class::Scan).map(|scan| scan.mb_per_s),
-                running(Class::Wal).map(|wal| wal.mb_per_s),
+                rate(Class::Scan),
+                rate(Class::Point),
+                rate(Class::Wal),
+                rate(Class::Background),
                 window.program.is_none().then_some(window.total.mb_per_s),
                 window.total.cycles_per_byte.filter(|_| !window.cpu.coarse),
                 (intended > 0).then(|| missed as f64 / intended as f64),
@@ -139,7 +144,11 @@ pub(in crate::meter) fn compare(
     });
     let metrics = of_program(before, after);
     let all = found.iter().chain(metrics.iter().map(|(_, sides)| sides));
-    let figures = all.filter(|(before, after)| before.value.and(after.value).is_some()).count();
+    // What is zero on both sides can't change clearly, by chance either.
+    let can_change = |(before, after): &&(Values, Values)| {
+        before.value.zip(after.value).is_some_and(|(before, after)| before != 0.0 || after != 0.0)
+    };
+    let figures = all.filter(can_change).count();
     let together = Together { figures, gap: GAP_WINDOWS, change_min: TURN_CHANGE_MIN };
     let changed = |name: &str, (before, after): &(Values, Values), judged: bool| {
         changed(before, after, together, judged.then(|| wander.reach(name, together).unwrap_or(0.0)))

@@ -346,7 +346,7 @@ impl fmt::Display for Steadiness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = approx_span(self.at_s.unwrap_or(0.0));
         match self.state {
-            SteadyState::Warming => f.write_str("unsteady"),
+            SteadyState::Warming => f.write_str("not yet steady"),
             SteadyState::Steady => write!(f, "steady since {at}"),
             SteadyState::Changed => write!(f, "changed at {at}"),
         }

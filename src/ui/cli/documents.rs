@@ -21,10 +21,10 @@ pub struct PictureArgs {
     /// How long to run before the screen is drawn, or before the duel begins
     #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = parse_positive)]
     pub duration: Duration,
-    /// Draw the whole run as a moving picture
+    /// Draw the whole run as a moving picture, and write it as a recording of a terminal beside it (FILE.cast, asciicast v2)
     #[arg(long)]
     pub animate: bool,
-    /// Write the run as a recording of a terminal, too (asciicast v2)
+    /// Write that recording into another file, or without a moving picture
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub cast: Option<PathBuf>,
     /// Columns of the screen

@@ -251,7 +251,14 @@ fn devices(out: &mut String, devices: &[Device]) {
             Some(false) => ", no volatile write cache",
             None => "",
         };
-        let kind = if device.rotational { ", rotational" } else { "" };
+        // What lies behind a virtual disk its queue can't say: the kernel calls most of them rotational.
+        let is_virtual =
+            ["/dev/vd", "/dev/xvd"].iter().any(|name| device.path.to_string_lossy().starts_with(name));
+        let kind = match (is_virtual, device.rotational) {
+            (true, _) => ", virtual",
+            (false, true) => ", rotational",
+            (false, false) => "",
+        };
         let physical = match device.physical_block_bytes {
             bytes if bytes > device.logical_block_bytes => format!(" ({} physical)", approx_size(bytes)),
             _ => String::new(),

@@ -9,7 +9,7 @@ use super::both;
 use super::fixture::{replaying, replaying_two};
 use super::message::Msg;
 use super::state::State;
-use super::tests::{press, shown};
+use super::tests::{SIZES, press, shown};
 use super::update::update;
 
 fn header(state: &State) -> String {
@@ -18,7 +18,7 @@ fn header(state: &State) -> String {
 
 #[test]
 fn one_key_flips_between_two_recordings_at_the_same_position() {
-    for (columns, lines) in [(80, 24), (120, 40), (160, 50)] {
+    for (columns, lines) in SIZES {
         let mut state = replaying_two(columns, lines);
         press(&mut state, &[KeyCode::PageDown, KeyCode::PageDown]);
         insta::assert_snapshot!(format!("beside_first_{columns}x{lines}"), shown(&state));
@@ -64,10 +64,10 @@ fn both_are_shown_side_by_side_each_at_its_place() {
     press(&mut state, &[KeyCode::Char('|')]);
     assert_eq!(state.screen, state.terminal);
 
-    let mut narrow = replaying_two(160, 50);
+    let mut narrow = replaying_two(159, 50);
     press(&mut narrow, &[KeyCode::Char('|')]);
-    assert!(drawn(&mut narrow).contains("161 columns"));
-    update(&mut narrow, Msg::Resize(161, 50));
+    assert!(drawn(&mut narrow).contains("160 columns"));
+    update(&mut narrow, Msg::Resize(160, 50));
     assert_eq!(narrow.screen.width, 80);
 }
 

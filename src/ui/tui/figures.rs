@@ -129,8 +129,8 @@ impl Figures {
         true
     }
 
-    /// The place of the window with the longest I/O, among those that are kept; none where there was none.
-    pub fn slowest(&self, of: TailOf) -> Option<usize> {
+    /// The longest I/O in ns, and the place of its window among those that are kept; none where there was none.
+    pub fn slowest(&self, of: TailOf) -> Option<(u64, usize)> {
         let longest_ns = |window: &Window| {
             let classes =
                 Class::ALL.into_iter().filter(|class| of == TailOf::All || of == TailOf::Class(*class));
@@ -138,7 +138,18 @@ impl Figures {
         };
         let of_each =
             self.past.iter().enumerate().filter_map(|(at, (window, _))| Some((longest_ns(window)?, at)));
-        of_each.max().map(|(_, at)| at)
+        of_each.max()
+    }
+
+    /// The rate at which the last ten windows were written, in bytes per second; none if nothing was.
+    pub fn written_bytes_per_s(&self) -> Option<f64> {
+        const WINDOWS: usize = 10;
+        let (last, _) = self.past.back()?;
+        let (first, _) = &self.past[self.past.len().saturating_sub(WINDOWS)];
+        let bytes =
+            last.written_bytes_total.checked_sub(first.written_bytes_total).filter(|bytes| *bytes > 0)?;
+        let span_ns = last.start_ns + last.duration_ns - first.start_ns - first.duration_ns;
+        Some(bytes as f64 * 1e9 / span_ns as f64)
     }
 
     /// The place of the shown window among those that are kept.

@@ -221,7 +221,7 @@ pub const MAP: &[Binding] = &[
     bind(Replay, &[Char('N')], "N", Action::Replay(Step::TurnBefore), "previous turn", "", "Go to the window of the previous turn."),
     bind(Replay, &[Enter], "⏎", Action::Replay(Step::ChosenTurn), "chosen turn", "", "Go to the window of the turn that is chosen in the ledger."),
     bind(Replay, &[Char('x')], "x", Action::Replay(Step::Other), "other recording", "other", "Show the other recording at the same position, and back."),
-    bind(Replay, &[Char('|')], "|", Action::Replay(Step::Both), "both recordings", "both", "Show both recordings side by side, if the terminal has at least 161 columns, and back."),
+    bind(Replay, &[Char('|')], "|", Action::Replay(Step::Both), "both recordings", "both", "Show both recordings side by side, if the terminal has at least 160 columns, and back."),
     bind(Replay, &[Char('=')], "=", Action::Replay(Step::Differences), "differences", "differences", "Compare both recordings, as `stacktune compare` does."),
     bind(Replay, &[Char('+')], "+", Action::Replay(Step::Faster), "faster", "faster", "Play faster, up to 60 times as fast as it was recorded."),
     bind(Replay, &[Char('-')], "-", Action::Replay(Step::Slower), "slower", "", "Play slower."),

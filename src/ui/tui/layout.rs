@@ -99,9 +99,11 @@ pub fn tier(area: Rect) -> Option<Tier> {
     }
 }
 
-/// The left and the right half of a terminal, with a line between them; none if they would be too small.
+/// The left and the right half of a terminal, with a line between them where there is room for it; none if they would be
+/// too small.
 pub fn halves(terminal: Rect) -> Option<[Rect; 2]> {
-    let width = terminal.width.saturating_sub(1) / 2;
+    let line = u16::from(terminal.width > 2 * MIN.0);
+    let width = terminal.width.saturating_sub(line) / 2;
     let half = Rect { width, ..terminal };
     tier(half)?;
     Some([half, Rect { x: terminal.right() - width, ..half }])

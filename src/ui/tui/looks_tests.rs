@@ -163,7 +163,8 @@ fn it_says_where_earlier_windows_are_no_longer_kept() {
     press(&mut state, &[KeyCode::Char('L')]);
     let screen = shown(&state);
     assert!(
-        screen.contains("the slowest of the last 4096 windows: earlier windows are no longer kept"),
+        screen.contains("the longest I/O of the last 4096 windows took ")
+            && screen.contains(": earlier windows are no longer kept"),
         "{screen}"
     );
 }

@@ -95,6 +95,7 @@ fn child() {
         recordings: std::env::temp_dir(),
         shelves: Vec::new(),
         memory: Box::new(Forgetful),
+        is_set_apart: false,
     };
     let outcome = super::run(Link { commands, events }, options);
     outcome.kept.iter().for_each(|command| println!("{command}"));

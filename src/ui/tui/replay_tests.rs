@@ -11,7 +11,7 @@ use super::fixture::{self, empty, replaying};
 use super::message::{Effect, Msg};
 use super::replay::{NOTHING_RUNS, Replay};
 use super::state::State;
-use super::tests::{press, shown};
+use super::tests::{SIZES, press, shown};
 use super::update::{replay, update};
 use super::view;
 use crate::error::Kind;
@@ -20,7 +20,7 @@ use crate::runs::record::Recording;
 use crate::settings::knobs::find;
 
 fn snapshot(name: &str, make: impl Fn(u16, u16) -> State) {
-    for (columns, lines) in [(80, 24), (120, 40), (160, 50)] {
+    for (columns, lines) in SIZES {
         insta::assert_snapshot!(format!("{name}_{columns}x{lines}"), shown(&make(columns, lines)));
     }
 }

@@ -69,6 +69,8 @@ pub struct Options {
     pub shelves: Vec<PathBuf>,
     /// What outlives the screen.
     pub memory: Box<dyn Memory>,
+    /// Whether the profile was changed on the command line.
+    pub is_set_apart: bool,
 }
 
 /// What outlives the screen.
@@ -197,7 +199,12 @@ fn first_state(options: &Options, screen: &Screen) -> State {
     let [term, locale, version] = [&term, &locale, &answers.version].map(Option::as_deref);
     let glyphs = Glyphs::of_terminal(said, term, locale, version);
     let size = screen.terminal.size().unwrap_or_default();
-    State { glyphs, first_steps: options.memory.is_new(), ..State::new(theme, size.width, size.height) }
+    State {
+        glyphs,
+        first_steps: options.memory.is_new(),
+        is_set_apart: options.is_set_apart,
+        ..State::new(theme, size.width, size.height)
+    }
 }
 
 struct Ui {

@@ -37,9 +37,9 @@ pub struct LayerShown {
     pub is_absent: bool,
 }
 
-/// The layer under the settings in force, with the figures that are shown.
+/// The layer with the figures that are shown, and under the settings of then.
 pub fn layer(state: &State, layer: StackLayer) -> LayerShown {
-    let Some(status) = &state.status else { return LayerShown::default() };
+    let Some(status) = state.status_shown() else { return LayerShown::default() };
     let figures = state.figures();
     let window = figures.window.as_deref();
     let written = figures.totals.as_ref().map(|totals| &totals.written);
@@ -239,9 +239,12 @@ fn file_system(status: &Status, written: Option<&Written>) -> LayerShown {
     let own = stack.filesystem != Filesystem::None;
     let found = target.filter(|target| !target.devices).map(|target| target.medium.as_str());
     let unknown = if target.is_some() { "none" } else { NONE };
-    let setting = if own { stack.filesystem.name() } else { found.unwrap_or(unknown) };
+    let setting = match found.filter(|_| !own) {
+        Some(found) => format!("host {found}"),
+        None if own => stack.filesystem.name().to_owned(),
+        None => unknown.to_owned(),
+    };
     LayerShown {
-        setting: setting.to_owned(),
         detail: if own || found.is_none() {
             String::new()
         } else {
@@ -249,6 +252,7 @@ fn file_system(status: &Status, written: Option<&Written>) -> LayerShown {
         },
         amplification: written.and_then(|written| written.parts().file_system).filter(|_| setting != "none"),
         is_absent: !own && found.is_none(),
+        setting,
         ..LayerShown::default()
     }
 }
@@ -275,17 +279,24 @@ fn drives(status: &Status, window: Option<&Window>) -> LayerShown {
     let members = window.map_or(&[][..], |window| &window.members);
     let many = members.len();
     let word = if status.target.as_ref().is_some_and(|target| target.devices) { "device" } else { "file" };
+    let of_data = match word {
+        "device" => status.settings.target.devices.len(),
+        _ => status.settings.target.count as usize,
+    };
+    let with_wal = of_data > 0 && many == of_data + 1;
     let setting = match (many, word) {
         (0, _) => lies_on.first().copied().unwrap_or(NONE).to_owned(),
         (1, _) => members[0].name.clone(),
+        (_, word) if with_wal => format!("{of_data}+1 {word}s"),
         (many, word) => format!("{many} {word}s"),
     };
+    let wal = if with_wal { ", the WAL's own among them" } else { "" };
     LayerShown {
         setting,
         detail: if lies_on.is_empty() || many == 0 {
             String::new()
         } else {
-            format!("on {}", lies_on.join(", "))
+            format!("on {}{wal}", lies_on.join(", "))
         },
         mb_per_s: window.and_then(|window| {
             rate(window, window.read.drives_bytes, window.written.drives_bytes)
@@ -328,7 +339,7 @@ mod tests {
         let state = fixture::running(80, 24);
         let all = StackLayer::ALL.map(|of| layer(&state, of));
         let settings = all.clone().map(|shown| shown.setting);
-        assert_eq!(settings, ["4 classes", "io_uring", "bypassed", "ext4", "none", "4 files"]);
+        assert_eq!(settings, ["4 classes", "io_uring", "bypassed", "host ext4", "none", "4 files"]);
         assert_eq!(all[5].detail, "on nvme0n1");
         assert_eq!(all[5].mb_per_s, None, "the block layer's count of files is unknown");
         assert_eq!(all[3].amplification, Some(1.1));
@@ -354,7 +365,7 @@ mod tests {
         state.live.window = Some(Arc::new(window));
         let all = StackLayer::ALL.map(|of| layer(&state, of));
         let settings = all.clone().map(|shown| shown.setting);
-        assert_eq!(settings, ["pgbench", "its own", "its own", "ext4", "none", "nvme0n1"]);
+        assert_eq!(settings, ["pgbench", "its own", "its own", "host ext4", "none", "nvme0n1"]);
         assert_eq!(all[2].detail, "holds 1.00 MiB");
         assert_eq!(all.clone().map(|shown| shown.mb_per_s), [None, None, None, None, None, Some(4.0)]);
         assert_eq!(all[5].mean_ns, Some(500_000.0));

@@ -25,6 +25,8 @@ use crate::settings::Settings;
 use crate::settings::knobs::{self, Conditions, Knob, Scope, StackLayer, Value};
 use crate::ui::report::ran::Ran;
 
+/// Settings kept for windows of the past: several times as many as an hour of duels turns.
+const FORMER_STATES_MAX: usize = 4096;
 /// Number of notices kept for the notes.
 const NOTICES_MAX: usize = 50;
 /// The knob that is chosen first where the classes are the load: turning it always shows something.
@@ -93,8 +95,12 @@ pub struct State {
     pub screen: Rect,
     /// The run's state, once known.
     pub status: Option<Arc<Status>>,
+    /// Its states before that had other settings, each with the time until which it was so; the oldest are forgotten.
+    pub former_states: VecDeque<(u64, Arc<Status>)>,
     /// The settings as the profile that runs has them, once it runs.
     pub of_profile: Option<Box<Settings>>,
+    /// Whether it runs with other values than the profile's from the start, by `--set`.
+    pub is_set_apart: bool,
     /// The name under which they were saved since, if they were.
     pub saved_as: Option<String>,
     /// The same of the run before, until this one runs.
@@ -191,7 +197,9 @@ impl State {
             terminal: Rect::new(0, 0, columns, lines),
             screen: Rect::new(0, 0, columns, lines),
             status: None,
+            former_states: VecDeque::new(),
             of_profile: None,
+            is_set_apart: false,
             saved_as: None,
             of_former: None,
             host: None,
@@ -256,6 +264,25 @@ impl State {
             Some(ListRow::Knob(knob)) => knob,
             _ => self.first_knob(),
         }
+    }
+
+    /// The run's state in the window that is shown: of one of the past, with the settings of then.
+    pub fn status_shown(&self) -> Option<&Arc<Status>> {
+        let shown_ns = self.frozen.as_ref().and_then(|figures| figures.shown_end_ns());
+        let of_then = shown_ns.and_then(|ns| {
+            let at = self.former_states.partition_point(|(until_ns, _)| *until_ns < ns);
+            self.former_states.get(at).map(|(_, status)| status)
+        });
+        of_then.or(self.status.as_ref())
+    }
+
+    /// Keeps a state whose settings have changed with the window that ended last.
+    pub fn remember(&mut self, former: Arc<Status>) {
+        let Some(until_ns) = self.live.shown_end_ns() else { return };
+        if self.former_states.len() == FORMER_STATES_MAX {
+            self.former_states.pop_front();
+        }
+        self.former_states.push_back((until_ns, former));
     }
 
     /// The words of a search that goes on.
@@ -346,7 +373,7 @@ impl State {
     /// Whether the settings in force are not those of the profile.
     pub fn is_changed(&self) -> bool {
         let (status, profile) = (self.status.as_ref(), self.of_profile.as_ref());
-        status.zip(profile).is_some_and(|(status, profile)| status.settings != **profile)
+        self.is_set_apart || status.zip(profile).is_some_and(|(status, profile)| status.settings != **profile)
     }
 
     /// How many knobs were turned since the mark; none without one.

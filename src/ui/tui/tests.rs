@@ -46,8 +46,11 @@ fn type_text(state: &mut State, text: &str) {
     press(state, &text.chars().map(KeyCode::Char).collect::<Vec<_>>());
 }
 
+/// The sizes at which screens are looked at.
+pub const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (160, 50), (240, 70)];
+
 fn snapshot(name: &str, make: impl Fn(u16, u16) -> State) {
-    for (columns, lines) in [(80, 24), (120, 40), (160, 50)] {
+    for (columns, lines) in SIZES {
         insta::assert_snapshot!(format!("{name}_{columns}x{lines}"), shown(&make(columns, lines)));
     }
 }
@@ -386,20 +389,6 @@ fn what_a_stack_survives_is_noted() {
 fn too_small() {
     for (columns, lines) in [(60, 20), (12, 6)] {
         insta::assert_snapshot!(format!("too_small_{columns}x{lines}"), shown(&running(columns, lines)));
-    }
-}
-
-/// If `STACKTUNE_PICTURES` names a folder, pictures of the running screen are written there.
-#[test]
-fn a_picture_shows_what_the_screen_shows() {
-    for (columns, lines) in [(80, 24), (160, 50)] {
-        let mut state = turned(columns, lines);
-        state.theme = super::theme::Theme::dark();
-        let svg = super::svg(&drawn(&state), super::Paper::DARK);
-        assert!(svg.contains(">background</text>") && svg.contains(">members</text>") == (columns == 160));
-        if let Ok(folder) = std::env::var("STACKTUNE_PICTURES") {
-            std::fs::write(format!("{folder}/screen-{columns}x{lines}.svg"), svg).expect("a picture");
-        }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::ui::tui::state::{Focus, State};
 use crate::ui::tui::theme::Theme;
 use crate::ui::tui::typed::Typed;
 use crate::ui::tui::view::pages::help_begins_at;
+use crate::units::{approx_span, format_latency};
 
 const FORGOTTEN: &str = "earlier windows are no longer kept";
 
@@ -196,15 +197,19 @@ fn past(state: &mut State, by: isize) {
 
 /// Reads the window with the longest I/O of what the heat map shows.
 fn slowest(state: &mut State) {
-    let Some(at) = state.figures().slowest(state.tail_of) else {
+    let Some((longest_ns, at)) = state.figures().slowest(state.tail_of) else {
         return state.say("no I/O has ended yet");
     };
     let mut figures = state.frozen.take().unwrap_or_else(|| Box::new(state.live.clone()));
     figures.show(at);
     state.cumulative = false;
-    if figures.has_forgotten {
-        state.say(format!("the slowest of the last {} windows: {FORGOTTEN}", figures.kept()));
-    }
+    let forgotten = if figures.has_forgotten { format!(": {FORGOTTEN}") } else { String::new() };
+    let end = approx_span(figures.shown_end_ns().unwrap_or(0) as f64 / 1e9);
+    state.say(format!(
+        "the longest I/O of the last {} windows took {}, in the window that ended at {end}{forgotten}",
+        figures.kept(),
+        format_latency(longest_ns)
+    ));
     state.frozen = Some(figures);
 }
 

@@ -96,6 +96,7 @@ fn saved(state: &mut State, name: String, outcome: Result<PathBuf, Error>) {
         Ok(path) => {
             state.say(format!("saved as {}", path.shown()));
             state.of_profile = state.settings_asked().map(Box::new);
+            state.is_set_apart = false;
             state.saved_as = Some(name);
             state.ran.saved(path);
         }
@@ -131,7 +132,13 @@ fn key_pressed(state: &mut State, key: &KeyEvent) -> Vec<Effect> {
         };
         return dialogs::pressed(state, action, typed);
     }
-    let Some(action) = action else { return Vec::new() };
+    let Some(action) = action else {
+        if let (KeyCode::Char(c), true) = (key.code, key.modifiers.difference(KeyModifiers::SHIFT).is_empty())
+        {
+            state.say(format!("{c} does nothing here: ? lists the keys, : the commands"));
+        }
+        return Vec::new();
+    };
     state.message = None;
     if !matches!(action, Action::TurnUp | Action::TurnDown) {
         state.passing = None;

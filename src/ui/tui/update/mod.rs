@@ -19,6 +19,8 @@ mod mark_tests;
 mod messages;
 mod mouse;
 mod palette;
+#[cfg(test)]
+mod past_tests;
 pub mod pick;
 #[cfg(test)]
 mod pick_tests;

@@ -55,6 +55,7 @@ pub fn opened(state: &mut State, profile: Profile) -> Vec<Effect> {
     state.say_until_running(format!("opening {name}"));
     state.asked.clear();
     state.collected.clear();
+    state.is_set_apart = false;
     let unused_steps = profile.steps();
     vec![Effect::Send(Command::Open { settings: Box::new(profile.settings), unused_steps })]
 }

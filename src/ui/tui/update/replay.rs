@@ -11,6 +11,7 @@ use crate::ui::tui::keys::{Action, Step};
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::replay::{NOTHING_RUNS, Replay};
 use crate::ui::tui::state::{Focus, State};
+use crate::units::format_latency;
 
 const ALONE: &str = "one recording is shown: `stacktune show DIR --screen --with DIR` shows two";
 
@@ -46,8 +47,9 @@ pub fn act(state: &mut State, action: Action) -> Option<Vec<Effect>> {
             return Some(Vec::new());
         }
         Action::Slowest => {
-            if let Some(at) = state.live.slowest(state.tail_of) {
+            if let Some((longest_ns, at)) = state.live.slowest(state.tail_of) {
                 go(state, at);
+                state.say(format!("the longest I/O took {}", format_latency(longest_ns)));
             }
             return Some(Vec::new());
         }
@@ -161,7 +163,7 @@ fn both(state: &mut State) {
     };
     beside.both = !beside.both;
     if beside.both && state.halves().is_none() {
-        state.say("side by side needs at least 161 columns");
+        state.say("side by side needs at least 160 columns");
     }
     state.take_place();
 }

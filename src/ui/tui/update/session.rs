@@ -67,6 +67,7 @@ pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
 /// A new run: the previous one's figures were counted by another clock.
 fn begin(state: &mut State) {
     state.live = Figures::default();
+    state.former_states.clear();
     (state.frozen, state.ledger_chosen, state.duel) = (None, 0, None);
     state.of_former = state.of_profile.take().or(state.of_former.take());
     (state.saved_as, state.mark, state.ledger_top) = (None, None, 0);
@@ -107,6 +108,9 @@ fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
     let former = state.status.as_ref().map_or(&[][..], |former| &former.fallbacks);
     let is_gone = |text: &String| former.contains(text) && !status.fallbacks.contains(text);
     state.notices.retain(|text| !is_gone(text));
+    if let Some(before) = state.status.clone().filter(|before| before.settings != status.settings) {
+        state.remember(before);
+    }
     let before = state.status.replace(status);
     let ended = before.map_or_else(Vec::new, |before| tracing::settle(state, &before.drives));
     plan::settle(state);

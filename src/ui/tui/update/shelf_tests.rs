@@ -10,7 +10,7 @@ use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::fixture::{listed, replaying, running};
 use crate::ui::tui::message::{Effect, Msg};
 use crate::ui::tui::state::State;
-use crate::ui::tui::tests::shown;
+use crate::ui::tui::tests::{SIZES, shown};
 
 fn key(state: &mut State, code: KeyCode) -> Vec<Effect> {
     update(state, Msg::Key(code.into()))
@@ -36,7 +36,7 @@ fn text(lines: usize) -> String {
 
 #[test]
 fn the_list_and_a_summary() {
-    for (columns, lines) in [(80, 24), (120, 40), (160, 50)] {
+    for (columns, lines) in SIZES {
         let mut state = opened(columns, lines);
         key(&mut state, KeyCode::Down);
         key(&mut state, KeyCode::Char(' '));

@@ -64,7 +64,7 @@ fn plain(symbol: &str) -> char {
 mod tests {
     use crate::ui::tui::fixture;
     use crate::ui::tui::glyphs::Glyphs;
-    use crate::ui::tui::tests::shown;
+    use crate::ui::tui::tests::{SIZES, shown};
 
     #[test]
     fn every_glyph_has_a_stand_in_and_nothing_moves() {
@@ -77,10 +77,10 @@ mod tests {
         // But for the line of keys, in which Enter has a word.
         let cells = |text: &str| text.lines().take(49).map(|line| line.chars().count()).collect::<Vec<_>>();
         assert_eq!(cells(&full), cells(&plain));
-        insta::assert_snapshot!("ascii_80x24", {
-            let mut small = fixture::turned(80, 24);
-            small.glyphs = Glyphs::Ascii;
-            shown(&small)
-        });
+        for (columns, lines) in SIZES {
+            let mut state = fixture::turned(columns, lines);
+            state.glyphs = Glyphs::Ascii;
+            insta::assert_snapshot!(format!("ascii_{columns}x{lines}"), shown(&state));
+        }
     }
 }

@@ -80,19 +80,19 @@ impl Part {
 /// Title, width, and the order in which columns are added while there is room.
 const COLUMNS: [(Column, &str, usize, u8); 14] = [
     (Column::MbPerS, "MB/s", 6, 0),
-    (Column::Target, "target", 6, 6),
-    (Column::Iops, "IOPS", 6, 7),
+    (Column::Target, "target", 6, 8),
+    (Column::Iops, "IOPS", 6, 6),
     (Column::Of(Part::P50), "p50", 6, 3),
-    (Column::Of(Part::P90), "p90", 6, 9),
+    (Column::Of(Part::P90), "p90", 6, 10),
     (Column::Of(Part::P99), "p99", 6, 1),
     (Column::Of(Part::P999), "p99.9", 6, 4),
-    (Column::Of(Part::P9999), "p99.99", 6, 11),
-    (Column::Of(Part::P99999), "p99.999", 7, 12),
-    (Column::Of(Part::P999999), "p99.9999", 8, 13),
+    (Column::Of(Part::P9999), "p99.99", 6, 12),
+    (Column::Of(Part::P99999), "p99.999", 7, 13),
+    (Column::Of(Part::P999999), "p99.9999", 8, 14),
     (Column::Of(Part::Max), "max", 6, 5),
-    (Column::Response, "resp p99", 8, 8),
+    (Column::Response, "resp p99", 8, 9),
     (Column::Errors, "errors", 6, 2),
-    (Column::Missed, "missed", 6, 10),
+    (Column::Missed, "missed", 6, 11),
 ];
 const NAME_CELLS: usize = 10;
 /// Cells of the panel's title and its frame.
@@ -106,11 +106,14 @@ fn columns(
     flags_cells: usize,
     response: bool,
     has: impl Fn(Part) -> bool,
+    has_errors: bool,
 ) -> (Vec<(Column, &'static str, usize)>, usize) {
     let gap = if cells >= 110 { 2 } else { 1 };
     let mut room = cells.saturating_sub(NAME_CELLS + flags_cells + gap);
     let mut order = COLUMNS.to_vec();
-    short_list::sort_by_key(&mut order, |column| column.3);
+    // Without errors, which the first line counts as well, their column comes after the IOPS.
+    let rank = |of: &(Column, &str, usize, u8)| if of.0 == Column::Errors && !has_errors { 7 } else { of.3 };
+    short_list::sort_by_key(&mut order, rank);
     let mut taken = Vec::new();
     for (column, _, wide, _) in order {
         // Already shown if the whole table has response times.
@@ -154,7 +157,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         let mut all = Class::ALL.into_iter().filter_map(|class| figures(state, class));
         all.any(|figures| part.of(shown(state, figures), PooledLatency::default()).is_some())
     };
-    let (columns, gap) = columns(cells, flags_cells(state), state.response, has);
+    let has_errors = Class::ALL.into_iter().filter_map(|class| figures(state, class)).any(|of| of.errors > 0);
+    let (columns, gap) = columns(cells, flags_cells(state), state.response, has, has_errors);
     let mut lines = vec![titles(state, &columns, gap)];
     for class in Class::ALL {
         lines.push(row(state, class, &columns, gap, cells));
@@ -232,7 +236,7 @@ fn shown<'a>(state: &State, figures: &'a ClassFigures) -> Option<&'a Latency> {
     if state.response { response_ns.as_ref().filter(|_| !figures.not_held) } else { service_ns.as_ref() }
 }
 
-/// Which percentiles are those of several windows, and of how long a time: `p99 of 4s`, or just `of 4s` where that
+/// Which percentiles are those of several windows, and of how long a time: `p99 over 4s`, or just `over 4s` where that
 /// does not fit.
 fn time_spans(pooled: PooledLatency, cells: usize) -> String {
     let mut spans: Vec<(u64, Vec<&str>)> = Vec::new();
@@ -247,7 +251,7 @@ fn time_spans(pooled: PooledLatency, cells: usize) -> String {
     let (mut long, mut short) = (String::new(), String::new());
     for (ns, names) in spans {
         let comma = if long.is_empty() { "" } else { ", " };
-        let over = format!("of {}", approx_span(ns as f64 / 1e9));
+        let over = format!("over {}", approx_span(ns as f64 / 1e9));
         long += &[comma, &names.join(" "), " ", &over].concat();
         short += &[comma, &over].concat();
     }

@@ -49,7 +49,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         };
         parts.push(Part { text, style: theme.accent, need: 6, ..Part::default() });
     }
-    if let Some(status) = &state.status {
+    if let Some(status) = state.status_shown() {
         parts.push(Part { text: way(status), style: theme.plain, need: 3, ..Part::default() });
         // Figures under other settings than the profile's must be recognizable.
         if !status.fallbacks.is_empty() {
@@ -74,7 +74,13 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     if let Some(status) = &state.status {
         let (text, short) = written(state, status);
         let (need, short) = if state.replay.is_some() { (1, None) } else { (WRITTEN, Some(short)) };
-        parts.push(Part { text, style: theme.plain, need, short });
+        parts.push(match writers_end_in_s(state, status) {
+            Some(left_s) => {
+                let text = format!("writers stop in {}", approx_span(left_s));
+                Part { text, style: theme.warn, need: ALWAYS, short: None }
+            }
+            None => Part { text, style: theme.plain, need, short },
+        });
     }
     let errors = state.live.errors();
     if errors > 0 {
@@ -96,7 +102,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     put(buf, area.x, area.y, area.width, &fitted(parts, usize::from(area.width)));
 }
 
-/// Whether the figures are steady: `unsteady`, `steady since 2m`, `changed at 5m`.
+/// Whether the figures are steady: `not yet steady`, `steady since 2m`, `changed at 5m`.
 fn steadiness(state: &State) -> Option<Part> {
     let theme = &state.theme;
     let steadiness = &state.figures().totals.as_ref()?.steadiness;
@@ -198,6 +204,17 @@ fn way(status: &Status) -> String {
 /// What the stack survives, in brief; the reasons are in the notes.
 fn survives(status: &Status) -> Option<String> {
     status.properties.as_ref().map(|stack| stack_properties::resilience(&stack.resilience))
+}
+
+/// When the limit of what may be written is near: a duel in that time is in vain.
+const WRITERS_END_S: f64 = 120.0;
+
+/// The time until writers have written what they may, at the rate of the last windows; none if it is long, or never comes.
+fn writers_end_in_s(state: &State, status: &Status) -> Option<f64> {
+    let limit = status.settings.run.max_writes_bytes.filter(|_| state.replay.is_none())?;
+    let left = limit.checked_sub(state.written_bytes).filter(|left| *left > 0)?;
+    let left_s = left as f64 / state.live.written_bytes_per_s()?;
+    (state.phase() == Phase::Running && left_s < WRITERS_END_S).then_some(left_s)
 }
 
 /// What was written with the limit, as writing wears the drive; and without.

@@ -37,8 +37,8 @@ const FIGURES: &[(&str, &str)] = &[
         "The whole system's CPU cycles over all bytes of the four classes (Haas et al. 2020, 3.2); ≈ where estimated as busy time × clock frequency.",
     ),
     (
-        "unsteady",
-        "Not steady yet: the levels of each class's MB/s, WA-A and WA-D have not lasted for thirty spans (a second each in the first ten minutes). Later: steady since, or changed at, a time of the run. B shows what is missing.",
+        "not yet steady",
+        "The levels of each class's MB/s, WA-A and WA-D have not lasted for thirty spans (a second each in the first ten minutes). Later: steady since, or changed at, a time of the run. B shows what is missing.",
     ),
     (
         "WA-A, WA-D",

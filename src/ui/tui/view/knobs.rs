@@ -126,7 +126,7 @@ fn heading(state: &State, table: &str) -> Line<'static> {
     let style = class.map_or(theme.strong, |class| theme.class(class).add_modifier(Modifier::BOLD));
     let mut spans = vec![span(table.to_owned(), style)];
     if let Some(class) = class {
-        let on = state.status.as_ref().is_none_or(|s| s.settings.classes[class.index()].enabled);
+        let on = state.status_shown().is_none_or(|s| s.settings.classes[class.index()].enabled);
         if !on {
             spans.push(span("  off", theme.dim));
         }
@@ -158,7 +158,7 @@ fn key(state: &State, knob: &'static Knob, cells: usize) -> (&'static str, usize
 
 fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Parts {
     let (key, key_cells) = key(state, knob, cells);
-    let Some(status) = &state.status else {
+    let Some(status) = state.status_shown() else {
         return Parts {
             key: fit(key, key_cells.saturating_sub(1)),
             value: String::new(),

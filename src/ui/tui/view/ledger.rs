@@ -328,11 +328,12 @@ fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
     let duel =
         duel.into_iter().map(|text| vec![Span::raw(" ".repeat(INDENT)), span(text, state.theme.plain)]);
     let raw = raw_change(line).zip(line.why_not_judged()).map(|(raw, why)| {
-        // The reason is whole where both don't fit.
+        // The reason is whole, and alone where both don't fit.
         let both = Some(format!("{raw}, not judged: {why}")).filter(|text| width(text) <= room);
-        let text = both.unwrap_or_else(|| fit(&format!("not judged: {why}"), room));
-        vec![Span::raw(" ".repeat(INDENT)), span(text, state.theme.dim)]
+        both.unwrap_or_else(|| format!("not judged: {why}"))
     });
+    let raw = raw.map(|text| wrap(&text, room)).unwrap_or_default();
+    let raw = raw.into_iter().map(|text| vec![Span::raw(" ".repeat(INDENT)), span(text, state.theme.dim)]);
     rows.into_iter().chain(raw).chain(duel).map(Line::from).collect()
 }
 

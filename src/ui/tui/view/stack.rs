@@ -114,7 +114,7 @@ fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, ce
     let taken: usize = columns.iter().map(|(_, wide, _)| wide).sum();
     let room = cells.saturating_sub(1 + NAME_CELLS + taken);
     let style = if shown.is_absent { theme.dim } else { theme.strong };
-    let keyed = state.status.as_ref().is_some_and(|status| status.settings.is_keyed());
+    let keyed = state.status_shown().is_some_and(|status| status.settings.is_keyed());
     let name = if of == StackLayer::Interface && keyed { "engine" } else { of.name() };
     let texts: Vec<_> = columns.iter().map(|(_, wide, figure)| (*wide, figure(shown))).collect();
     let has_none = texts.iter().all(|(_, text)| text == NONE);

@@ -10,7 +10,7 @@ use crate::meter::flag::{FlagKind, kind_of_turns};
 use crate::meter::turns::ledger::{AFTER_WINDOWS, WINDOWS_MIN};
 use crate::meter::turns::outcome::TurnOutcome;
 use crate::meter::turns::settling::settling_ns;
-use crate::meter::window::{Change, LedgerLine};
+use crate::meter::window::{Change, FigureUnit, LedgerFigure, LedgerLine};
 use crate::runs::session::message::{DuelShown, Phase};
 use crate::ui::report::duel::verdict_of_line;
 use crate::ui::text::{fit, raw_change, signed_percent, width};
@@ -180,18 +180,25 @@ fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static
         |name: &str, change: &Change| Some(format!("  {name} {} so far", signed_percent(change.relative()?)));
     let of_program =
         line.metrics.iter().find_map(|(name, change)| so_far(&crate::printable::line(name), change));
-    // Of the class whose knob it is, if it is one's: its p50, if there is one, or its rate. The background's is in the
-    // total alone.
-    let class = line.knob.split('.').next().unwrap_or_default().replace("background", "total");
-    let mut figures = line.changes();
-    figures.sort_by_key(|(figure, _)| {
-        let is_of_class = figure.name.to_lowercase().starts_with(&class);
-        (!is_of_class, !(is_of_class && figure.name.ends_with("p50")))
-    });
-    let of_classes = figures.into_iter().find_map(|(figure, change)| so_far(figure.name, change));
-    let so_far = of_program.or(of_classes);
+    let so_far = of_program.or_else(|| most_changed(line).and_then(|(figure, of)| so_far(figure.name, of)));
     spans.extend(so_far.filter(|text| width(text) <= room).map(|text| span(text, theme.dim)));
     spans
+}
+
+/// The rate or median that has changed most so far, as it is most likely to decide: of the class whose knob it is, if it
+/// is one's. A p99 of few windows says nothing yet.
+fn most_changed(line: &LedgerLine) -> Option<(LedgerFigure, &Change)> {
+    let class = line.knob.split('.').next().unwrap_or_default();
+    let is_of_class = |figure: &LedgerFigure| figure.name.to_lowercase().starts_with(class);
+    let settles = |figure: &LedgerFigure| figure.unit == FigureUnit::MbPerS || figure.name.ends_with("p50");
+    let known = line.changes().into_iter().filter(|(figure, _)| settles(figure));
+    let known: Vec<_> =
+        known.filter_map(|(figure, of)| Some((figure, of, of.relative()?.ln_1p().abs()))).collect();
+    let most = |of_class: bool| {
+        let among = known.iter().filter(|(figure, ..)| !of_class || is_of_class(figure));
+        among.max_by(|one, other| one.2.total_cmp(&other.2))
+    };
+    most(true).or_else(|| most(false)).map(|(figure, change, _)| (*figure, *change))
 }
 
 /// How long the fewest windows of a verdict still take: the rest of the window of the turn, settling, and those that count.
@@ -372,7 +379,7 @@ mod tests {
             ("scan.depth", "scan MB/s +10% so far"),
             ("wal.sync_every", "WAL p50 +30% so far"),
             ("background.page_size", "total MB/s +40% so far"),
-            ("io.page_size", "scan MB/s +10% so far"),
+            ("io.page_size", "total MB/s +40% so far"),
         ] {
             let mut state = running(160, 50);
             let line = LedgerLine { number: 1, knob: knob.into(), ..line() };

@@ -1,0 +1,56 @@
+//! Windows of the past, and keys that do nothing.
+
+use std::sync::Arc;
+
+use crossterm::event::KeyCode;
+
+use crate::runs::session::Event;
+use crate::runs::session::message::Phase;
+use crate::settings::knobs::StackLayer;
+use crate::ui::tui::fixture::{running, status, tell, totals, window};
+use crate::ui::tui::stack::layer;
+use crate::ui::tui::tests::{press, shown};
+
+#[test]
+fn a_window_of_the_past_is_shown_with_the_settings_of_then() {
+    let mut state = running(80, 24);
+    let last = state.live.window.as_ref().map_or(0, |window| window.index);
+    let before = layer(&state, StackLayer::PageCache).setting;
+    let mut turned = status(Phase::Running);
+    turned.settings.io.buffering = crate::settings::Buffering::Cached;
+    turned.settings.classes.iter_mut().for_each(|class| class.buffering = None);
+    tell(&mut state, Event::Status(Arc::new(turned)));
+    for index in last + 1..last + 4 {
+        tell(&mut state, Event::Window(Arc::new(window(index)), Arc::new(totals(index))));
+    }
+    assert_eq!(layer(&state, StackLayer::PageCache).setting, "cached");
+    press(&mut state, &[KeyCode::Char(','); 2]);
+    assert_eq!(layer(&state, StackLayer::PageCache).setting, "cached", "still after the turn");
+    press(&mut state, &[KeyCode::Char(','); 2]);
+    assert_eq!(layer(&state, StackLayer::PageCache).setting, before);
+    press(&mut state, &[KeyCode::Char('0')]);
+    assert_eq!(layer(&state, StackLayer::PageCache).setting, "cached");
+}
+
+#[test]
+fn the_longest_io_is_said_and_so_is_a_key_that_does_nothing() {
+    let mut state = running(120, 40);
+    for _ in 0..2 {
+        press(&mut state, &[KeyCode::Char('L')]);
+        assert!(shown(&state).contains("the longest I/O of the last "), "{}", shown(&state));
+    }
+    press(&mut state, &[KeyCode::Char('K')]);
+    assert!(shown(&state).contains("K does nothing here: ? lists the keys"), "{}", shown(&state));
+}
+
+#[test]
+fn that_writers_stop_soon_is_said_in_time() {
+    let mut state = running(80, 24);
+    assert!(!shown(&state).contains("writers stop"), "{}", shown(&state));
+    let mut near = status(Phase::Running);
+    let written = state.live.written_bytes_per_s().unwrap() as u64;
+    near.settings.run.max_writes_bytes = Some(state.written_bytes + 30 * written);
+    near.written_bytes = state.written_bytes;
+    tell(&mut state, Event::Status(Arc::new(near)));
+    assert!(shown(&state).contains("writers stop in 30s"), "{}", shown(&state));
+}
