@@ -56,7 +56,7 @@ archive() {
         -czf "$out/$name.tar.gz" "$name"
     rm -r "$folder"
     printf '%s: %s bytes, the program %s\n' "$name.tar.gz" \
-        "$(stat -c %s "$out/$name.tar.gz")" "$(stat -c %s "$2")"
+        "$(stat -c %s "$out/$name.tar.gz")" "$(stat -c %s "$2")" | tee -a "${REMARKS:-/dev/null}"
 }
 
 static() {

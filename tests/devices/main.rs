@@ -23,6 +23,7 @@ mod program;
 mod program_duels;
 mod program_figures;
 mod program_knobs;
+mod program_recipes;
 mod program_screen;
 mod real_io;
 mod safety;

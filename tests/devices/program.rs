@@ -10,7 +10,6 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::devices::Loops;
-use crate::common::is_soak;
 use crate::common::program::{Home, Outcome, Running, json_lines, wait_for};
 use crate::stack_run::{ON_EXT4, assert_nothing_left, program};
 
@@ -467,34 +466,5 @@ fn a_folder_of_anothers_is_left_alone() {
     std::os::unix::fs::symlink(&elsewhere, &folder).unwrap();
     assert_ne!(outcome(on_files(&home, "5s", &["--user", USER], "true")).status, Some(0));
     assert_eq!((owner(&folder), fs::read_dir(&elsewhere).unwrap().count()), (0, 0));
-    nothing_runs(&home);
-}
-
-/// Those of which the programs are here.
-#[test]
-fn the_built_in_profiles_of_programs_run_and_are_measured() {
-    let Some(_loops) = Loops::take("the_built_in_profiles_of_programs_run_and_are_measured", 1) else {
-        return;
-    };
-    let home = Home::new();
-    let list = program(&home, &["run", "--list"]).expect(0).stdout;
-    assert_eq!(list.lines().count(), 12, "{list}");
-    // That Python has a binding, no list of programs can say.
-    let import = || Command::new("/usr/bin/python3").args(["-c", "import plyvel"]).output();
-    let has_leveldb = is_soak() && import().is_ok_and(|ran| ran.status.success());
-    let can_run = |line: &&str| line.ends_with("; here") && (has_leveldb || !line.starts_with("run-leveldb"));
-    let here = list.lines().filter(can_run);
-    for line in here.take(if is_soak() { usize::MAX } else { 2 }) {
-        let name = line.split(' ').next().unwrap();
-        let out = home.path(name);
-        let mut run = home.command(["run", name, "--user", USER, "--for", "6s", "--json", "--out"]);
-        run.arg(&out).env("XDG_STATE_HOME", home.path("state"));
-        let summary = outcome(run).expect(0).json();
-        let metrics = summary["program"]["metrics"].as_object().unwrap();
-        assert!(
-            !metrics.is_empty() && metrics.values().all(|of| of["mean"].as_f64() > Some(0.0)),
-            "{name}: {metrics:?}"
-        );
-    }
     nothing_runs(&home);
 }

@@ -211,7 +211,7 @@ impl BuildDuel {
     /// What comes next, with the time that the fewest builds still take as far as the last ones show it.
     fn outlook(&self, number: usize, value: usize) -> String {
         let (report, pair) = (self.course.report(), self.course.pairs() + 1);
-        let text = format!("block {number}, of pair {pair}: {}", report.values[value]);
+        let text = format!("block {number}, of pair {pair}: {}{}", report.values[value], standing(&report));
         let left = (2 * PAIRS_MIN + 1).saturating_sub(number);
         let known = self.took[0].zip(self.took[1]).filter(|_| left > 0);
         known.map_or_else(
@@ -312,6 +312,21 @@ impl BuildDuel {
             }
         }
     }
+}
+
+/// How it stands after the first pair: `; so far 3 pairs, tps with B -5.4 to +1.5%, 1 left out: late`.
+fn standing(report: &Report) -> String {
+    let (pairs, out) = (report.pairs.len(), report.dropped.len());
+    if pairs + out == 0 {
+        return String::new();
+    }
+    let between = report.figures.first().and_then(|row| row.interval).map(|(low, high)| {
+        format!("{} with B {:+.1} to {:+.1}%", report.figure.name(), low * 100.0, high * 100.0)
+    });
+    let left_out = report.dropped.last().map(|why| format!("{out} left out: {why}"));
+    let many = if pairs == 1 { "so far 1 pair".to_owned() } else { format!("so far {pairs} pairs") };
+    let parts: Vec<_> = [many].into_iter().chain(between).chain(left_out).collect();
+    format!("; {}", parts.join(", "))
 }
 
 /// Why a block can't count.

@@ -1,8 +1,8 @@
 //! Settings × host facts × options, resolved: all that a run does, settled before it does it.
 //!
-//! This is the only place that derives settings. A session is resolved once for the host, and once more
-//! for the target when that is open; a turn of a knob makes a new [`Resolved`] of the settings in force.
-//! Nothing changes one that is made.
+//! What follows from settings and host together is derived here, once: a session is resolved for the host, and once more
+//! for the target when that is open; a turn of a knob makes a new [`Resolved`] of the settings in force. Nothing changes
+//! one that is made.
 
 use std::sync::Arc;
 

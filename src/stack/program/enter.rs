@@ -34,8 +34,9 @@ const PACKAGES: [(&str, &str); 11] = [
     ("db_bench", "rocksdb-tools"),
 ];
 /// Programs that Debian does not have, and what installs them.
-const ELSEWHERE: [(&str, &str); 2] = [
+const ELSEWHERE: [(&str, &str); 3] = [
     ("duckdb", "pip install duckdb-cli"),
+    ("tpchgen-cli", "pip install tpchgen-cli (4 or later)"),
     (
         "leanstore-tpcc",
         "build github.com/leanstore/leanstore, and link its frontend/tpcc to /usr/local/bin/leanstore-tpcc",

@@ -1,16 +1,18 @@
 //! A program that was the load, in sentences.
 
-use crate::meter::window::ProgramFigures;
+use crate::meter::window::{CpuFigures, CyclesSource, ProgramFigures};
 use crate::printable;
+use crate::ui::text::count as count_text;
 use crate::units::{approx_size, format_latency, grouped, three_digits};
 
 const UNKNOWN: &str = "not available";
 /// Names of processes that are shown.
 const NAMES_MAX: usize = 6;
 
-/// What it used and reported in `duration_s` seconds, one line each.
-pub fn program(of: &ProgramFigures, duration_s: f64) -> Vec<String> {
+/// What it used and reported in `duration_s` seconds, in which the processor did that, one line each.
+pub fn program(of: &ProgramFigures, duration_s: f64, cpu: &CpuFigures) -> Vec<String> {
     let mut lines = used(of, duration_s);
+    lines.extend(each(of, duration_s, cpu));
     lines.extend(of.metrics.iter().map(|(name, metric)| {
         let (name, unit) = (printable::line(name), printable::line(&metric.unit));
         let [mean, min, max] = [metric.mean, metric.min, metric.max].map(three_digits);
@@ -18,6 +20,27 @@ pub fn program(of: &ProgramFigures, duration_s: f64) -> Vec<String> {
         format!("{name} {mean}{unit} ({min} to {max}, values: {})", grouped(metric.count))
     }));
     lines
+}
+
+/// What each of the things that it counts by the second took of it, such as transactions; none where it counts bytes, or
+/// nothing.
+fn each(of: &ProgramFigures, duration_s: f64, cpu: &CpuFigures) -> Option<String> {
+    let named = |unit: &str| unit.strip_suffix("/s").filter(|name| !name.ends_with('B')).map(str::to_owned);
+    let (unit, metric) = of.metrics.values().find_map(|metric| Some((named(&metric.unit)?, metric)))?;
+    let count = metric.mean * duration_s;
+    let of_each = |all: u64| all as f64 / count;
+    let cpu_ns = of.cpu_ns.filter(|_| count > 0.0)?;
+    let about = if cpu.cycles_source == CyclesSource::Estimate { "≈ " } else { "" };
+    let mut parts = vec![format!("{} of CPU time", format_latency(of_each(cpu_ns) as u64))];
+    parts.extend(
+        cpu.busy_frequency_hz(duration_s)
+            .map(|hz| format!("{about}{} cycles", count_text(of_each(cpu_ns) * hz / 1e9))),
+    );
+    for (bytes, done) in [(of.drives_read_bytes, "read"), (of.drives_written_bytes, "written")] {
+        parts.extend(bytes.map(|bytes| format!("{} KB {done}", three_digits(of_each(bytes) / 1e3))));
+    }
+    parts.extend(of.drives_flushes.map(|flushes| format!("{} flushes", three_digits(of_each(flushes)))));
+    Some(format!("each {}: {}", printable::line(&unit), parts.join(", ")))
 }
 
 /// What it used alone.
@@ -114,17 +137,22 @@ mod tests {
 
     #[test]
     fn what_is_not_counted_is_not_available() {
-        let lines = program(&ProgramFigures::default(), 2.0).join("\n");
+        let cpu = CpuFigures { frequency_hz: Some(2e9), ..CpuFigures::default() };
+        let lines = program(&ProgramFigures::default(), 2.0, &cpu).join("\n");
         assert!(lines.contains("program: not available cores") && !lines.contains('0'), "{lines}");
         let known = ProgramFigures {
             cpu_ns: Some(3_000_000_000),
             io_some_ns: Some(200_000_000),
             top_read_bytes: Some(0),
+            drives_written_bytes: Some(6_000_000),
             metrics: [("tps".to_owned(), MetricFigures::of(12.0, "txn/s"))].into(),
             ..ProgramFigures::default()
         };
-        let lines = program(&known, 2.0).join("\n");
-        for part in ["1.50 cores", "for I/O 10.0%", "read 0", "tps 12.0 txn/s (12.0 to 12.0, values: 1)"] {
+        let lines = program(&known, 2.0, &cpu).join("\n");
+        let each = "each txn: 125ms of CPU time, ≈ 250M cycles, 250 KB written";
+        for part in
+            ["1.50 cores", "for I/O 10.0%", "read 0", "tps 12.0 txn/s (12.0 to 12.0, values: 1)", each]
+        {
             assert!(lines.contains(part), "{part}: {lines}");
         }
     }

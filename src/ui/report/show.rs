@@ -101,7 +101,9 @@ fn heading(summary: &Summary) -> String {
 /// The table of classes with the totals below it, the cores that the run's array would need, and every flag in words.
 pub fn table(summary: &Summary, array: &Run) -> String {
     let mut out = match &summary.program {
-        Some(program) => sentences_of(&super::program::program(program, summary.duration_s)),
+        Some(program) => {
+            sentences_of(&super::program::program(program, summary.duration_s, &summary.total.cpu))
+        }
         None => classes(summary),
     };
     out += &totals(summary, array);

@@ -49,6 +49,8 @@ pub struct Passing {
     pub value: Value,
     /// Why it is not available.
     pub reason: String,
+    /// For how many windows it has been shown.
+    pub windows: u32,
 }
 
 /// The last message.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open, syncfs};
 
@@ -81,6 +82,7 @@ impl Session {
             wanted: VecDeque::new(),
             server: None,
             run: None,
+            ends_at: None,
             stop_if: options.stop_if,
             asked: None,
             urgent: false,
@@ -145,6 +147,8 @@ impl Session {
         // It may begin again after knobs were turned.
         let words = running.values.with_knobs(&running.program.knobs).words(&running.run_unfilled)?;
         running.run = Some(Process::start(&running.site, "run", &words, &running.program.metrics)?);
+        let seconds = running.values.seconds_of(&running.run_unfilled);
+        running.ends_at = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
         Ok(())
     }
 

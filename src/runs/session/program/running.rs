@@ -33,6 +33,10 @@ const STOP_PATIENCE: Duration = Duration::from_mins(1);
 /// The same where the run ends itself for the host's sake.
 const URGENT_PATIENCE: Duration = Duration::from_millis(300);
 
+/// A program that ends by itself, as its `{seconds}` say, may take this long for its last words, and be this early.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+const EARLY: Duration = Duration::from_secs(1);
+
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A program that is set up, and what is under way of it.
@@ -52,6 +56,8 @@ pub(in crate::runs::session) struct Running {
     pub(super) wanted: VecDeque<WantedTurn>,
     pub(super) server: Option<Process>,
     pub(super) run: Option<Process>,
+    /// When `run` ends by itself, as its words have `{seconds}`.
+    pub(super) ends_at: Option<Instant>,
     pub(super) stop_if: Option<StopIf>,
     /// How often it was asked to end, and when last.
     pub(super) asked: Option<(usize, Instant)>,
@@ -220,6 +226,9 @@ impl Running {
         if run.ended().is_some() {
             return true;
         }
+        if self.asked.is_none() && !self.urgent && self.ends_at.is_some_and(says_its_last_words) {
+            return false;
+        }
         let (times, at) = *self.asked.get_or_insert_with(|| (0, Instant::now()));
         let patience = if self.urgent { URGENT_PATIENCE } else { PATIENCE };
         if times == 0 || at.elapsed() >= patience {
@@ -285,4 +294,10 @@ impl Running {
         };
         ended.and(stopped).map(|()| self.log)
     }
+}
+
+/// Whether a program that ends by itself then is about to, or has just begun to: its report is not cut off.
+fn says_its_last_words(ends_at: Instant) -> bool {
+    let now = Instant::now();
+    now + EARLY >= ends_at && now < ends_at + LAST_WORDS
 }

@@ -45,6 +45,13 @@ impl Values {
         Self(self.0.iter().map(|(name, value)| (name.clone(), now(name).unwrap_or(value.clone()))).collect())
     }
 
+    /// How long a command runs by its own words; none if they don't say.
+    pub fn seconds_of(&self, words: &[String]) -> Option<u64> {
+        const SECONDS: &str = "seconds";
+        let has_it = words.iter().any(|word| word.contains(&format!("{{{SECONDS}}}")));
+        self.value(SECONDS).filter(|_| has_it)?.parse().ok()
+    }
+
     /// The command that turns a knob to its value.
     pub fn turn(&self, knob: &ProgramKnob) -> Result<Vec<String>> {
         let mut values = self.clone();

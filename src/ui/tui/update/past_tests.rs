@@ -6,10 +6,11 @@ use crossterm::event::KeyCode;
 
 use crate::runs::session::Event;
 use crate::runs::session::message::Phase;
-use crate::settings::knobs::StackLayer;
+use crate::settings::knobs::{StackLayer, find};
 use crate::ui::tui::fixture::{running, status, tell, totals, window};
 use crate::ui::tui::stack::layer;
 use crate::ui::tui::tests::{press, shown};
+use crate::ui::tui::update::choose_knob;
 
 #[test]
 fn a_window_of_the_past_is_shown_with_the_settings_of_then() {
@@ -41,6 +42,21 @@ fn the_longest_io_is_said_and_so_is_a_key_that_does_nothing() {
     }
     press(&mut state, &[KeyCode::Char('K')]);
     assert!(shown(&state).contains("K does nothing here: ? lists the keys"), "{}", shown(&state));
+}
+
+#[test]
+fn a_value_that_can_not_be_gives_way_to_the_one_in_force() {
+    let mut state = running(80, 24);
+    choose_knob(&mut state, find("io.interface").unwrap());
+    while state.passing.is_none() {
+        press(&mut state, &[KeyCode::Right]);
+    }
+    let last = state.live.window.as_ref().map_or(0, |window| window.index);
+    for index in last + 1..last + 20 {
+        assert_eq!(state.passing.is_some(), index <= last + 16, "{index}");
+        tell(&mut state, Event::Window(Arc::new(window(index)), Arc::new(totals(index))));
+    }
+    assert!(shown(&state).contains("◂io_uring▸"), "{}", shown(&state));
 }
 
 #[test]

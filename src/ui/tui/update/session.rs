@@ -17,6 +17,9 @@ use crate::ui::tui::state::{Focus, Passing, State};
 use crate::ui::tui::update::choice::choose_first;
 use crate::ui::tui::update::{duel, plan, suspend, tracing};
 
+/// For how many windows a value that can't be is shown: long enough to read why, and then the one in force is again.
+const PASSING_WINDOWS: u32 = 15;
+
 /// Handles an event.
 pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
     match event {
@@ -30,6 +33,8 @@ pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
         Event::Window(window, totals) => {
             state.ran.now().until_ns = window.start_ns + window.duration_ns;
             state.live.window(window, totals);
+            let passing = state.passing.take().filter(|passing| passing.windows < PASSING_WINDOWS);
+            state.passing = passing.map(|passing| Passing { windows: passing.windows + 1, ..passing });
         }
         Event::Written(bytes) => state.written_bytes = bytes,
         Event::Ledger(line) => return take_ledger(state, line),

@@ -57,7 +57,7 @@ fn offer(state: &mut State, knob: &'static Knob, value: Value) -> Vec<Effect> {
         return Vec::new(); // back from an unavailable value
     }
     if let Some(reason) = state.unavailable(knob, &value) {
-        state.passing = Some(Passing { value, reason });
+        state.passing = Some(Passing { value, reason, windows: 0 });
         return Vec::new();
     }
     let in_force = state.status.as_ref().is_some_and(|status| knob.get(&status.settings) == value);

@@ -1,0 +1,128 @@
+//! The built-in profiles of programs. Real database systems are not everywhere, and take minutes: the soak holds what is
+//! measured of them against what they report of themselves.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::common::devices::{Loops, has};
+use crate::common::program::{Home, Outcome, json_lines};
+use crate::common::{LEFT_TO_SOAK, is_soak, skip};
+use crate::program::{USER, log, nothing_runs, outcome};
+use crate::stack_run::program;
+
+/// Why a test can't run: it is not the soak's, or the program is not here.
+fn lacking(program: &str) -> Option<String> {
+    if is_soak() {
+        (!has(program)).then(|| format!("needs {program}"))
+    } else {
+        Some(LEFT_TO_SOAK.to_owned())
+    }
+}
+
+/// A built-in profile on files, for that many seconds.
+fn run(home: &Home, profile: &str, seconds: u32, sets: &[&str]) -> Outcome {
+    let time = format!("{seconds}s");
+    let mut run = home.command(["run", profile, "--user", USER, "--warmup", "0s", "--for", &time, "--json"]);
+    run.arg("--set").arg(format!("target.files.dir={}", home.path("files").display()));
+    run.args(sets.iter().flat_map(|set| ["--set", set])).arg("--out").arg(home.path("out"));
+    outcome(run)
+}
+
+/// A number in a program's report, behind those words.
+fn reported(report: &str, words: &str) -> f64 {
+    let behind = report.rsplit_once(words).unwrap_or_else(|| panic!("no {words}: {report}")).1;
+    let number: String = behind.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+    number.parse().unwrap_or_else(|_| panic!("{words}{behind}"))
+}
+
+#[test]
+fn postgresql_reports_as_many_transactions_as_we_do() {
+    let name = "postgresql_reports_as_many_transactions_as_we_do";
+    if let Some(why) = lacking("pgbench") {
+        return skip(name, &why);
+    }
+    let Some(_loops) = Loops::alone(name) else { return };
+    let home = Home::new();
+    let summary = run(&home, "run-pgbench", 20, &["stack.filesystem=none"]).expect(0).json();
+    let ours = summary["program"]["metrics"]["tps"]["mean"].as_f64().unwrap();
+    let own = reported(&log(&home), "\ntps = ");
+    assert!((ours / own - 1.0).abs() < 0.02, "ours {ours}, its own {own}");
+    let windows = json_lines(&home.path("out/windows.jsonl"));
+    let with = windows.iter().filter(|window| window["program"]["metrics"]["tps"] != Value::Null).count();
+    assert!(with * 100 >= windows.len() * 95, "{with} of {} windows", windows.len());
+    let by_name = summary["program"]["by_name"].as_object().unwrap();
+    for process in ["postgres: walwriter", "postgres: background writer", "postgres: bench postgres"] {
+        assert!(by_name.contains_key(process), "{process}: {by_name:?}");
+    }
+    nothing_runs(&home);
+
+    // What was set up once is used again.
+    std::fs::remove_dir_all(home.path("out")).unwrap();
+    let again = run(&home, "run-pgbench", 2, &[]).expect(0);
+    assert!(again.stderr.contains("command.setup is skipped"), "{again:?}");
+}
+
+#[test]
+fn transactions_like_tpc_cs_have_its_mix_and_its_size() {
+    let name = "transactions_like_tpc_cs_have_its_mix_and_its_size";
+    if let Some(why) = lacking("pgbench") {
+        return skip(name, &why);
+    }
+    let Some(_loops) = Loops::take(name, 1) else { return };
+    let home = Home::new();
+    // Its consistency conditions are checked in `stop`: one that does not hold fails the run.
+    run(&home, "run-tpcc", 20, &["command.warehouses=2"]).expect(0);
+    let report = log(&home);
+    for (script, share) in [
+        ("new_order", 45.0),
+        ("payment", 43.0),
+        ("order_status", 4.0),
+        ("delivery", 4.0),
+        ("stock_level", 4.0),
+    ] {
+        let (_, of_script) =
+            report.split_once(&format!("{script}.sql\n")).unwrap_or_else(|| panic!("{report}"));
+        let (_, found) = of_script.split_once(" transactions (").unwrap_or_else(|| panic!("{report}"));
+        let found: f64 = found.split('%').next().unwrap().parse().unwrap();
+        assert!((found - share).abs() < 2.0, "{script}: {found}%: {report}");
+    }
+    nothing_runs(&home);
+}
+
+fn first_word(line: &str) -> &str {
+    line.split(' ').next().unwrap_or(line)
+}
+
+/// Those of which the programs are here.
+#[test]
+fn the_built_in_profiles_of_programs_run_and_are_measured() {
+    let name = "the_built_in_profiles_of_programs_run_and_are_measured";
+    let Some(_loops) = Loops::take(name, 1) else { return };
+    let home = Home::new();
+    let list = program(&home, &["run", "--list"]).expect(0).stdout;
+    assert_eq!(list.lines().count(), 12, "{list}");
+    // That Python has a binding, no list of programs can say.
+    let import = || Command::new("/usr/bin/python3").args(["-c", "import plyvel"]).output();
+    let has_leveldb = is_soak() && import().is_ok_and(|ran| ran.status.success());
+    let can_run = |line: &&str| line.ends_with("; here") && (has_leveldb || !line.starts_with("run-leveldb"));
+    let (here, absent): (Vec<_>, Vec<_>) = list.lines().partition(can_run);
+    if is_soak() {
+        absent.iter().for_each(|line| skip(name, &format!("needs what {} runs", first_word(line))));
+    }
+    for line in here.into_iter().take(if is_soak() { usize::MAX } else { 2 }) {
+        let name = first_word(line);
+        let out = home.path(name);
+        // A round of its queries takes longer than most.
+        let time = if name == "run-duckdb" { "40s" } else { "6s" };
+        let mut run = home.command(["run", name, "--user", USER, "--for", time, "--json", "--out"]);
+        run.arg(&out).env("XDG_STATE_HOME", home.path("state"));
+        let summary = outcome(run).expect(0).json();
+        let metrics = summary["program"]["metrics"].as_object().unwrap();
+        assert!(
+            !metrics.is_empty() && metrics.values().all(|of| of["mean"].as_f64() > Some(0.0)),
+            "{name}: {metrics:?}"
+        );
+    }
+    nothing_runs(&home);
+}
