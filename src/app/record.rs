@@ -183,7 +183,10 @@ pub(super) fn ended_well(summary: &Summary, ended: Result<()>) -> Result<()> {
 fn report_unsteady(summary: &Summary) {
     if !summary.steady.is_steady() && !summary.interrupted && summary.failure.is_none() {
         let waits = summary.steady.waits_for().map_or_else(String::new, |waits| format!(": {waits}"));
-        let (span, state) = (approx_span(summary.duration_s), &summary.steady);
+        let span = approx_span(summary.duration_s);
+        let is_unknown = summary.steady.at_s.is_none();
+        let state =
+            if is_unknown { "no level has lasted yet".to_owned() } else { summary.steady.to_string() };
         eprint_line(&format!(
             "stacktune: not steady after {span} ({state}{waits}); --at-most gives it longer"
         ));

@@ -74,8 +74,8 @@ pub struct LedgerLine {
     /// What the stack no longer survives, in words: never called a gain either.
     #[serde(default)]
     pub survives_less: Vec<String>,
-    /// Flags, by [`Flag::text`](super::flag::Flag::text) after the class's name: what forbids a verdict (then no change has one), or
-    /// makes the line worth a second look.
+    /// Flags, by [`Flag::text`](super::flag::Flag::text) after the class's name: what forbids a verdict (then no change
+    /// has one), or makes the line worth a second look.
     pub flags: Vec<String>,
 }
 

@@ -175,7 +175,7 @@ fn a_run_until_it_is_steady_says_since_when_or_what_it_waits_for() {
     let shown = home.run(["show".as_ref(), home.path("steady").as_os_str()]).expect(0).stdout;
     assert!(shown.contains("steady since ") && shown.contains("burst "), "{shown}");
     let short = until("short", &["--at-most=20s"]).expect(0);
-    assert!(short.stderr.contains("not steady after 20s (unsteady)"), "{short:?}");
+    assert!(short.stderr.contains("not steady after 20s (no level has lasted yet)"), "{short:?}");
     assert_eq!(short.json()["pitfalls"][0]["light"], "bad");
     assert_eq!(until("both", &["--for=1m"]).status, Some(2));
     // Neither touches storage: there are no drives to count.

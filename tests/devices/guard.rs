@@ -8,6 +8,7 @@ use std::process::Command;
 
 use crate::common;
 use crate::common::devices::{Loop, Loops, run};
+use crate::common::program::wait_for;
 use crate::consent::everything;
 use stacktune::testing::host::Facts;
 use stacktune::testing::stack::guard::{self, Consent, Examination, OwnData};
@@ -245,7 +246,8 @@ fn a_device_under_another_loop_device_is_refused() {
     let error = guard::examine(&upper, &facts(), 0, &ByMagic).unwrap_err();
     assert!(error.what.contains("is built on"), "{error}");
     drop(detach);
-    assert!(device.examine().is_ok());
+    // Other tests' losetup may look at it just now.
+    wait_for("a free device", || device.examine().ok());
 }
 
 #[test]
