@@ -189,8 +189,10 @@ fn array_is(terminal: &Terminal, value: &str) {
     terminal.wait(value, |screen| shows_array(screen, value));
 }
 
+/// Whether the chosen knob has that value; the ledger's lines name both of a turn.
 fn shows_array(screen: &str, value: &str) -> bool {
-    let mut knobs = screen.lines().filter(|line| line.contains("array ") && line.contains(value));
+    let value = format!("◂{value}▸");
+    let mut knobs = screen.lines().filter(|line| line.contains("array ") && line.contains(&value));
     knobs.any(|line| !line.contains("turning"))
 }
 
@@ -274,8 +276,9 @@ fn a_member_fails_and_is_rebuilt_by_turns_at_the_screen() {
     terminal.press("\x1b");
     // Faster, it ends soon.
     set(&mut terminal, "md.sync_speed_max", "1000000");
+    // From `degraded`, or from `healthy` where the turn to `degraded` had not been judged yet.
     terminal.wait("the turns in the ledger", |screen| {
-        screen.contains("degraded → rebuilding") && screen.contains("1000 → 1000000")
+        screen.contains("→ rebuilding") && screen.contains("1000 → 1000000")
     });
     set_healthy(&mut terminal);
     array_is(&terminal, "healthy");
