@@ -4,7 +4,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::meter::window::{Change, FigureUnit, LedgerFigure, LedgerLine};
 use crate::printable;
-use crate::units::{format_latency, three_digits};
+use crate::units::{approx_span, format_latency, three_digits};
 
 /// Cells of a line of text that is printed.
 pub const WIDTH: usize = 80;
@@ -179,6 +179,14 @@ pub fn count(x: f64) -> String {
 /// MB/s in five cells: `0`, `25.0`, `2310`, `27000`.
 pub fn mb(x: f64) -> String {
     if x == 0.0 { "0".into() } else { three_digits(x) }
+}
+
+/// How long windows are together: `0.4s`, `12s`, `3m 20s`.
+pub fn windows_span(ns: u64) -> String {
+    match ns as f64 / 1e9 {
+        seconds if seconds < 0.95 => format!("{seconds:.1}s"),
+        seconds => approx_span(seconds),
+    }
 }
 
 /// A latency, or `–` if unknown.

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::latency::SAMPLES_BEYOND;
 use super::samples::Samples;
 use crate::class::Class;
@@ -13,7 +15,7 @@ const WINDOWS_MAX: usize = 60;
 const ONE_IN: [u64; 3] = [2, 10, 100];
 
 /// A percentile of several windows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pooled {
     /// Its latency.
     pub ns: u64,
@@ -22,7 +24,7 @@ pub struct Pooled {
 }
 
 /// The percentiles of a latency that its window does not have; none where even sixty windows have too few samples.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PooledLatency {
     /// Median.
     pub p50: Option<Pooled>,
@@ -36,7 +38,7 @@ pub struct PooledLatency {
 }
 
 /// A class's latencies likewise.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PooledLatencies {
     /// See [`crate::meter::window::Latencies::service_ns`].
     pub service: PooledLatency,

@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::heat::{HISTORY_MAX, TailOf, Timeline, visible};
+use super::heat::{self, Column, Latencies, TailOf, Tails, Timeline, visible};
+use super::past::{Past, PastWindow, Point};
 use crate::class::Class;
 use crate::meter::flag::FlagKind;
-use crate::meter::latencies::pooled::{Pool, PooledLatencies, PooledLatency};
+use crate::meter::latencies::pooled::{Pool, PooledLatencies};
 use crate::meter::turns::ledger::BEFORE_WINDOWS;
 use crate::meter::whole_run::totals::Totals;
-use crate::meter::window::{Flag, Latency, LedgerLine, Window};
+use crate::meter::window::{Flag, LedgerLine, Window};
 
 /// Ledger lines kept for the screen; a recording has all of them.
 const LEDGER_MAX: usize = 1000;
@@ -25,15 +26,11 @@ pub struct Figures {
     pool: Pool,
     /// The run so far.
     pub totals: Option<Arc<Totals>>,
-    /// The windows that the charts show, oldest first.
-    pub history: VecDeque<Point>,
-    /// The same windows, without their histograms, each with what it lacks.
-    past: VecDeque<(Arc<Window>, Arc<[PooledLatencies; 4]>)>,
-    /// Whether every window is kept, however many there are.
+    /// The windows that can be looked at.
+    past: Past,
+    /// Whether every line of the ledger is kept, however many there are.
     is_recorded: bool,
-    /// Whether there were earlier windows than are kept.
-    pub has_forgotten: bool,
-    /// Latencies over time.
+    /// Latencies over the whole run.
     pub timeline: Timeline,
     /// Windows since the run or its target began that a turn can be compared with.
     pub steady: usize,
@@ -41,23 +38,10 @@ pub struct Figures {
     pub ledger: VecDeque<Arc<LedgerLine>>,
 }
 
-/// What the charts need from a window.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Point {
-    /// The window's end, from the run's start.
-    pub end_ns: u64,
-    /// MB/s by class.
-    pub mb_per_s: [f64; 4],
-    /// p99 of the service time by class; of the last windows together where one has too few I/Os.
-    pub service_p99_ns: [Option<u64>; 4],
-    /// p99 of the response time by class, likewise.
-    pub response_p99_ns: [Option<u64>; 4],
-}
-
 impl Figures {
-    /// Those of a recording: every window can be shown.
+    /// Those of a recording.
     pub fn of_recording() -> Self {
-        Self { is_recorded: true, timeline: Timeline::of_recording(), ..Self::default() }
+        Self { is_recorded: true, ..Self::default() }
     }
 
     /// Takes a window and the totals up to it.
@@ -69,28 +53,11 @@ impl Figures {
         }
         self.steady += usize::from(is_settled(&window));
         self.pooled = self.pool.window(&window);
-        let p99 = |latency: &Option<Latency>, pooled: PooledLatency| {
-            let own = latency.as_ref().and_then(|latency| latency.p99);
-            own.or(pooled.p99.map(|p99| p99.ns))
-        };
-        if self.history.len() == HISTORY_MAX && !self.is_recorded {
-            self.history.pop_front();
-            self.past.pop_front();
-            self.has_forgotten = true;
-        }
-        self.history.push_back(Point {
-            end_ns: window.start_ns + window.duration_ns,
-            mb_per_s: Class::ALL.map(|c| window.class(c).mb_per_s),
-            service_p99_ns: Class::ALL
-                .map(|c| p99(&window.class(c).latencies.service_ns, self.pooled[c.index()].service)),
-            response_p99_ns: Class::ALL.map(|c| {
-                let (figures, pooled) = (window.class(c), self.pooled[c.index()].response);
-                if figures.not_held { None } else { p99(&figures.latencies.response_ns, pooled) }
-            }),
-        });
-        self.timeline.window(&window);
+        let tails = Tails::of(&window);
+        self.timeline.window(&tails);
         let bare = Window { histograms: Arc::default(), ..(*window).clone() };
-        self.past.push_back((Arc::new(bare), Arc::new(self.pooled)));
+        let (point, pooled) = (Point::of(&bare, &self.pooled), self.pooled);
+        self.past.push(PastWindow { window: Arc::new(bare), pooled, point, tails });
         self.window = Some(window);
         self.totals = Some(totals);
     }
@@ -99,53 +66,58 @@ impl Figures {
     /// shown, or of one before it with which the turn would be compared. Of those before, a trend forbids nothing.
     pub fn forbidding(&self) -> Option<(Option<Class>, &Flag)> {
         let now = self.window.iter().flat_map(|window| forbidding(window)).next();
-        let past = || {
-            self.past
-                .iter()
-                .rev()
-                .map(|(window, _)| window)
-                .filter(|window| is_settled(window))
-                .take(BEFORE_WINDOWS)
-        };
+        let past = || self.past.newest().filter(|window| is_settled(window)).take(BEFORE_WINDOWS);
         let lasting = |(_, flag): &(Option<Class>, &Flag)| !flag.is(FlagKind::Drifting);
-        now.or_else(|| past().flat_map(|window| forbidding(window)).find(lasting))
+        now.or_else(|| past().flat_map(forbidding).find(lasting))
     }
 
     /// How many windows since a turn at that time the next one can be compared with.
     pub fn baseline_since(&self, turned_ns: u64) -> usize {
-        let since = self.past.iter().rev().map(|(window, _)| window);
+        let since = self.past.newest();
         since.take_while(|window| window.start_ns >= turned_ns).filter(|window| is_settled(window)).count()
     }
 
-    /// Goes that many windows forward, or back if negative, among those that are kept. Whether it could.
+    /// Whether there were earlier windows than are kept.
+    pub fn has_forgotten(&self) -> bool {
+        self.past.forgotten() > 0
+    }
+
+    /// Forgets the oldest windows, as if there were too many.
+    #[cfg(test)]
+    pub fn forget(&mut self) {
+        self.past.forget();
+    }
+
+    /// Goes that many windows forward, or back if negative, among those that are kept; to the first or the last if there
+    /// are fewer. Whether it went anywhere.
     pub fn shift(&mut self, by: isize) -> bool {
-        self.at().and_then(|at| at.checked_add_signed(by)).is_some_and(|at| self.show(at))
+        let last = self.kept().saturating_sub(1);
+        let to = |at: usize| at.saturating_add_signed(by).min(last);
+        self.at().is_some_and(|at| to(at) != at && self.show(to(at)))
     }
 
     /// Shows the window at that place among those that are kept. Whether there is one.
     pub fn show(&mut self, at: usize) -> bool {
-        let Some((window, pooled)) = self.past.get(at) else { return false };
-        (self.window, self.pooled) = (Some(Arc::clone(window)), **pooled);
+        if at >= self.kept() {
+            return false;
+        }
+        self.past.look_at(at);
+        let Some(past) = self.past.get(at) else { return false };
+        (self.window, self.pooled) = (Some(Arc::clone(&past.window)), past.pooled);
         true
     }
 
     /// The longest I/O in ns, and the place of its window among those that are kept; none where there was none.
     pub fn slowest(&self, of: TailOf) -> Option<(u64, usize)> {
-        let longest_ns = |window: &Window| {
-            let classes =
-                Class::ALL.into_iter().filter(|class| of == TailOf::All || of == TailOf::Class(*class));
-            classes.filter_map(|class| window.class(class).latencies.service_ns.as_ref()?.max).max()
-        };
-        let of_each =
-            self.past.iter().enumerate().filter_map(|(at, (window, _))| Some((longest_ns(window)?, at)));
-        of_each.max()
+        self.past.slowest(of)
     }
 
     /// The rate at which the last ten windows were written, in bytes per second; none if nothing was.
     pub fn written_bytes_per_s(&self) -> Option<f64> {
         const WINDOWS: usize = 10;
-        let (last, _) = self.past.back()?;
-        let (first, _) = &self.past[self.past.len().saturating_sub(WINDOWS)];
+        let mut newest = self.past.newest().take(WINDOWS);
+        let last = newest.next()?;
+        let first = newest.last().unwrap_or(last);
         let bytes =
             last.written_bytes_total.checked_sub(first.written_bytes_total).filter(|bytes| *bytes > 0)?;
         let span_ns = last.start_ns + last.duration_ns - first.start_ns - first.duration_ns;
@@ -154,19 +126,22 @@ impl Figures {
 
     /// The place of the shown window among those that are kept.
     pub fn at(&self) -> Option<usize> {
-        let shown = self.window.as_ref()?;
-        Some(self.past.partition_point(|(past, _)| past.start_ns < shown.start_ns))
+        Some(self.past.place_of(self.shown_end_ns()?))
     }
 
     /// The place of the first window that ends then, or later; of the last one if none does.
     pub fn place_of(&self, ns: u64) -> usize {
-        let ends = |(past, _): &(Arc<Window>, _)| past.start_ns + past.duration_ns;
-        self.past.partition_point(|past| ends(past) < ns).min(self.past.len().saturating_sub(1))
+        self.past.place_of(ns).min(self.kept().saturating_sub(1))
     }
 
     /// How many windows are kept.
     pub fn kept(&self) -> usize {
         self.past.len()
+    }
+
+    /// When the first and the last of them ended.
+    pub fn ends_ns(&self) -> Option<[u64; 2]> {
+        self.past.ends_ns()
     }
 
     /// When the shown window ended.
@@ -179,25 +154,34 @@ impl Figures {
         self.window.as_ref().map(|window| window.start_ns + window.duration_ns / 2)
     }
 
-    /// The points that charts of that width show: the last ones, or those around the shown window.
-    pub fn points(&self, cells: usize) -> Vec<&Point> {
-        let all = self.history.len();
+    /// The windows that charts of that width show: the last ones, or those around the shown window; with each its place.
+    fn around(&self, cells: usize) -> impl Iterator<Item = (usize, &Arc<PastWindow>)> {
+        let all = self.kept();
         let shown = self.at().unwrap_or(all).min(all.saturating_sub(1));
-        self.history.range(visible(shown, all, cells)).collect()
+        self.past.range(visible(shown, all, cells))
     }
 
-    /// The windows of the same points.
+    /// Their points.
+    pub fn points(&self, cells: usize) -> Vec<&Point> {
+        self.around(cells).map(|(_, past)| &past.point).collect()
+    }
+
+    /// Their latencies.
+    pub fn columns(&self, cells: usize, latencies: Latencies) -> Vec<Column> {
+        let forgotten = self.past.forgotten();
+        heat::columns(self.around(cells).map(|(at, past)| (forgotten + at, &past.tails)), latencies)
+    }
+
+    /// The windows themselves.
     #[cfg(feature = "programs")]
     pub fn windows(&self, cells: usize) -> Vec<Arc<Window>> {
-        let all = self.past.len();
-        let shown = self.at().unwrap_or(all).min(all.saturating_sub(1));
-        self.past.range(visible(shown, all, cells)).map(|(window, _)| Arc::clone(window)).collect()
+        self.around(cells).map(|(_, past)| Arc::clone(&past.window)).collect()
     }
 
     /// The time from the shown window to the last one that is kept; none if it is that.
     pub fn ago_ns(&self) -> Option<u64> {
-        let (shown, (last, _)) = (self.window.as_ref()?, self.past.back()?);
-        Some(last.start_ns.saturating_sub(shown.start_ns)).filter(|ns| *ns > 0)
+        let [_, last_ns] = self.ends_ns()?;
+        Some(last_ns.saturating_sub(self.shown_end_ns()?)).filter(|ns| *ns > 0)
     }
 
     /// Takes a ledger line: a new one, or an update of one with the same number.
@@ -256,7 +240,7 @@ mod tests {
             let window = Window { index, start_ns, duration_ns: 10, ..Window::default() };
             figures.window(Arc::new(window), Arc::default());
         }
-        let ends: Vec<_> = figures.history.iter().map(|point| point.end_ns).collect();
+        let ends: Vec<_> = figures.points(8).iter().map(|point| point.end_ns).collect();
         assert_eq!(ends, [10, 20, 60, 70]);
         assert!(figures.shift(-3) && !figures.shift(-1));
         assert_eq!((figures.window.as_ref().unwrap().start_ns, figures.ago_ns()), (0, Some(60)));
@@ -264,20 +248,25 @@ mod tests {
         assert_eq!(figures.ago_ns(), None);
     }
 
-    #[test]
-    fn a_recording_keeps_every_window() {
-        let mut figures = Figures::of_recording();
-        for index in 0..HISTORY_MAX as u64 * 2 {
+    const MANY: u64 = 8192;
+
+    fn long() -> Figures {
+        let mut figures = Figures::default();
+        for index in 0..MANY {
             let window = Window { index, start_ns: index * 10, duration_ns: 10, ..Window::default() };
             figures.window(Arc::new(window), Arc::default());
         }
-        assert_eq!((figures.kept(), figures.history.len()), (HISTORY_MAX * 2, HISTORY_MAX * 2));
-        assert!(figures.show(7) && !figures.show(HISTORY_MAX * 2));
+        figures
+    }
+
+    #[test]
+    fn every_window_can_be_shown() {
+        let mut figures = long();
+        let all = usize::try_from(MANY).unwrap();
+        assert_eq!(figures.kept(), all);
+        assert!(figures.show(7) && !figures.show(all));
         assert_eq!((figures.at(), figures.shown_end_ns()), (Some(7), Some(80)));
-        assert_eq!(
-            [0, 10, 11, 80, 81, u64::MAX].map(|ns| figures.place_of(ns)),
-            [0, 0, 1, 7, 8, HISTORY_MAX * 2 - 1]
-        );
+        assert_eq!([0, 10, 11, 80, 81, u64::MAX].map(|ns| figures.place_of(ns)), [0, 0, 1, 7, 8, all - 1]);
         let points = |figures: &Figures| {
             let points = figures.points(8);
             (points.len(), points[0].end_ns, points[7].end_ns)
@@ -285,24 +274,32 @@ mod tests {
         assert_eq!(points(&figures), (8, 60, 130));
         assert!(figures.show(0));
         assert_eq!(points(&figures), (8, 10, 80));
-        assert!(figures.show(HISTORY_MAX * 2 - 1));
-        let last = HISTORY_MAX as u64 * 20;
+        assert!(figures.show(all - 1));
+        let last = MANY * 10;
         assert_eq!(points(&figures), (8, last - 70, last));
-        assert!(!figures.has_forgotten);
+        assert!(!figures.has_forgotten());
     }
 
     #[test]
-    fn the_history_is_bounded() {
-        let mut figures = Figures::default();
-        for index in 0..HISTORY_MAX as u64 + 10 {
-            let window = Window { index, start_ns: index, duration_ns: 1, ..Window::default() };
-            figures.window(Arc::new(window), Arc::default());
+    fn the_columns_around_a_window_hold_it() {
+        let mut figures = long();
+        let latencies = Latencies { of: TailOf::All, response: false };
+        for (shown, first) in [(1, 1), (11, 1), (12, 2), (1000, 990), (8163, 8153), (8192, 8153)] {
+            assert!(figures.show(shown - 1));
+            let columns = figures.columns(40, latencies);
+            let ends = (columns.len(), columns[0].end_ns, columns[0].place);
+            assert_eq!(ends, (40, first as u64 * 10, first - 1), "window {shown}");
+            assert!(columns.iter().any(|column| column.holds(shown as u64 * 10)), "window {shown}");
         }
-        assert_eq!(figures.history.len(), HISTORY_MAX);
-        assert_eq!(figures.history[0].end_ns, 11);
-        assert!(figures.has_forgotten);
-        let of_one = size_of::<Window>() + size_of::<[PooledLatencies; 4]>() + size_of::<Point>();
-        assert!(of_one < 8 << 10, "{of_one} bytes a window, without what it points to");
+    }
+
+    #[test]
+    fn further_than_there_are_windows_is_the_first_or_the_last() {
+        let mut figures = long();
+        assert!(figures.shift(-80) && figures.shift(-10_000) && !figures.shift(-1));
+        assert_eq!((figures.at(), figures.ago_ns()), (Some(0), Some(MANY * 10 - 10)));
+        assert!(figures.shift(10_000) && !figures.shift(1));
+        assert_eq!(figures.ago_ns(), None);
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! Latencies over time: how many I/Os of each window took how long, and where p50 and p99 were.
 
-use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::meter::window::Window;
@@ -15,13 +14,8 @@ pub const PER_DECADE: usize = 10;
 pub const FIRST_DECADE: i32 = 3;
 /// Buckets in all: up to 100 s, and what is longer.
 pub const BUCKETS: usize = 80;
-/// Windows of a run that can be looked at, over an hour of seconds. Each takes about 10 KB, some 40 MB in all,
-/// which is as much as is fair beside a load that wants the memory; a recording has all of them.
-pub const HISTORY_MAX: usize = 4096;
 /// Stretches kept of the whole run; beyond that, each is made of twice as many windows.
 const WHOLE_MAX: usize = 512;
-/// The same of a recording, of which any window may be looked at: 40 MB.
-const RECORDED_MAX: usize = 16_384;
 
 /// Whose latencies are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +27,15 @@ pub enum TailOf {
 }
 
 impl TailOf {
+    /// Each of them.
+    pub const EACH: [Self; 5] = [
+        Self::Class(Class::ALL[0]),
+        Self::Class(Class::ALL[1]),
+        Self::Class(Class::ALL[2]),
+        Self::Class(Class::ALL[3]),
+        Self::All,
+    ];
+
     /// The next one: each class, then all.
     pub fn next(self) -> Self {
         match self {
@@ -44,9 +47,26 @@ impl TailOf {
     }
 }
 
-/// Numbers of I/Os by latency.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Numbers of I/Os by latency; written as those that are not zero, each with its bucket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<(usize, u32)>", into = "Vec<(usize, u32)>")]
 pub struct Counts(Box<[u32; BUCKETS]>);
+
+impl From<Vec<(usize, u32)>> for Counts {
+    fn from(used: Vec<(usize, u32)>) -> Self {
+        let mut counts = Self::default();
+        for (bucket, count) in used.into_iter().filter(|(bucket, _)| *bucket < BUCKETS) {
+            counts.0[bucket] = count;
+        }
+        counts
+    }
+}
+
+impl From<Counts> for Vec<(usize, u32)> {
+    fn from(counts: Counts) -> Self {
+        counts.0.into_iter().enumerate().filter(|(_, count)| *count > 0).collect()
+    }
+}
 
 impl Default for Counts {
     fn default() -> Self {
@@ -109,9 +129,9 @@ pub fn bucket(ns: u64) -> usize {
     ((decades * PER_DECADE as f64).floor().max(0.0) as usize).min(BUCKETS - 1)
 }
 
-/// A stretch of time, with the latencies of all classes.
-#[derive(Debug, Clone, Default)]
-struct Stretch {
+/// The latencies of all classes in a stretch of time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tails {
     /// The end of its first window, on the run's clock.
     first_end_ns: u64,
     /// Its end.
@@ -124,8 +144,9 @@ struct Stretch {
     response: [Counts; 4],
 }
 
-impl Stretch {
-    fn of(window: &Window) -> Self {
+impl Tails {
+    /// That of a window.
+    pub fn of(window: &Window) -> Self {
         Self {
             first_end_ns: window.start_ns + window.duration_ns,
             end_ns: window.start_ns + window.duration_ns,
@@ -183,7 +204,7 @@ pub struct Column {
 
 impl Column {
     /// Of stretches that follow one another.
-    fn of(place: usize, stretches: &[&Stretch], latencies: Latencies) -> Self {
+    fn of(place: usize, stretches: &[&Tails], latencies: Latencies) -> Self {
         let mut counts = Counts::default();
         stretches.iter().for_each(|stretch| stretch.add_to(&mut counts, latencies));
         let [first, last] = [stretches[0], stretches[stretches.len() - 1]];
@@ -196,19 +217,13 @@ impl Column {
     }
 }
 
-/// The latencies of a run over time.
+/// The latencies of a whole run over time.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
-    /// The last windows, the newest last; shared with what freezing keeps.
-    recent: VecDeque<Arc<Stretch>>,
     /// All of the run.
-    whole: Vec<Stretch>,
+    whole: Vec<Tails>,
     /// Windows in each of these but the last.
     each: u64,
-    /// Windows that are no longer among the recent ones.
-    forgotten: usize,
-    /// Whether it is a recording's, which has its windows in `whole` alone.
-    is_recorded: bool,
 }
 
 /// Which of `all` columns are visible where `cells` fit: the last ones, or those around the one at `shown`, with three
@@ -218,34 +233,22 @@ pub fn visible(shown: usize, all: usize, cells: usize) -> Range<usize> {
     first..(first + cells).min(all)
 }
 
-impl Timeline {
-    /// That of a recording.
-    pub fn of_recording() -> Self {
-        Self { is_recorded: true, ..Self::default() }
-    }
+/// A column of each of some windows, which follow one another; with each its place in the run.
+pub fn columns<'a>(windows: impl Iterator<Item = (usize, &'a Tails)>, latencies: Latencies) -> Vec<Column> {
+    windows.map(|(place, window)| Column::of(place, &[window], latencies)).collect()
+}
 
-    /// Takes a window.
-    pub fn window(&mut self, window: &Window) {
-        let stretch = Stretch::of(window);
+impl Timeline {
+    /// Takes a window's.
+    pub fn window(&mut self, stretch: &Tails) {
         self.each = self.each.max(1);
         match self.whole.last_mut().filter(|last| last.windows < self.each) {
-            Some(last) => last.add(&stretch),
+            Some(last) => last.add(stretch),
             None => self.whole.push(stretch.clone()),
-        }
-        if self.is_recorded {
-            if self.whole.len() > RECORDED_MAX {
-                self.halve();
-            }
-            return;
         }
         if self.whole.len() > WHOLE_MAX {
             self.halve();
         }
-        if self.recent.len() == HISTORY_MAX {
-            self.recent.pop_front();
-            self.forgotten += 1;
-        }
-        self.recent.push_back(Arc::new(stretch));
     }
 
     fn halve(&mut self) {
@@ -259,19 +262,6 @@ impl Timeline {
         self.each *= 2;
     }
 
-    /// A column of each of the windows that fit, the newest last: the last ones, or those around the one that ended then.
-    pub fn recent(&self, cells: usize, latencies: Latencies, shown_end_ns: Option<u64>) -> Vec<Column> {
-        let windows: Vec<&Stretch> = if self.is_recorded {
-            self.whole.iter().collect()
-        } else {
-            self.recent.iter().map(|stretch| &**stretch).collect()
-        };
-        let last = windows.len().saturating_sub(1);
-        let shown = shown_end_ns.map_or(last, |ns| windows.partition_point(|window| window.end_ns < ns));
-        let seen = visible(shown.min(last), windows.len(), cells);
-        seen.map(|at| Column::of(self.forgotten + at, &[windows[at]], latencies)).collect()
-    }
-
     /// The whole run in at most that many columns.
     pub fn whole(&self, cells: usize, latencies: Latencies) -> Vec<Column> {
         let together = self.whole.len().div_ceil(cells.max(1)).max(1);
@@ -283,6 +273,8 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     const SERVICE: Latencies = Latencies { of: TailOf::All, response: false };
@@ -303,9 +295,10 @@ mod tests {
 
     #[test]
     fn quantiles_need_ten_samples_beyond_them() {
-        let mut timeline = Timeline::default();
-        timeline.window(&window(0, (0..1000).map(|n| if n < 985 { 100_000 } else { 50_000_000 })));
-        let counts = |of, response| timeline.recent(1, Latencies { of, response }, None).remove(0).counts;
+        let window = window(0, (0..1000).map(|n| if n < 985 { 100_000 } else { 50_000_000 }));
+        let stretch = Tails::of(&window);
+        let of_one = || std::iter::once((0, &stretch));
+        let counts = |of, response| columns(of_one(), Latencies { of, response }).remove(0).counts;
         let (of_all, of_response) = (counts(TailOf::All, false), counts(TailOf::All, true));
         let counts = counts(TailOf::Class(Class::Wal), false);
         assert_eq!((counts.total(), counts.quantile(2), counts.quantile(100)), (1000, Some(20), Some(46)));
@@ -319,7 +312,7 @@ mod tests {
     fn the_whole_run_stays_in_bounds_and_loses_nothing() {
         let mut timeline = Timeline::default();
         for index in 0..3000 {
-            timeline.window(&window(index, std::iter::once(5_000)));
+            timeline.window(&Tails::of(&window(index, std::iter::once(5_000))));
         }
         for cells in [1, 7, 100, 600] {
             let columns = timeline.whole(cells, SERVICE);
@@ -327,35 +320,15 @@ mod tests {
             assert_eq!(columns.iter().map(|column| column.counts.total()).sum::<u64>(), 3000);
             assert!(columns.is_sorted_by_key(|column| column.end_ns));
         }
-        let recent = timeline.recent(40, SERVICE, None);
-        assert_eq!((recent.len(), recent[39].end_ns), (40, 3_000_000));
     }
 
     #[test]
-    fn every_window_of_a_recording_can_be_looked_at() {
-        let mut timeline = Timeline::of_recording();
-        for index in 0..3000 {
-            timeline.window(&window(index, std::iter::once(5_000)));
-        }
-        for (shown, first) in [(1, 1), (11, 1), (12, 2), (1000, 990), (2971, 2961), (3000, 2961)] {
-            let columns = timeline.recent(40, SERVICE, Some(shown * 1000));
-            assert_eq!((columns.len(), columns[0].end_ns), (40, first * 1000), "window {shown}");
-            assert!(columns.iter().any(|column| column.holds(shown * 1000)), "window {shown}");
-        }
-        assert_eq!(timeline.whole(40, SERVICE).iter().map(|column| column.counts.total()).sum::<u64>(), 3000);
-    }
-
-    #[test]
-    fn a_recording_of_any_length_stays_in_bounds() {
-        let mut timeline = Timeline::of_recording();
-        let mut stretch = Window { duration_ns: 1000, ..Window::default() };
-        for index in 0..RECORDED_MAX as u64 * 2 + 2 {
-            stretch.start_ns = index * 1000;
-            timeline.window(&stretch);
-        }
-        assert!(timeline.whole.len() <= RECORDED_MAX && timeline.each == 4, "{}", timeline.each);
-        let shown = timeline.recent(40, SERVICE, Some(7_777_000));
-        assert!(shown.iter().any(|column| column.holds(7_777_000)));
+    fn counts_are_written_and_read_back() {
+        let counts = Tails::of(&window(0, [5_000, 5_000, 90_000_000].into_iter())).service[2].clone();
+        let text = serde_json::to_string(&counts).unwrap();
+        assert_eq!(text, "[[6,2],[49,1]]");
+        assert_eq!(serde_json::from_str::<Counts>(&text).unwrap(), counts);
+        assert_eq!(serde_json::from_str::<Counts>("[[80,1]]").unwrap(), Counts::default());
     }
 
     #[test]

@@ -7,14 +7,12 @@ use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 
 use super::fixture::{self, filling, running, tell, turned};
-use super::heat::HISTORY_MAX;
 use super::layout::{self, View};
 use super::state::State;
 use super::tests::{press, shown};
 use super::theme::Theme;
 use super::view;
 use crate::error::Error;
-use crate::meter::window::Window;
 use crate::runs::session::Event;
 use crate::settings::knobs::{StackLayer, find};
 
@@ -96,7 +94,7 @@ fn the_line_of_keys_offers_what_is_of_use() {
     let mut state = running(80, 24);
     choose(&mut state, "io.buffering");
     assert_eq!(
-        has(&state, &["mute", "undo", "duel", "turn", "pause", "v view"]),
+        has(&state, &["mute", "undo", "duel", "turn", "find", "v view"]),
         [false, false, false, true, true, true]
     );
     let mut state = running(120, 40);
@@ -149,21 +147,17 @@ fn it_says_where_earlier_windows_are_no_longer_kept() {
         shown(state)
     };
     assert!(earlier(&mut state).contains("there is no earlier window"));
-    for index in 60..=HISTORY_MAX as u64 {
-        let window = Window {
-            index,
-            start_ns: index * 1_000_000_000,
-            duration_ns: 1_000_000_000,
-            ..Window::default()
-        };
-        state.live.window(Arc::new(window), Arc::default());
+    for index in 70..2000 {
+        state.live.window(Arc::new(fixture::window(index)), Arc::default());
     }
+    assert!(earlier(&mut state).contains("there is no earlier window"));
+    state.live.forget();
     assert!(earlier(&mut state).contains("earlier windows are no longer kept"));
     state.frozen = None;
     press(&mut state, &[KeyCode::Char('L')]);
     let screen = shown(&state);
     assert!(
-        screen.contains("the longest I/O of the last 4096 windows took ")
+        screen.contains("the longest I/O of the last 1872 windows took ")
             && screen.contains(": earlier windows are no longer kept"),
         "{screen}"
     );

@@ -21,6 +21,7 @@ mod knob_list;
 mod layout;
 mod mark;
 pub mod message;
+mod past;
 #[cfg(feature = "documents")]
 pub mod picture;
 pub mod planned;

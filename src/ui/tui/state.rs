@@ -177,6 +177,8 @@ pub struct State {
     pub notices: VecDeque<String>,
     /// Whether the first steps are shown as long as nothing has been turned.
     pub first_steps: bool,
+    /// Whether the last key was Esc and left a list or the like.
+    pub has_left: bool,
     /// What is remembered of this screen once it is gone.
     pub ran: Ran,
     /// The folder of the current recording.
@@ -239,6 +241,7 @@ impl State {
             message: None,
             notices: VecDeque::new(),
             first_steps: false,
+            has_left: false,
             ran: Ran::default(),
             recording: None,
             tracing: Tracing::default(),

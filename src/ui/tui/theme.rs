@@ -98,7 +98,8 @@ impl Theme {
             good: plain,
             warn: bold,
             bad: bold.add_modifier(Modifier::UNDERLINED),
-            chosen: plain.add_modifier(Modifier::REVERSED),
+            // Faint text on the reversed ground could hardly be read.
+            chosen: plain.add_modifier(Modifier::REVERSED).remove_modifier(Modifier::DIM),
             heat: Vec::new(),
             classes: [plain; 4],
         }

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use ratatui::buffer::Cell;
 use ratatui::style::{Color, Modifier};
+use ratatui::symbols::pixel::OCTANTS;
 
 /// A cell in pixels, as a monospaced font of [`FONT`] pixels has them.
 pub const CELL: (f64, f64) = (8.4, 18.0);
@@ -151,7 +152,11 @@ impl Drawing {
     }
 
     fn is_shape(&self, c: char) -> bool {
-        is_wide(c) || is_braille(c) || "│╭╮╰╯┊_".contains(c) || (self.charts && c == '·')
+        is_wide(c)
+            || is_braille(c)
+            || octant(c).is_some()
+            || "│╭╮╰╯┊_".contains(c)
+            || (self.charts && c == '·')
     }
 
     #[allow(clippy::many_single_char_names)] // the usual names in geometry
@@ -161,6 +166,7 @@ impl Drawing {
         let attributes = match c {
             '▀' | '▄' => format!("class=\"h\" stroke=\"{fg}\""),
             '▁'..='█' => filled,
+            _ if octant(c).is_some() => filled,
             '░' => format!("{filled} opacity=\".2\""),
             '╭' | '╮' | '╰' | '╯' => format!("class=\"a\" stroke=\"{fg}\""),
             '─' | '│' | '┊' | '_' => format!("class=\"l\" {filled}"),
@@ -185,6 +191,7 @@ impl Drawing {
                 let _ = write!(path, "M{side} {0}Q{1} {0} {1} {end}", y + 2.0, x + 1.0);
             }
             '·' => dot(path, x + 1.0, y + 2.0),
+            _ if let Some(parts) = octant(c) => octants(path, parts, x, y),
             _ => braille(path, c, x, y),
         }
     }
@@ -249,6 +256,26 @@ fn braille(path: &mut String, c: char, x: f64, y: f64) {
     }
 }
 
+/// Eight parts of a cell, row by row from the top, of which those are filled whose bit is set.
+fn octants(path: &mut String, parts: usize, x: f64, y: f64) {
+    for row in 0..4_u8 {
+        let y = y + f64::from(row);
+        match parts >> (2 * row) & 3 {
+            0 => {}
+            3 => rect(path, x, y, 2.0, 1.0),
+            right => rect(path, x + (right - 1) as f64, y, 1.0, 1.0),
+        }
+    }
+}
+
+/// The parts that a glyph fills, if it is made of such ones and is none of the blocks above.
+fn octant(c: char) -> Option<usize> {
+    if c <= '█' || is_braille(c) {
+        return None;
+    }
+    OCTANTS.iter().position(|octant| *octant == c)
+}
+
 fn first_char(cell: &Cell) -> char {
     cell.symbol().chars().next().unwrap_or(' ')
 }
@@ -278,4 +305,35 @@ fn hex(color: Color) -> Option<String> {
         Color::Reset | Color::Indexed(_) => return None,
     };
     Some(format!("#{r:02x}{g:02x}{b:02x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn octants_are_shapes_that_fill_what_their_bits_say() {
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        for (bits, glyph) in OCTANTS.into_iter().enumerate().skip(1) {
+            let mut drawing = Drawing::on(Paper::DARK);
+            let mut cell = Cell::default();
+            cell.set_char(glyph);
+            drawing.row(&[&cell], (0, 0), false);
+            assert!(drawing.texts.is_empty(), "{glyph}");
+            let (attributes, path) = &drawing.paths[0];
+            // Lines are half a cell high.
+            let area: f64 = if attributes.contains("stroke") {
+                4.0
+            } else {
+                let shapes = path.split('h').skip(1).filter_map(|shape| shape.split_once('v'));
+                shapes.map(|(w, rest)| number(w) * number(rest.split('h').next().unwrap())).sum()
+            };
+            assert!((area - f64::from(bits.count_ones())).abs() < 1e-9, "{glyph} {path}");
+        }
+        let mut drawing = Drawing::on(Paper::DARK);
+        let mut cell = Cell::default();
+        cell.set_char(OCTANTS[0b1000_0110]);
+        drawing.row(&[&cell], (0, 0), false);
+        assert_eq!(drawing.paths[0].1, "M1 0h1v1h-1zM0 1h1v1h-1zM1 3h1v1h-1z");
+    }
 }

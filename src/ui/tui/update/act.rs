@@ -102,9 +102,10 @@ fn act_on_run(state: &mut State, action: Action) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Discards the collected changes; without any, hides the first steps for good.
+/// Discards the collected changes; without any, hides the first steps for good. Who pressed Esc once more than a list
+/// needs did not mean them.
 fn discard(state: &mut State) -> Vec<Effect> {
-    if state.collected.is_empty() && state.shows_first_steps() {
+    if state.collected.is_empty() && state.shows_first_steps() && !state.has_left {
         state.first_steps = false;
         return vec![Effect::DropFirstSteps];
     }
@@ -181,16 +182,19 @@ fn freeze(state: &mut State) {
     };
 }
 
-/// Reads another window of the past: the figures are frozen, and those of that window shown.
+/// Reads another window of the past: the figures are frozen, and those of that window shown. Where the whole run is
+/// seen, it goes through that in a hundred steps.
 fn past(state: &mut State, by: isize) {
+    const STEPS: usize = 100;
     let mut figures = state.frozen.take().unwrap_or_else(|| Box::new(state.live.clone()));
-    let moved = figures.shift(by);
+    let each = if state.whole_run { (figures.kept() / STEPS).max(1) } else { 1 };
+    let moved = figures.shift(by.saturating_mul(each.cast_signed()));
     state.cumulative = false;
     if by > 0 && figures.ago_ns().is_none() {
         return; // back in the present
     }
     if !moved {
-        state.say(if figures.has_forgotten { FORGOTTEN } else { "there is no earlier window" });
+        state.say(if figures.has_forgotten() { FORGOTTEN } else { "there is no earlier window" });
     }
     state.frozen = Some(figures);
 }
@@ -203,13 +207,14 @@ fn slowest(state: &mut State) {
     let mut figures = state.frozen.take().unwrap_or_else(|| Box::new(state.live.clone()));
     figures.show(at);
     state.cumulative = false;
-    let forgotten = if figures.has_forgotten { format!(": {FORGOTTEN}") } else { String::new() };
+    let (of, forgotten) = if figures.has_forgotten() {
+        (format!(" of the last {} windows", figures.kept()), format!(": {FORGOTTEN}"))
+    } else {
+        (String::new(), String::new())
+    };
     let end = approx_span(figures.shown_end_ns().unwrap_or(0) as f64 / 1e9);
-    state.say(format!(
-        "the longest I/O of the last {} windows took {}, in the window that ended at {end}{forgotten}",
-        figures.kept(),
-        format_latency(longest_ns)
-    ));
+    let took = format_latency(longest_ns);
+    state.say(format!("the longest I/O{of} took {took}, in the window that ended at {end}{forgotten}"));
     state.frozen = Some(figures);
 }
 

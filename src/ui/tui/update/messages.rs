@@ -16,7 +16,7 @@ use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::{self, Action};
 use crate::ui::tui::layout;
 use crate::ui::tui::message::{Effect, Msg};
-use crate::ui::tui::state::State;
+use crate::ui::tui::state::{Focus, State};
 
 /// Handles a message.
 pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
@@ -113,6 +113,13 @@ fn saved(state: &mut State, name: String, outcome: Result<PathBuf, Error>) {
 }
 
 fn key_pressed(state: &mut State, key: &KeyEvent) -> Vec<Effect> {
+    let leaves = key.code == KeyCode::Esc && (state.dialog.is_some() || state.focus == Focus::Ledger);
+    let effects = acted_on(state, key);
+    state.has_left = leaves;
+    effects
+}
+
+fn acted_on(state: &mut State, key: &KeyEvent) -> Vec<Effect> {
     let action = keys::action(state.contexts(), key);
     if action == Some(Action::Quit) {
         return quit(state);

@@ -9,6 +9,7 @@ use crate::runs::session::message::Phase;
 use crate::settings::knobs::{StackLayer, find};
 use crate::ui::tui::fixture::{running, status, tell, totals, window};
 use crate::ui::tui::stack::layer;
+use crate::ui::tui::state::State;
 use crate::ui::tui::tests::{press, shown};
 use crate::ui::tui::update::choose_knob;
 
@@ -38,7 +39,7 @@ fn the_longest_io_is_said_and_so_is_a_key_that_does_nothing() {
     let mut state = running(120, 40);
     for _ in 0..2 {
         press(&mut state, &[KeyCode::Char('L')]);
-        assert!(shown(&state).contains("the longest I/O of the last "), "{}", shown(&state));
+        assert!(shown(&state).contains("the longest I/O took "), "{}", shown(&state));
     }
     press(&mut state, &[KeyCode::Char('K')]);
     assert!(shown(&state).contains("K does nothing here: ? lists the keys"), "{}", shown(&state));
@@ -69,4 +70,30 @@ fn that_writers_stop_soon_is_said_in_time() {
     near.written_bytes = state.written_bytes;
     tell(&mut state, Event::Status(Arc::new(near)));
     assert!(shown(&state).contains("writers stop in 30s"), "{}", shown(&state));
+}
+
+#[test]
+fn esc_pressed_twice_out_of_a_list_hides_no_first_steps() {
+    let mut state = State { first_steps: true, ..running(80, 24) };
+    for open in [KeyCode::Char('o'), KeyCode::Char('?'), KeyCode::Char('/')] {
+        press(&mut state, &[open, KeyCode::Esc, KeyCode::Esc]);
+        assert!(state.first_steps, "{open:?}");
+    }
+    press(&mut state, &[KeyCode::Esc]);
+    assert!(!state.first_steps);
+}
+
+#[test]
+fn hours_ago_are_a_few_keys_away() {
+    let mut state = running(160, 50);
+    (70..5000).for_each(|index| state.live.window(Arc::new(window(index)), Arc::default()));
+    press(&mut state, &[KeyCode::Char('Z')]);
+    press(&mut state, &[KeyCode::Char(','); 60]);
+    assert_eq!(state.figures().at(), Some(4999 - 60 * 50));
+    press(&mut state, &[KeyCode::Char('Z'), KeyCode::Char('.')]);
+    assert_eq!(state.figures().at(), Some(5000 - 60 * 50));
+    let screen = shown(&state);
+    assert!(screen.contains("33m 21s, 49m 59s ago"), "{screen}");
+    press(&mut state, &[KeyCode::Char('0')]);
+    assert_eq!(state.figures().ago_ns(), None);
 }

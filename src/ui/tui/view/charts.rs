@@ -7,9 +7,10 @@ use ratatui::text::Line;
 
 use super::frame::{panel, put, span};
 use crate::class::Class;
-use crate::ui::text::{NONE, latency, left, mb, right, width};
+use crate::ui::text::{NONE, latency, left, mb, right, width, windows_span};
 use crate::ui::tui::charts::{bar, decades, dot, line, round_up};
-use crate::ui::tui::figures::{Figures, Point};
+use crate::ui::tui::figures::Figures;
+use crate::ui::tui::past::Point;
 use crate::ui::tui::state::State;
 use crate::units::{approx_span, format_latency};
 
@@ -151,7 +152,7 @@ fn tails(state: &State, points: &[&Point], rows: usize) -> Strips {
     let over = |at: usize| {
         let pooled = &state.figures().pooled[at];
         let latency = if response { pooled.response } else { pooled.service };
-        latency.p99.map(|p99| format!("of {}", approx_span(p99.span_ns as f64 / 1e9)))
+        latency.p99.map(|p99| format!("of {}", windows_span(p99.span_ns)))
     };
     let of = |p: &Point| if response { p.response_p99_ns } else { p.service_p99_ns };
     let others = others(state, points.len());
@@ -190,8 +191,9 @@ pub fn decade(power: i32) -> String {
 pub fn marks_at(figures: &Figures, ends_ns: &[u64], cells: usize) -> Vec<(usize, u64)> {
     let offset = cells.saturating_sub(ends_ns.len());
     let Some(first_ns) = ends_ns.first() else { return Vec::new() };
-    let is_before = |ns: u64| figures.history.front().is_some_and(|point| point.end_ns < ns);
-    let is_after = |ns: u64| figures.history.back().is_some_and(|point| point.end_ns > ns);
+    let kept = figures.ends_ns();
+    let is_before = |ns: u64| kept.is_some_and(|[first_ns, _]| first_ns < ns);
+    let is_after = |ns: u64| kept.is_some_and(|[_, last_ns]| last_ns > ns);
     let last_ns = ends_ns[ends_ns.len() - 1];
     let mut marks: Vec<(usize, u64)> = Vec::new();
     for line in &figures.ledger {
@@ -311,7 +313,7 @@ fn times(state: &State, first_ns: u64, last_ns: u64) -> [String; 2] {
         let [first, last] = [first_ns, last_ns].map(|ns| seconds(replay.since_ns(ns)));
         return [format!("{first} "), format!(" {last}")];
     }
-    let now_ns = state.figures().history.back().map_or(last_ns, |point| point.end_ns);
+    let now_ns = state.figures().ends_ns().map_or(last_ns, |[_, now_ns]| now_ns);
     let ago = |ns: u64| format!("-{}", seconds(now_ns.saturating_sub(ns)));
     [ago(first_ns) + " ", if last_ns < now_ns { format!(" {}", ago(last_ns)) } else { " now".into() }]
 }

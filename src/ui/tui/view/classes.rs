@@ -12,7 +12,7 @@ use crate::meter::latencies::pooled::{Pooled, PooledLatencies, PooledLatency};
 use crate::meter::window::{ClassFigures, ClassState, Latencies, Latency};
 use crate::runs::session::message::Phase;
 use crate::short_list;
-use crate::ui::text::{NONE, count, fit, latency, left, mb, right, width};
+use crate::ui::text::{NONE, count, fit, latency, left, mb, right, width, windows_span};
 use crate::ui::tui::layout::{Tier, tier};
 use crate::ui::tui::state::State;
 use crate::units::approx_span;
@@ -251,7 +251,7 @@ fn time_spans(pooled: PooledLatency, cells: usize) -> String {
     let (mut long, mut short) = (String::new(), String::new());
     for (ns, names) in spans {
         let comma = if long.is_empty() { "" } else { ", " };
-        let over = format!("over {}", approx_span(ns as f64 / 1e9));
+        let over = format!("over {}", windows_span(ns));
         long += &[comma, &names.join(" "), " ", &over].concat();
         short += &[comma, &over].concat();
     }

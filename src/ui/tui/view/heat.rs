@@ -102,12 +102,7 @@ fn map(
 
 /// The columns of that map.
 fn columns(state: &State, figures: &Figures, cells: usize, latencies: Latencies) -> Vec<Column> {
-    let timeline = &figures.timeline;
-    if state.whole_run {
-        timeline.whole(cells, latencies)
-    } else {
-        timeline.recent(cells, latencies, figures.shown_end_ns())
-    }
+    if state.whole_run { figures.timeline.whole(cells, latencies) } else { figures.columns(cells, latencies) }
 }
 
 /// What lies over a cell's columns.

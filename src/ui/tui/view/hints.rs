@@ -128,12 +128,16 @@ fn progress(state: &State, cells: usize) -> Option<Line<'static>> {
     ]))
 }
 
-/// Draws the keys of the context, as many as fit; its help, quit and list of all actions are never left out.
+/// Cells between two keys of the line.
+const GAP: usize = 2;
+
+/// Draws the keys of the context, as many as fit; its help, quit, search and list of all actions are never left
+/// out.
 pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
     let theme = &state.theme;
     let cells = usize::from(area.width);
     let rows: Vec<_> = keys::hints(state.contexts()).filter(|row| is_of_use(state, row)).collect();
-    let wide = |row: &&keys::Binding| width(label(state, row)) + 1 + width(hint(state, row)) + 2;
+    let wide = |row: &&keys::Binding| width(label(state, row)) + 1 + width(hint(state, row)) + GAP;
     let kept = |row: &&keys::Binding| match row.action {
         // With the way back from a window of the past.
         keys::Action::Help
@@ -141,12 +145,14 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
         | keys::Action::Quit
         | keys::Action::Now
         | keys::Action::Earlier => true,
+        keys::Action::Search => state.replay.is_none() && state.frozen.is_none(),
         // What can be done after the end, and in a pause.
         keys::Action::Open => state.ended.is_some(),
         keys::Action::Pause => state.phase() == Phase::Paused,
         _ => false,
     };
-    let mut room = cells.saturating_sub(1 + rows.iter().filter(|r| kept(r)).map(wide).sum::<usize>());
+    // Nothing follows the last one.
+    let mut room = (cells + GAP).saturating_sub(1 + rows.iter().filter(|r| kept(r)).map(wide).sum::<usize>());
     let mut spans = vec![Span::raw(" ")];
     for row in &rows {
         if !kept(row) {
