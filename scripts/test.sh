@@ -24,7 +24,7 @@ PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
 # Most tests wait for time, the disk and programs more than they compute.
 readonly AT_ONCE=4
 # Those that need all loop devices: most hold rates against another program's, and need processors and a quiet disk.
-readonly MEASURES='^fio::\|^trace::\|^attest::\|^others_io::\|^program_figures::pro\|^program_figures::a_client\|^stack_undo::a_cgroup'
+readonly MEASURES='^fio::\|^trace::\|^trace_latency::\|^attest::\|^others_io::\|^program_figures::pro\|^program_figures::a_client\|^stack_undo::a_cgroup'
 export RUST_TEST_THREADS=$AT_ONCE
 
 scripts/setup.sh test

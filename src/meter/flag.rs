@@ -71,6 +71,8 @@ pub enum FlagKind {
     ClientBound,
     /// The processors are full of a program.
     CpuBound,
+    /// Memory of a program is swapped out.
+    Swapped,
     /// The block layer's count differs from the workers'.
     BlockLayerDiffers,
     /// Others may use the target.
@@ -250,6 +252,7 @@ const SPECS: &[FlagSpec] = &{
             .adds(Adds::Words("nvme0n1: 35 MB/s")),
         notes(K::ClientBound, Window, "client-bound", "a program's client (`command.run` beside a server) used over 90% of all processors, or one of its threads ran for over 90% of the time: the load generator, and neither server nor storage, may be the limit"),
         notes(K::CpuBound, Window, "cpu-bound", "a program ran while over 95% of the processors' time was in use: the CPU, not the storage, is the limit"),
+        notes(K::Swapped, Window, "swapped", "memory of a program was swapped out: what it waits for is the swap device, too, which may be none of the target's"),
         forbids(K::BlockLayerDiffers, Window, "block layer differs", "the kernel's count of bytes differs from stacktune's by that share")
             .adds(Adds::Share("7%")),
         forbids(K::Mounted, Window, "mounted", "read-only run on a drive that others may use at the same time"),

@@ -12,7 +12,7 @@ use crate::class::Class;
 use crate::host::{AttributeChange, Lost, Throttling, Upkeep};
 use crate::settings::{ArrayState, Buffering};
 use crate::short_list;
-use crate::units::{format_latency, mb_per_s, three_digits};
+use crate::units::{approx_size, format_latency, mb_per_s, three_digits};
 
 /// From this share on, the page cache or the hypervisor affects the figures; below, it is lost in the
 /// windows' usual variation.
@@ -101,6 +101,13 @@ fn of_program(cpu: &CpuFigures, program: &ProgramFigures, duration_ns: u64) -> V
         );
         flags.push(FlagKind::CpuBound.flag(why));
     }
+    flags.extend(program.swapped_bytes.filter(|bytes| *bytes > 0).map(|bytes| {
+        let why = format!(
+            "{} of the program's memory was swapped out: it waits for the swap device, too, whose I/O is not the target's. A cap on its memory (--mem) forbids swapping.",
+            approx_size(bytes)
+        );
+        FlagKind::Swapped.flag(why)
+    }));
     flags
 }
 

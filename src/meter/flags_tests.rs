@@ -226,6 +226,9 @@ fn a_client_that_can_do_no_more_and_full_processors_are_flagged_of_programs() {
     assert_eq!(flagged(0.5, 0.0, &unknown), none);
     let why = &of_program(&cpu(0.5, 0.0), &program(100, 100, 95), SECOND_NS)[0].why;
     assert!(why.contains("a thread that ran for 95% of the time"), "{why}");
+    let swapped = |bytes| ProgramFigures { swapped_bytes: Some(bytes), ..program(0, 10, 1) };
+    assert_eq!(flagged(0.5, 0.0, &swapped(4096)), ["swapped"]);
+    assert_eq!(flagged(0.5, 0.0, &swapped(0)), none);
 }
 
 #[test]

@@ -217,7 +217,14 @@ pub fn bounds((low, high): (f64, f64)) -> String {
 
 /// The bounds of a change of the ledger, after a blank: ` (+21 to +29%)`; nothing if it has none.
 pub fn interval(change: &Change) -> String {
-    change.interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)))
+    let Some((low, high)) = change.interval else { return String::new() };
+    // Of a change that large, such a bound says something.
+    let says = change.relative().is_some_and(|change| change > BOUND_MAX / 2.0 && high < 3.0 * change);
+    if says {
+        format!(" ({} to {}%)", signed(low), signed(high))
+    } else {
+        format!(" {}", bounds((low, high)))
+    }
 }
 
 /// A value of a figure of the ledger.

@@ -1,15 +1,16 @@
 //! `stacktune run`: what a program gets of ours, as whom it runs, what it may use, and that nothing of it outlives the
 //! run. The programs are shells' small scripts.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
+use std::{fs, iter};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::devices::Loops;
+use crate::common::is_soak;
 use crate::common::program::{Home, Outcome, Running, json_lines, wait_for};
 use crate::stack_run::{ON_EXT4, assert_nothing_left, program};
 
@@ -236,7 +237,9 @@ fn killed_at_any_time_cleanup_ends_it_and_nothing_else() {
     let words = format!("sleep 8{}", std::process::id());
     let bystander = Bystander::start(&words);
     let script = format!("(setsid {words} &); (trap '' INT TERM; {words}) & {words}; {words}");
-    for phase in ["setup", "start", "run", "stop"] {
+    let times = if is_soak() { 20 } else { 1 };
+    for phase in ["setup", "start", "run", "stop"].into_iter().flat_map(|phase| iter::repeat_n(phase, times))
+    {
         let home = Home::new();
         let before = if phase == "setup" { "" } else { "setup = [\"true\"]\n" };
         let run = if phase == "run" { "" } else { "run = [\"true\"]\n" };
@@ -361,18 +364,25 @@ fn a_run_ends_itself_in_two_seconds_where_the_host_waits_too_much() {
         return crate::common::skips::skip(name, "the kernel counts no pressure");
     }
     let home = Home::new();
-    // Quiet at first, then more than there are processors; none hears a signal.
-    let script = "sleep 1; date +%s.%N >begun; trap '' INT TERM; for i in $(seq 40); do (while :; do :; done) & done; wait";
-    let run = outcome(on_files(&home, "1m", &["--user", USER, "--stop-if", "psi.cpu.some > 60%"], script))
-        .expect(1);
-    let ended = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
-    assert!(run.stderr.contains("psi.cpu.some was"), "{run:?}");
-    assert!(run.json()["failure"].as_str().unwrap().contains("--stop-if"), "{run:?}");
-    let begun = fs::read_to_string(home.target().join("stacktune-program/begun")).unwrap_or_default();
-    if let Ok(begun) = begun.trim().parse::<f64>() {
-        assert!(ended - begun < 6.0, "{} s: the pressure itself takes a while to show", ended - begun);
+    // Quiet at first, then more than the host bears of either; none hears a signal.
+    let burn = "(while :; do :; done) &";
+    let write = "(while :; do dd if=/dev/zero of=f$i bs=4k count=500 oflag=direct,dsync conv=notrunc; done) 2>/dev/null &";
+    for (what, busy) in [("psi.cpu.some > 60%", burn), ("psi.io.some > 30%", write)] {
+        let script = format!(
+            "sleep 1; date +%s.%N >begun; trap '' INT TERM; for i in $(seq 40); do {busy} done; wait"
+        );
+        let run = outcome(on_files(&home, "1m", &["--user", USER, "--stop-if", what], &script)).expect(1);
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+        let (figure, _) = what.split_once(' ').unwrap();
+        assert!(run.stderr.contains(&format!("{figure} was")), "{run:?}");
+        assert!(run.json()["failure"].as_str().unwrap().contains("--stop-if"), "{run:?}");
+        let begun = fs::read_to_string(home.target().join("stacktune-program/begun")).unwrap_or_default();
+        if let Ok(begun) = begun.trim().parse::<f64>() {
+            assert!(now - begun < 6.0, "{} s: the pressure itself takes a while to show", now - begun);
+        }
+        nothing_runs(&home);
+        fs::remove_dir_all(home.path("out")).unwrap();
     }
-    nothing_runs(&home);
 }
 
 #[test]

@@ -55,6 +55,10 @@ fn postgresql_reports_as_many_transactions_as_we_do() {
     for process in ["postgres: walwriter", "postgres: background writer", "postgres: bench postgres"] {
         assert!(by_name.contains_key(process), "{process}: {by_name:?}");
     }
+    // What it says it wrote is what the drives wrote, and a little less: parts of pages of its log are written again.
+    let of = |key: &str| summary["program"][key].as_f64().unwrap_or_else(|| panic!("no {key}: {summary}"));
+    let wa_a = of("application_drives_bytes") / of("application_bytes");
+    assert!((0.8..4.0).contains(&wa_a), "{wa_a}");
     nothing_runs(&home);
 
     // What was set up once is used again.

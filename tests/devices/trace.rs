@@ -23,17 +23,17 @@ fn counted(name: &str) -> [u64; 7] {
 }
 
 /// The program where there is tracefs.
-fn with_tracefs(home: &Home, words: &[&str]) -> Command {
+pub fn with_tracefs(home: &Home, words: &[&str]) -> Command {
     let mut command = Command::new("unshare");
     home.inhabit(command.args(["--mount", "sh", "-c", WITH_TRACEFS, "sh", PROGRAM]).args(words));
     command
 }
 
 /// What traces need.
-const NEEDS: &str = "needs tracefs and perf events";
+pub const NEEDS: &str = "needs tracefs and perf events";
 
 /// Whether traces can be made here, by what was said.
-fn can_be_made(said: &str) -> bool {
+pub fn can_be_made(said: &str) -> bool {
     !said.contains("tracepoints can't be seen") && !said.contains("does not allow to trace")
 }
 
@@ -85,7 +85,7 @@ fn a_trace_has_what_the_kernel_counts() {
 }
 
 /// Whether nothing was lost; what lacks is completions, which the kernel keeps back while process 1 has a processor.
-fn is_whole(said: &str) -> bool {
+pub fn is_whole(said: &str) -> bool {
     let whole = said.contains(" 0 events lost");
     let of_kernel =
         said.contains("of them kept back by the kernel") && said.contains("lost, completions alone");
@@ -94,14 +94,14 @@ fn is_whole(said: &str) -> bool {
 }
 
 /// Traces that may lack events, one after the other.
-const ATTEMPTS: usize = 10;
+pub const ATTEMPTS: usize = 10;
 
 /// Keeps all processors busy with what takes only the time that nobody else wants: there are kernels that keep back what
 /// interrupts an idle processor.
-struct Busy(Vec<Child>);
+pub struct Busy(Vec<Child>);
 
 impl Busy {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let processors = std::thread::available_parallelism().unwrap().get();
         let spin =
             || Command::new("chrt").args(["-i", "0", "sh", "-c", "while :; do :; done"]).spawn().unwrap();

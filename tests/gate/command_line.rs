@@ -365,10 +365,11 @@ fn the_cost_of_the_generator_is_measured_by_interface() {
     }
     assert!(!home.path(".cache").exists(), "what was made for it is gone");
     assert!(of("null")["cpu_ns"].as_f64() > Some(0.0), "{costs:#}");
-    // Twice what it may take where no other test fills the caches; the map of 256 GiB is in none.
+    // A write may take 20 ns of it; tests beside this one fill the caches and the memory's channels, and have tripled that.
+    // The map of 256 GiB is in no cache.
     let kept = costs.as_array().unwrap().iter().filter(|cost| cost["interface"] == "write map");
     let kept: Vec<_> = kept.map(|cost| cost["cpu_ns"].as_f64().unwrap()).collect();
-    assert!(kept.len() == 3 && kept[..2].iter().all(|ns| *ns < 40.0), "{kept:?}");
+    assert!(kept.len() == 3 && kept[..2].iter().all(|ns| *ns < 120.0), "{kept:?}");
 }
 
 #[test]

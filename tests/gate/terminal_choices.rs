@@ -46,7 +46,7 @@ fn layers_classes_and_windows_are_walked_through() {
     terminal.wait_for("latency scan · service · whole run");
     terminal.press("L");
     terminal.wait("the slowest", |screen| {
-        screen.contains("the longest I/O of the last ") && first_line(screen).contains("FROZEN")
+        screen.contains("the longest I/O took ") && first_line(screen).contains("FROZEN")
     });
     terminal.press("0");
     terminal.wait_until_gone("FROZEN");

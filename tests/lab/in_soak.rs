@@ -2,8 +2,8 @@
 
 /// What the soak alone runs. Loop devices prove most of it in the gate: the guard's in `tests/devices/guard.rs`, kills,
 /// tools that fail and Btrfs's own RAID in `stack_build.rs`, file systems on one array in `stack_run.rs`, layers in
-/// `layers.rs`, a polled submission queue in `real_io.rs`, RocksDB on every file system in `kv.rs`, retained stacks in
-/// `stack_undo.rs`.
+/// `layers.rs`, programs in `program.rs`, a polled submission queue in `real_io.rs`, RocksDB on every file system in
+/// `kv.rs`, retained stacks in `stack_undo.rs`.
 pub const IN_SOAK: &[&str] = &[
     "writes_of_nvme_commands_that_are_taken_back_are_found",
     "writes_over_vfio_that_are_taken_back_are_found",
@@ -27,6 +27,9 @@ pub const IN_SOAK: &[&str] = &[
     "a_tool_that_fails_at_any_step_leaves_nothing",
     "a_stripe_whose_member_is_failed_stops_in_order_or_goes_on",
     "stripes_of_lvm_are_verified_and_leave_nothing",
+    "a_program_on_md_has_its_bytes_by_level_and_by_name",
+    "a_cap_holds_under_version_2_and_ends_what_needs_more",
+    "a_killed_run_of_a_program_is_ended_by_cleanup",
     "pairs_on_md0_and_f2fs_are_verified",
     "a_file_system_needs_consent_and_is_wiped_with_it",
     "a_bare_array_is_verified_and_leaves_nothing",

@@ -64,7 +64,7 @@ static BARE: Machine = Machine {
 /// Four drives that hold the smallest XFS, for RAID and file systems on them.
 static STACKS: Machine = Machine {
     scripts: &["stack"],
-    soak_scripts: &["arrays", "layers", "lba", "iommu", "reproduce", "kv"],
+    soak_scripts: &["arrays", "layers", "program", "lba", "iommu", "reproduce", "kv"],
     options: &["--drives", "4", "--size", "384M"],
     ran: OnceLock::new(),
 };
@@ -175,6 +175,9 @@ in_guest! {
         dm_crypt_on_lvm_and_on_md_is_verified_and_leaves_nothing
         a_layer_on_a_drive_of_others_is_refused_and_taken_away
         without_leave_no_command_runs
+        a_program_on_md_has_its_bytes_by_level_and_by_name
+        a_cap_holds_under_version_2_and_ends_what_needs_more
+        a_killed_run_of_a_program_is_ended_by_cleanup
         killed_under_load_and_within_up_cleanup_leaves_nothing
         a_kept_layer_is_reported_and_cleaned_up
         an_array_is_measured_healthy_degraded_and_rebuilding

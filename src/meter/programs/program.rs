@@ -16,6 +16,12 @@ pub struct ProgramFigures {
     pub memory_bytes: Option<u64>,
     /// Bytes of these that are page cache, likewise.
     pub cache_bytes: Option<u64>,
+    /// Bytes of these that are of no file (`memory.stat`), likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anonymous_bytes: Option<u64>,
+    /// Bytes of its memory that are swapped out, likewise; none where the kernel does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swapped_bytes: Option<u64>,
     /// Pages that had left its page cache, and were read again (`workingset_refault_file`).
     pub refaults: Option<u64>,
     /// Processes that the kernel killed for memory.
@@ -168,6 +174,8 @@ impl ProgramFigures {
         let most = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.max(b));
         self.memory_bytes = most(self.memory_bytes, later.memory_bytes);
         self.cache_bytes = most(self.cache_bytes, later.cache_bytes);
+        self.anonymous_bytes = most(self.anonymous_bytes, later.anonymous_bytes);
+        self.swapped_bytes = most(self.swapped_bytes, later.swapped_bytes);
         for (sum, count) in self.counts_mut().into_iter().zip(later.counts()) {
             *sum = sum.zip(count).and_then(|(sum, count)| sum.checked_add(count));
         }

@@ -120,15 +120,17 @@ impl ProgramProbe {
         let [top, drives, whole] =
             [&mut self.top, &mut self.bottom, &mut self.whole].map(|devices| passed(devices));
         let flushes = whole.and_then(|drives| drives.flushes);
-        let (memory_bytes, cache_bytes) = self.memory.as_ref().map_or((None, None), memory_of);
+        let memory = self.memory.as_ref().map(memory_of).unwrap_or_default();
         let (now_p, last_p) = (now.pressure, last.pressure);
         ProgramFigures {
             cpu_ns,
             server_cpu_ns,
             run_cpu_ns,
             run_thread_ns: self.threads.window(),
-            memory_bytes,
-            cache_bytes,
+            memory_bytes: memory.all_bytes,
+            cache_bytes: memory.cache_bytes,
+            anonymous_bytes: memory.anonymous_bytes,
+            swapped_bytes: memory.swapped_bytes,
             refaults: since(now.refaults, last.refaults),
             major_faults: since(now.major_faults, last.major_faults),
             oom_kills: since(now.oom_kills, last.oom_kills),
@@ -154,14 +156,32 @@ impl ProgramProbe {
     }
 }
 
-/// Bytes of memory, and those of page cache.
-fn memory_of((dir, version): &(PathBuf, CgroupVersion)) -> (Option<u64>, Option<u64>) {
-    let (usage, cache) = match version {
-        CgroupVersion::V1 => ("memory.usage_in_bytes", "cache"),
-        CgroupVersion::V2 => ("memory.current", "file"),
-    };
-    let usage = text(&dir.join(usage)).trim().parse().ok();
-    (usage, number(&text(&dir.join("memory.stat")), cache))
+/// What a cgroup has of memory now.
+#[derive(Debug, Clone, Copy, Default)]
+struct MemoryUse {
+    all_bytes: Option<u64>,
+    cache_bytes: Option<u64>,
+    anonymous_bytes: Option<u64>,
+    swapped_bytes: Option<u64>,
+}
+
+fn memory_of((dir, version): &(PathBuf, CgroupVersion)) -> MemoryUse {
+    let stat = text(&dir.join("memory.stat"));
+    let alone = |file: &str| text(&dir.join(file)).trim().parse().ok();
+    match version {
+        CgroupVersion::V1 => MemoryUse {
+            all_bytes: alone("memory.usage_in_bytes"),
+            cache_bytes: number(&stat, "cache"),
+            anonymous_bytes: number(&stat, "rss"),
+            swapped_bytes: number(&stat, "swap"),
+        },
+        CgroupVersion::V2 => MemoryUse {
+            all_bytes: alone("memory.current"),
+            cache_bytes: number(&stat, "file"),
+            anonymous_bytes: number(&stat, "anon"),
+            swapped_bytes: alone("memory.swap.current"),
+        },
+    }
 }
 
 /// What devices did; none without any, or if one can't be read.
@@ -238,6 +258,9 @@ mod tests {
         assert_eq!((some.cpu_ns, some.refaults, some.oom_kills), (Some(4000), Some(0), None));
         assert_eq!((some.run_cpu_ns, some.major_faults, some.by_name), (None, None, None));
         assert_eq!((some.memory_bytes, some.cache_bytes), (Some(8192), Some(4096)));
+        assert_eq!((some.anonymous_bytes, some.swapped_bytes), (Some(1), None));
+        file("memory.swap.current", "4096\n");
+        assert_eq!(probe.window().swapped_bytes, Some(4096));
     }
 
     #[test]

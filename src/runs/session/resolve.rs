@@ -311,7 +311,7 @@ fn target_of(settings: &Settings) -> TargetSpec {
     } else if settings.stack.is_built() {
         TargetSpec::Stack(BuiltSpec::of(settings))
     } else if settings.program.is_some() {
-        TargetSpec::Folder(target.dir)
+        TargetSpec::Folder(target.dir, wal.target)
     } else if settings.is_keyed() {
         TargetSpec::KeyValue(KvSpec { dir: target.dir, kv: kv.clone() })
     } else {

@@ -32,8 +32,9 @@ pub const VALUE: &str = "value";
 pub const MEMORY_MAX: &str = "memory_max";
 
 /// The placeholders, and what stands for each. A knob's name is one, too.
-pub const PLACEHOLDERS: [(&str, &str); 4] = [
+pub const PLACEHOLDERS: [(&str, &str); 5] = [
     ("dir", "the program's folder on the target"),
+    ("wal", "its folder in `wal.target`, for its log; without that, the same"),
     ("seconds", "how long it runs, warm-up included"),
     ("memory", "bytes that it may use of memory"),
     ("cpus", "the host's processors"),
@@ -370,7 +371,7 @@ mod tests {
         }
         assert_eq!(filled("{dri}", value), Err("dri".to_owned()));
         assert!(wrong_word("{dri}/x", &[]).unwrap().contains("did you mean {dir}?"));
-        assert!(wrong_word("{zzzzzzzz}", &[]).unwrap().contains("there are {dir}, {seconds}"));
+        assert!(wrong_word("{zzzzzzzz}", &[]).unwrap().contains("there are {dir}, {wal}, {seconds}"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Where a program works: a folder of its own on the target. As root it sees that folder at a short path, in a mount
-//! namespace of its own: the folders above a stack are root's alone, and the path is the same for every stack.
+//! Where a program works: a folder of its own on the target, and another one where its log has a place of its own. As root
+//! it sees these at short paths, in a mount namespace of its own: the folders above a stack are root's alone, and the path
+//! is the same for every stack.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,8 +22,8 @@ use crate::marks::PROGRAM_NAME;
 use crate::printable::Shown as _;
 use crate::threads;
 
-/// Where the program sees its folder: the first of these that is empty, else the first. In the program's eyes it hides
-/// what is there.
+/// Where the program sees its folders: those of these that are empty, else the first. In the program's eyes they hide what
+/// is there.
 const VIEWS: [&str; 3] = ["/media", "/mnt", "/srv"];
 const MODE: Mode = Mode::RWXU;
 
@@ -32,21 +33,24 @@ type Job = (Command, Sender<std::io::Result<Child>>);
 #[derive(Debug)]
 pub struct Place {
     dir: PathBuf,
+    wal: PathBuf,
     is_new: bool,
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Place {
-    /// Makes the folder in that of a target for the user, or takes the one that is there.
+    /// Makes the folder in that of a target for the user, or takes the one that is there; likewise that of its log in
+    /// another folder, if there is one.
     ///
     /// # Errors
-    /// Refused if it is another's, or others could exchange the target's.
-    pub fn open(target: &Path, trusting: Trusting, user: Option<&User>) -> Result<Self> {
+    /// Refused if one is another's, or only one is there, or others could exchange the target's.
+    pub fn open(target: &Path, wal: Option<&Path>, trusting: Trusting, user: Option<&User>) -> Result<Self> {
         let ((ready, is_ready), (jobs, asked)) = (channel(), channel::<Job>());
-        let (target, user) = (target.to_owned(), user.cloned());
+        let targets: Vec<PathBuf> = std::iter::once(target).chain(wal).map(Path::to_owned).collect();
+        let user = user.cloned();
         let thread = threads::start("start a program", move || {
-            let made = make(&target, trusting, user.as_ref());
+            let made = make(&targets, trusting, user.as_ref());
             let failed = made.is_err();
             // Its processes are killed with this thread: it ends after them.
             if ready.send(made).is_ok() && !failed {
@@ -54,13 +58,19 @@ impl Place {
             }
         })?;
         let made = is_ready.recv().map_err(|_| Error::failed("the thread that starts the program ended"));
-        let (dir, is_new) = made.flatten()?;
-        Ok(Self { dir, is_new, jobs: Some(jobs), thread: Some(thread) })
+        let (dirs, is_new) = made.flatten()?;
+        let [dir, wal] = [dirs.first(), dirs.last()].map(|dir| dir.cloned().unwrap_or_default());
+        Ok(Self { dir, wal, is_new, jobs: Some(jobs), thread: Some(thread) })
     }
 
     /// The folder as the program sees it.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The folder of its log as the program sees it: the same, unless that has another.
+    pub fn wal(&self) -> &Path {
+        &self.wal
     }
 
     /// Whether it was made just now.
@@ -99,28 +109,43 @@ fn serve(asked: &Receiver<Job>) {
     }
 }
 
-/// The folder as the program sees it, and whether it is new.
-fn make(target: &Path, trusting: Trusting, user: Option<&User>) -> Result<(PathBuf, bool)> {
-    let path = target.join(PROGRAM_NAME);
-    if !geteuid().is_root() {
-        let (_, is_new) = own_folder(target, &path, trusting, user)?;
-        return Ok((path, is_new));
+/// The folders as the program sees them, and whether they are new.
+fn make(targets: &[PathBuf], trusting: Trusting, user: Option<&User>) -> Result<(Vec<PathBuf>, bool)> {
+    let is_root = geteuid().is_root();
+    if is_root {
+        own_namespace()?;
     }
-    own_namespace()?;
+    let paths: Vec<_> = targets.iter().map(|target| target.join(PROGRAM_NAME)).collect();
+    refuse_halves(&paths)?;
     // Opened in this namespace, as nothing of another can be bound here.
-    let (folder, is_new) = own_folder(target, &path, trusting, user)?;
+    let opened = targets.iter().zip(&paths).map(|(target, path)| own_folder(target, path, trusting, user));
+    let opened = opened.collect::<Result<Vec<_>>>()?;
+    let is_new = opened.iter().all(|(_, is_new)| *is_new);
+    if !is_root {
+        return Ok((paths, is_new));
+    }
     let is_empty = |view: &Path| fs::read_dir(view).is_ok_and(|mut entries| entries.next().is_none());
-    let views = VIEWS.map(Path::new);
-    let view = views.into_iter().find(|view| is_empty(view)).or(views.into_iter().find(|view| view.is_dir()));
-    let view = view.ok_or_else(|| {
-        Error::failed(format!(
-            "there is no folder to show the program its own at: none of {}",
-            VIEWS.join(", ")
-        ))
-    })?;
-    mount_bind(format!("/proc/thread-self/fd/{}", folder.as_raw_fd()), view)
-        .map_err(|error| Error::os("cannot show the program its folder at", view, error))?;
-    Ok((view.to_owned(), is_new))
+    let (empty, full): (Vec<_>, Vec<_>) =
+        VIEWS.map(Path::new).into_iter().filter(|view| view.is_dir()).partition(|view| is_empty(view));
+    let views: Vec<PathBuf> = empty.into_iter().chain(full).take(opened.len()).map(Path::to_owned).collect();
+    if views.len() < opened.len() {
+        let none = format!("there is no folder to show the program its own at, of {}", VIEWS.join(", "));
+        return Err(Error::failed(none));
+    }
+    for ((folder, _), view) in opened.iter().zip(&views) {
+        mount_bind(format!("/proc/thread-self/fd/{}", folder.as_raw_fd()), view)
+            .map_err(|error| Error::os("cannot show the program its folder at", view, error))?;
+    }
+    Ok((views, is_new))
+}
+
+/// Refuses data without their log, and a log without its data.
+fn refuse_halves(paths: &[PathBuf]) -> Result<()> {
+    let (there, absent): (Vec<_>, Vec<_>) = paths.iter().partition(|path| path.symlink_metadata().is_ok());
+    let (Some(there), Some(absent)) = (there.first(), absent.first()) else { return Ok(()) };
+    let what =
+        format!("{} is of an earlier run, and its other half is not in {}", there.shown(), absent.shown());
+    Err(Error::refused(what).hint("name the folders of then (target.files.dir, wal.target), or remove it"))
 }
 
 /// Gives this thread a mount namespace of its own, which ends with it and its processes. What is unmounted elsewhere

@@ -23,6 +23,7 @@ mod requests;
 mod scores;
 mod space;
 mod spec;
+mod taken;
 #[cfg(test)]
 mod tests;
 
@@ -31,3 +32,4 @@ pub use boxes::Five;
 pub use grouping::Zombies;
 pub use scores::{Light, Scores, Why, score};
 pub use spec::{ContractSpec, Rule, TRAFFIC_MIN};
+pub use taken::{TAKEN, Taken};

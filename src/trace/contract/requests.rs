@@ -1,6 +1,7 @@
 //! Request scale: how large requests are, and how many are open at once.
 
 use super::boxes::Five;
+use super::taken::{TAKEN, Taken};
 use crate::trace::io::{Form, LostEvents, Op, PLACED, TracedIo, edges};
 
 /// Sizes and depth.
@@ -10,6 +11,8 @@ pub struct Requests {
     pub sizes: [Option<Five>; 3],
     /// Open reads, writes and discards at each issue, that one included, by [`PLACED`].
     pub depth: [Option<Five>; 3],
+    /// How long they took, by [`TAKEN`].
+    pub taken: [Option<Taken>; 4],
     /// Bytes of open reads and writes at each of their issues, that one included.
     pub in_flight_bytes: Option<Five>,
     /// Bytes of reads and writes that were issued between two moments at which nothing was open.
@@ -27,14 +30,15 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Of a drive's I/Os. Without completions, or where some are lost, nothing is known of depth: what is open would never
-    /// end.
+    /// Of a drive's I/Os. Without completions, or where some are lost, nothing is known of depth and time: what is open
+    /// would never end.
     pub fn of(ios: &[TracedIo], form: Form, lost: LostEvents) -> Self {
         let of = |op: Op| ios.iter().filter(move |io| io.op == op);
         let sizes = PLACED.map(|op| Five::of(of(op).map(|io| u64::from(io.bytes)).collect()));
         let mut requests = Self {
             sizes,
             depth: [None; 3],
+            taken: [None; 4],
             in_flight_bytes: None,
             between_drains_bytes: None,
             between_flushes_bytes: between_flushes(ios),
@@ -45,6 +49,7 @@ impl Requests {
         };
         if form.has_completions() && lost.all == 0 {
             requests.follow(ios);
+            requests.taken = TAKEN.map(|op| Taken::of(ios, op));
         }
         requests
     }

@@ -99,7 +99,7 @@ const METRICS: &str = "program.metrics.";
 const MEAN: &str = ".mean";
 
 /// What is measured of every program.
-const OF_PROGRAMS: [(&str, &str, Unit, OfProgram); 22] = [
+const OF_PROGRAMS: [(&str, &str, Unit, OfProgram); 23] = [
     ("cpu_cores", "program's cores", Unit::Plain, |of, s| rate(of.cpu_ns, 1e9, s)),
     ("server_cpu_cores", "  of its server", Unit::Plain, |of, s| rate(of.server_cpu_ns, 1e9, s)),
     ("run_cpu_cores", "  of its run", Unit::Plain, |of, s| rate(of.run_cpu_ns, 1e9, s)),
@@ -120,6 +120,9 @@ const OF_PROGRAMS: [(&str, &str, Unit, OfProgram); 22] = [
     ("memory_some_share", "waited for memory", Unit::Share, |of, s| rate(of.memory_some_ns, 1e9, s)),
     ("cpu_some_share", "waited for a CPU", Unit::Share, |of, s| rate(of.cpu_some_ns, 1e9, s)),
     ("memory_bytes", "memory, MB", Unit::Count, |of, _| of.memory_bytes.map(|bytes| bytes as f64 / 1e6)),
+    ("anonymous_bytes", "anonymous, MB", Unit::Count, |of, _| {
+        of.anonymous_bytes.map(|bytes| bytes as f64 / 1e6)
+    }),
     ("cache_bytes", "page cache, MB", Unit::Count, |of, _| of.cache_bytes.map(|bytes| bytes as f64 / 1e6)),
     ("major_faults", "major faults", Unit::Count, |of, _| of.major_faults.map(|count| count as f64)),
     ("refaults", "refaults", Unit::Count, |of, _| of.refaults.map(|count| count as f64)),

@@ -55,7 +55,6 @@ pub fn used(of: &ProgramFigures, duration_s: f64) -> Vec<String> {
         let percent = ns.map(|ns| ns as f64 / 1e7 / duration_s.max(1e-9));
         percent.map_or_else(|| UNKNOWN.to_owned(), |percent| format!("{percent:.1}%"))
     };
-    let size = |bytes: Option<u64>| bytes.map_or_else(|| UNKNOWN.to_owned(), approx_size);
     let refaults = of.refaults.map_or_else(|| UNKNOWN.to_owned(), grouped);
     let killed = match of.oom_kills {
         Some(0) | None => String::new(),
@@ -79,11 +78,7 @@ pub fn used(of: &ProgramFigures, duration_s: f64) -> Vec<String> {
     };
     let mut lines = vec![
         format!("program: {} cores{parts}", per_s(of.cpu_ns, 1e9)),
-        format!(
-            "memory at most: {}, page cache: {}; refaults: {refaults}; major faults: {faults}{killed}",
-            size(of.memory_bytes),
-            size(of.cache_bytes)
-        ),
+        format!("memory at most: {}; refaults: {refaults}; major faults: {faults}{killed}", memory(of)),
         format!(
             "MB/s at the top: read {}, written {}; of the drives: read {}, written {}",
             mb(of.top_read_bytes),
@@ -109,6 +104,17 @@ pub fn used(of: &ProgramFigures, duration_s: f64) -> Vec<String> {
     }));
     lines.extend(by_name(of));
     lines
+}
+
+/// What it had of memory: `327 MiB, anonymous: 16.0 MiB, page cache: 301 MiB`.
+fn memory(of: &ProgramFigures) -> String {
+    let size = |bytes: Option<u64>| bytes.map_or_else(|| UNKNOWN.to_owned(), approx_size);
+    let [all, anonymous, cache] = [of.memory_bytes, of.anonymous_bytes, of.cache_bytes].map(size);
+    let swapped = match of.swapped_bytes {
+        Some(0) | None => String::new(),
+        Some(bytes) => format!(", swapped out: {}", approx_size(bytes)),
+    };
+    format!("{all}, anonymous: {anonymous}, page cache: {cache}{swapped}")
 }
 
 /// What its processes moved, those that moved most first.

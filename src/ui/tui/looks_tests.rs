@@ -9,7 +9,7 @@ use ratatui::style::{Color, Modifier};
 use super::fixture::{self, filling, running, tell, turned};
 use super::layout::{self, View};
 use super::state::State;
-use super::tests::{press, shown};
+use super::tests::{SIZES, press, shown};
 use super::theme::Theme;
 use super::view;
 use crate::error::Error;
@@ -80,8 +80,11 @@ fn an_older_window_says_when_it_was() {
 
 #[test]
 fn the_first_steps_fit_a_small_screen() {
-    let mut state = State { first_steps: true, ..running(80, 24) };
-    insta::assert_snapshot!("first_steps_80x24", shown(&state));
+    let new = |columns, lines| State { first_steps: true, ..running(columns, lines) };
+    for (columns, lines) in SIZES {
+        insta::assert_snapshot!(format!("first_steps_{columns}x{lines}"), shown(&new(columns, lines)));
+    }
+    let mut state = new(80, 24);
     choose(&mut state, "scan.depth");
     assert!(shown(&state).contains("turn the chosen knob, or io.buffering"), "{}", shown(&state));
 }

@@ -172,9 +172,11 @@ fn a_duel_is_shown_pair_by_pair() {
         tell(&mut state, Event::Duel(Arc::new(fixture::duel(8))));
         state
     });
-    let mut state = turned(80, 24);
-    press(&mut state, &[KeyCode::Char('D')]);
-    insta::assert_snapshot!("duel_asked_80x24", shown(&state));
+    snapshot("duel_asked", |w, h| {
+        let mut state = turned(w, h);
+        press(&mut state, &[KeyCode::Char('D')]);
+        state
+    });
 }
 
 #[test]

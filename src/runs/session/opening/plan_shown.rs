@@ -82,7 +82,9 @@ pub fn plain(
     let line = if !settings.touches_storage() {
         "open nothing: no class touches storage".to_owned()
     } else if settings.program.is_some() {
-        format!("run the program in {}/{}", target.dir, PROGRAM_NAME)
+        let wal = settings.wal.target.as_ref();
+        let wal = wal.map_or_else(String::new, |wal| format!(", with its log in {wal}/{PROGRAM_NAME}"));
+        format!("run the program in {}/{PROGRAM_NAME}{wal}", target.dir)
     } else if settings.is_keyed() {
         outlook(settings, held).map_or_else(|error| error.one_line(), |outlook| outlook.text)
     } else if target.devices.is_empty() {

@@ -39,6 +39,18 @@ pub(in crate::runs::session) fn refuse_unsafe_folders(settings: &Settings, facts
             DatabaseFolder::new(&dir).refuse_others()?;
         }
     }
+    if let Some(dir) = log_folder(settings)? {
+        refuse_unsafe("wal.target", &dir, Trusting::Caller)?;
+        // Made, it would be on the file system above, where a drive is not mounted.
+        if !dir.is_dir() {
+            return Err(Error::input(format!("wal.target: there is no folder {}", dir.shown()))
+                .hint("mount what is to hold the program's log, and make the folder"));
+        }
+        if folder(settings)?.is_some_and(|data| data == dir) {
+            let what = format!("wal.target: {} is the folder of the data", dir.shown());
+            return Err(Error::input(what).hint("name another one, or leave it out"));
+        }
+    }
     for (what, file) in files_elsewhere(settings, facts)? {
         let dir = file.parent().unwrap_or(Path::new("/"));
         refuse_unsafe(what, dir, Trusting::Caller)?;
@@ -88,13 +100,22 @@ fn refuse_long(what: &str, path: &Path) -> Result<()> {
     Err(Error::input(format!("{what}: {too_long}")).hint("choose a shorter one"))
 }
 
+/// Where a program is to have its log; none where it is with the rest.
+fn log_folder(settings: &Settings) -> Result<Option<PathBuf>> {
+    let Some(wal) = settings.wal.target.as_ref().filter(|_| settings.program.is_some()) else {
+        return Ok(None);
+    };
+    let dir = std::path::absolute(expand_home(wal)?);
+    dir.map(Some).map_err(|error| Error::input(format!("wal.target: {error}")))
+}
+
 /// Files that have a place of their own, each with its setting.
 fn files_elsewhere(settings: &Settings, facts: &Facts) -> Result<Vec<(&'static str, PathBuf)>> {
     let absolute = |what, file: PathBuf| {
         let file = std::path::absolute(file).map_err(|error| Error::input(format!("{what}: {error}")))?;
         Ok((what, file))
     };
-    if !settings.touches_storage() {
+    if !settings.touches_storage() || settings.program.is_some() {
         return Ok(Vec::new());
     }
     if settings.is_keyed() {

@@ -1,7 +1,6 @@
 //! What a session does with its program, and when.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open, syncfs};
@@ -41,13 +40,14 @@ impl Session {
         };
         refuse_unknown_pressure(&options)?;
         let layout = self.target.layout();
-        let target: PathBuf =
-            layout.members.iter().find_map(|member| member.path.clone()).unwrap_or_default();
+        let mut paths = layout.members.iter().filter_map(|member| member.path.clone());
+        let (target, wal) = (paths.next().unwrap_or_default(), paths.next());
         let levels = layout.levels.clone();
         let is_built = self.target.built().is_some();
         let trusting = if is_built { Trusting::Root } else { Trusting::Caller };
-        let place = Place::open(&target, trusting, options.user.as_ref())?;
-        let values = Values::of(program, &options, place.dir(), self.resolved.facts.memory_bytes);
+        let place = Place::open(&target, wal.as_deref(), trusting, options.user.as_ref())?;
+        let folders = [place.dir(), place.wal()];
+        let values = Values::of(program, &options, folders, self.resolved.facts.memory_bytes);
         let run_unfilled = program.run.clone();
         let program = values.program(program)?;
         let mut own = None;
@@ -88,7 +88,7 @@ impl Session {
             urgent: false,
             log: String::new(),
         });
-        running.prepare(&target, notice, goes_on)?;
+        running.prepare(&target, wal.as_deref(), notice, goes_on)?;
         // What makes the data once may take what the host has: a cap below what an index wants would only end it.
         if let Some(bytes) = limit {
             running.site.groups.limit(bytes)?;
@@ -116,18 +116,17 @@ impl Session {
         }
     }
 
-    /// Writes back what the page cache holds of the target's file system. Returns when that began, by the clock of a trace.
+    /// Writes back what the page cache holds of the target's file systems. Returns when that began, by the clock of a trace.
     ///
     /// # Errors
     /// If it can't be written.
     pub fn write_back(&mut self) -> Result<u64> {
         let began_ns = self.classes.now_ns();
-        let Some(folder) = self.target.layout().members.iter().find_map(|member| member.path.clone()) else {
-            return Ok(began_ns);
-        };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let written = open(&folder, flags, Mode::empty()).and_then(syncfs);
-        written.map_err(|error| Error::os("cannot write back what is cached of", &folder, error))?;
+        for folder in self.target.layout().members.iter().filter_map(|member| member.path.as_ref()) {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let written = open(folder, flags, Mode::empty()).and_then(syncfs);
+            written.map_err(|error| Error::os("cannot write back what is cached of", folder, error))?;
+        }
         Ok(began_ns)
     }
 

@@ -71,17 +71,20 @@ impl Running {
     pub(super) fn prepare(
         &mut self,
         target: &Path,
+        wal: Option<&Path>,
         notice: &mut dyn FnMut(&str),
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<()> {
-        if self.is_set_up(target)? {
+        if self.is_set_up(target, wal)? {
             notice("command.setup is skipped: the same command has already set up the program's folder");
         } else {
             self.set_up(goes_on)?;
-            self.mark_set_up(target)?;
+            self.mark_set_up(target, wal)?;
         }
-        if !drop_cached(&target.join(PROGRAM_NAME)) {
-            notice("the program's folder could not be dropped from the page cache completely");
+        for folder in std::iter::once(target).chain(wal) {
+            if !drop_cached(&folder.join(PROGRAM_NAME)) {
+                notice("the program's folder could not be dropped from the page cache completely");
+            }
         }
         Ok(())
     }
@@ -101,7 +104,7 @@ impl Running {
     }
 
     /// Whether the folder was set up by an earlier run in the same way.
-    fn is_set_up(&self, target: &Path) -> Result<bool> {
+    fn is_set_up(&self, target: &Path, wal: Option<&Path>) -> Result<bool> {
         if self.program.setup.is_empty() || self.site.place.is_new() {
             return Ok(false);
         }
@@ -110,7 +113,7 @@ impl Running {
             let found = folder.read(SETUP_NAME, SETUP_BYTES_MAX)?;
             // Earlier versions wrote the words alone.
             let words = found.strip_prefix(SETUP_BEGINS.as_bytes()).unwrap_or(&found);
-            if words == self.program.setup.join("\n").as_bytes() {
+            if words == self.set_up_as(wal).as_bytes() {
                 return Ok(true);
             }
         }
@@ -122,11 +125,20 @@ impl Running {
         )))
     }
 
-    fn mark_set_up(&self, target: &Path) -> Result<()> {
+    /// What decides whether a folder is set up alike: the command, and where the log is.
+    fn set_up_as(&self, wal: Option<&Path>) -> String {
+        let words = self.program.setup.join("\n");
+        match wal {
+            Some(wal) => words + "\nwal.target = " + &wal.display().to_string(),
+            None => words,
+        }
+    }
+
+    fn mark_set_up(&self, target: &Path, wal: Option<&Path>) -> Result<()> {
         if self.program.setup.is_empty() {
             return Ok(());
         }
-        let text = format!("{SETUP_BEGINS}{}", self.program.setup.join("\n"));
+        let text = format!("{SETUP_BEGINS}{}", self.set_up_as(wal));
         HeldFolder::open_own(target)?.replace(SETUP_NAME, text.as_bytes())
     }
 

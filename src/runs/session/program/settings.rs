@@ -13,9 +13,10 @@ use crate::units::format_duration;
 /// Input where they contradict that a program is run, or leave it no file system.
 pub fn for_program(asked: Settings) -> Result<Settings> {
     refuse_contradictions(&asked)?;
-    let Settings { name, about, target, stack, run, queue, md, program, .. } = asked;
+    let Settings { name, about, target, stack, run, queue, md, program, wal, .. } = asked;
     let mut settings =
         Settings { name, about, target, stack, run, queue, md, program, ..Settings::default() };
+    settings.wal.target = wal.target;
     settings.io.interface = Interface::SYSTEM_CALLS;
     settings.io.buffering = Buffering::Cached;
     settings.io.registered_buffers = false;
@@ -39,6 +40,12 @@ fn refuse_contradictions(settings: &Settings) -> Result<()> {
     if settings.run.cache_limit_bytes.is_some() {
         let what = "run.cache_limit is stacktune's own, which does no I/O here";
         return Err(Error::input(what).hint("limit the program's memory: --mem, or command.memory_max"));
+    }
+    if settings.stack.is_built() && settings.wal.target.is_some() {
+        let what = "wal.target: a program's log can't have a place beside a stack that is built for its data";
+        return Err(Error::input(what).hint(
+            "make both file systems before, and name a folder on each: target.files.dir and wal.target",
+        ));
     }
     let bare = if settings.stack.is_built() {
         settings.stack.filesystem == Filesystem::None

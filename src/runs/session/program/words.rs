@@ -12,11 +12,17 @@ use crate::settings::{Probe, Program, ProgramKnob};
 pub(super) struct Values(Vec<(String, String)>);
 
 impl Values {
-    /// Those of a program in that folder.
-    pub fn of(program: &Program, options: &ProgramOptions, dir: &Path, memory_bytes: u64) -> Self {
+    /// Those of a program in its folder, and that of its log.
+    pub fn of(
+        program: &Program,
+        options: &ProgramOptions,
+        [dir, wal]: [&Path; 2],
+        memory_bytes: u64,
+    ) -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let values = [
             ("dir", dir.to_string_lossy().into_owned()),
+            ("wal", wal.to_string_lossy().into_owned()),
             ("seconds", options.time.as_secs().max(1).to_string()),
             ("memory", program.memory_max_bytes.unwrap_or(memory_bytes).to_string()),
             ("cpus", cpus.to_string()),

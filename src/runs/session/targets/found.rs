@@ -23,7 +23,7 @@ pub(in crate::runs::session) enum FoundTarget {
     Imagined(Imagined),
     Pages(FoundPages),
     KeyValue(FoundPairs),
-    Folder(PathBuf),
+    Folder(PathBuf, Option<PathBuf>),
 }
 
 /// What is open, on a stack or not.
@@ -68,12 +68,13 @@ impl FoundTarget {
                 }
                 pairs(spec, None, options)
             }
-            TargetSpec::Folder(dir) => {
+            TargetSpec::Folder(dir, wal) => {
                 refuse_stray_consent(&options.destroy, &[], facts)?;
-                own_folder(dir)
+                let wal = wal.as_ref().map(|wal| own_folder("wal.target", wal)).transpose()?;
+                Ok(Self::Folder(own_folder("target.files.dir", dir)?, wal))
             }
             TargetSpec::Stack(spec) if spec.program => {
-                folder(&spec.target.dir, exposed, "a program").map(Self::Folder)
+                folder(&spec.target.dir, exposed, "a program").map(|dir| Self::Folder(dir, None))
             }
             TargetSpec::Stack(spec) => match (&spec.kv, built) {
                 (Some(kv), _) => {
@@ -89,7 +90,7 @@ impl FoundTarget {
     /// What it can do, as far as that is known before it is open.
     pub fn facts(&self) -> Option<&TargetFacts> {
         match self {
-            Self::Imagined(_) | Self::Folder(_) => None,
+            Self::Imagined(_) | Self::Folder(..) => None,
             Self::Pages(pages) => pages.facts(),
             Self::KeyValue(pairs) => Some(&pairs.facts),
         }
@@ -98,7 +99,7 @@ impl FoundTarget {
     /// Bytes that will be filled, or loaded.
     pub fn bytes_to_fill(&self) -> u64 {
         match self {
-            Self::Imagined(_) | Self::Folder(_) => 0,
+            Self::Imagined(_) | Self::Folder(..) => 0,
             Self::Pages(pages) => pages.bytes_to_fill(),
             Self::KeyValue(pairs) => pairs.bytes_to_load,
         }
@@ -113,9 +114,9 @@ impl FoundTarget {
             Self::Imagined(imagined) => Ok(Content::Imagined(imagined)),
             Self::Pages(pages) => pages.open().map(Content::Pages),
             Self::KeyValue(pairs) => pairs.open(attendant).map(Content::KeyValue),
-            Self::Folder(dir) => {
+            Self::Folder(dir, wal) => {
                 make_own_folder(&dir, Trusting::Caller)?;
-                Ok(Content::Folder(Layout::of_folder(dir)))
+                Ok(Content::Folder(Layout::of_folders(dir, wal)))
             }
         }
     }
@@ -133,11 +134,9 @@ fn pairs(spec: &KvSpec, exposed: Option<&Exposed>, options: &Options) -> Result<
     FoundPairs::look(dir, spec.kv.clone(), options.anew).map(FoundTarget::KeyValue)
 }
 
-/// The target's folder.
-fn own_folder(dir: &str) -> Result<FoundTarget> {
-    let dir = std::path::absolute(expand_home(dir)?);
-    let dir = dir.map_err(|error| Error::input(format!("target.files.dir: {error}")))?;
-    Ok(FoundTarget::Folder(dir))
+/// The folder that a setting names.
+fn own_folder(what: &str, dir: &str) -> Result<PathBuf> {
+    std::path::absolute(expand_home(dir)?).map_err(|error| Error::input(format!("{what}: {error}")))
 }
 
 fn writes_at_once() -> Error {

@@ -48,10 +48,12 @@ impl Layout {
         Self { data: region.clone(), wal: region, levels: layers::levels(&members), members, notes }
     }
 
-    /// Of a folder in which a program makes what it likes.
-    pub fn of_folder(path: PathBuf) -> Self {
+    /// Of a folder in which a program makes what it likes, and of that of its log if it has one of its own.
+    pub fn of_folders(dir: PathBuf, wal: Option<PathBuf>) -> Self {
         let region = |id| Arc::new(Region { id, set: 0, extents: Vec::new(), extent_bytes: 0 });
-        let members = vec![Member { name: "program".into(), device: None, path: Some(path) }];
+        let member = |name: &str, path| Member { name: name.into(), device: None, path: Some(path) };
+        let wal = wal.map(|wal| member("wal", wal));
+        let members: Vec<Member> = [member("program", dir)].into_iter().chain(wal).collect();
         let levels = layers::levels(&members);
         Self { data: region(Region::DATA), wal: region(Region::WAL), members, levels, notes: Vec::new() }
     }

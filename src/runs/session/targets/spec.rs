@@ -12,8 +12,8 @@ pub(in crate::runs::session) enum TargetSpec {
     Pages(PagesSpec),
     /// A data set of key-value pairs.
     KeyValue(KvSpec),
-    /// The folder of a program, `~` being the home folder.
-    Folder(String),
+    /// The folder of a program, and that of its log if it has one, `~` being the home folder.
+    Folder(String, Option<String>),
     /// Files, devices or pairs, or a program's folder, on a stack that is built for them.
     Stack(BuiltSpec),
 }

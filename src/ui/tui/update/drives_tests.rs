@@ -10,7 +10,7 @@ use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::fixture::{filling, running};
 use crate::ui::tui::message::{Effect, Msg};
 use crate::ui::tui::state::State;
-use crate::ui::tui::tests::shown;
+use crate::ui::tui::tests::{SIZES, shown};
 
 fn candidates() -> Vec<Candidate> {
     let of = |name: &str, about: &str, found: OnDevice| Candidate {
@@ -142,7 +142,7 @@ fn a_host_without_drives_keeps_files() {
 
 #[test]
 fn the_list_of_drives_stands_at_every_size() {
-    for (columns, lines) in [(80, 24), (160, 50)] {
+    for (columns, lines) in SIZES {
         let mut state = listed(columns, lines);
         letter(&mut state, ' ');
         letter(&mut state, 'j');

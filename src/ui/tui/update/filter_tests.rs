@@ -10,7 +10,7 @@ use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::fixture::{listed, profile, running};
 use crate::ui::tui::message::{Effect, Msg};
 use crate::ui::tui::state::State;
-use crate::ui::tui::tests::shown;
+use crate::ui::tui::tests::{SIZES, shown};
 
 fn with_profiles(columns: u16, lines: u16) -> State {
     let mut state = running(columns, lines);
@@ -22,7 +22,7 @@ fn with_profiles(columns: u16, lines: u16) -> State {
 
 #[test]
 fn a_profile_is_found_by_its_words_and_opened() {
-    for (columns, lines) in [(80, 24), (120, 40)] {
+    for (columns, lines) in SIZES {
         let mut state = with_profiles(columns, lines);
         assert!(shown(&state).contains("/ filter"), "{}", shown(&state));
         typed(&mut state, "/PAPER");

@@ -15,7 +15,7 @@ use crate::ui::tui::ProfileEntry;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::fixture::{self, filling, running, tell};
 use crate::ui::tui::message::{Effect, Msg};
-use crate::ui::tui::tests::shown;
+use crate::ui::tui::tests::{SIZES, shown};
 
 #[test]
 fn a_value_is_picked_by_its_name_and_one_that_cannot_be_says_why() {
@@ -49,7 +49,7 @@ fn a_value_is_picked_by_its_name_and_one_that_cannot_be_says_why() {
 
 #[test]
 fn lists_of_values_stand_at_every_size() {
-    for (columns, lines) in [(80, 24), (160, 50)] {
+    for (columns, lines) in SIZES {
         let mut state = running(columns, lines);
         choose(&mut state, "io.interface");
         key(&mut state, KeyCode::Enter);
@@ -166,7 +166,7 @@ fn the_list_of_profiles_says_what_can_not_run_here_and_does_not_open_it() {
             ProfileEntry { refused: broken, ..fixture::profile("broken", "") },
         ])
     };
-    for (columns, lines) in [(80, 24), (160, 50)] {
+    for (columns, lines) in SIZES {
         let mut state = running(columns, lines);
         letter(&mut state, 'o');
         update(&mut state, list());

@@ -16,7 +16,7 @@ use crate::trace::{Live, LostEvents, read_bytes};
 use crate::ui::tui::fixture::{self, running, tell};
 use crate::ui::tui::message::{Effect, Msg};
 use crate::ui::tui::state::State;
-use crate::ui::tui::tests::{press, shown};
+use crate::ui::tui::tests::{SIZES, press, shown};
 use crate::ui::tui::tracing::{Said, Wanted};
 use crate::ui::tui::update::update;
 
@@ -111,7 +111,7 @@ fn the_page_shows_the_rules_as_they_are_kept() {
     letter(&mut state, 'C');
     assert!(shown(&state).contains("Nothing has been traced yet"), "{}", shown(&state));
     press(&mut state, &[KeyCode::Esc]);
-    for (columns, lines) in [(80, 24), (160, 50)] {
+    for (columns, lines) in SIZES {
         let mut state = begun();
         state.screen = ratatui::layout::Rect::new(0, 0, columns, lines);
         letter(&mut state, 'C');

@@ -185,7 +185,11 @@ fn span_of_time(state: &State) -> String {
             format!("whole run, {} windows", totals.windows)
         }
         (Some(window), _) if !state.cumulative => {
-            let turned = if window.turned { ", a knob turned in it" } else { "" };
+            let turned = match (window.paused, window.turned) {
+                (true, _) => ", paused in it",
+                (false, true) => ", a knob turned in it",
+                (false, false) => "",
+            };
             let seconds = window.duration_ns as f64 / 1e9;
             if state.replay.is_some() {
                 let (at, all) = (figures.at().unwrap_or(0) + 1, figures.kept());

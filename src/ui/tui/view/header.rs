@@ -227,8 +227,9 @@ fn written(state: &State, status: &Status) -> (String, String) {
         return (format!("{bytes} written to the drives"), format!("{bytes} written"));
     }
     // Of a recording, what its windows say.
-    let window = state.live.window.as_ref().map_or(0, |w| w.written_bytes_total);
-    let bytes = approx_size(if state.replay.is_some() { window } else { state.written_bytes });
+    let window = state.figures().window.as_ref().map_or(0, |w| w.written_bytes_total);
+    let of_then = state.replay.is_some() || state.frozen.is_some();
+    let bytes = approx_size(if of_then { window } else { state.written_bytes });
     let short = format!("{bytes} written");
     match status.settings.run.max_writes_bytes {
         Some(limit) => (format!("{bytes} of {} written", format_size(limit)), short),

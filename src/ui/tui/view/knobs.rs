@@ -100,10 +100,10 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
 /// the list.
 fn about(state: &State, buf: &mut Buffer, columns: &[Rect]) {
     let listed = state.listing.rows.len();
-    let is_large = matches!(layout::tier(state.screen), Some(Tier::Large | Tier::Wide));
+    let is_small = matches!(layout::tier(state.screen), None | Some(Tier::Small));
     let area = match *columns {
         [first, second] if listed <= usize::from(first.height) => second,
-        [only] if is_large && listed + ABOUT_ROWS_MIN < usize::from(only.height) => {
+        [only] if !is_small && listed + ABOUT_ROWS_MIN < usize::from(only.height) => {
             let above = listed as u16 + 1;
             Rect { y: only.y + above, height: only.height - above, ..only }
         }

@@ -349,6 +349,29 @@ pub fn clear_changes(state: &State, line: &LedgerLine) -> Vec<(String, String, S
     of_program.chain(figures).collect()
 }
 
+/// The same, of a trade-off the largest loss and the largest gain first.
+pub fn both_sides(state: &State, line: &LedgerLine) -> Vec<(String, String, Style)> {
+    let mut all = clear_changes(state, line);
+    if line.outcome() != TurnOutcome::TradeOff {
+        return all;
+    }
+    let clear = line.changes().into_iter().filter(|(_, change)| change.verdict.is_clear());
+    let sized: Vec<_> = clear
+        .filter_map(|(figure, change)| {
+            Some((outcome::is_gain(figure, change)?, change.relative()?.ln_1p().abs(), figure.to_string()))
+        })
+        .collect();
+    let largest = |is_gain: bool| {
+        let among = sized.iter().filter(|(gain, ..)| *gain == is_gain);
+        among.max_by(|one, other| one.1.total_cmp(&other.1)).map(|(_, _, name)| name.clone())
+    };
+    let first = [largest(false), largest(true)];
+    all.sort_by_key(|(name, ..)| {
+        first.iter().position(|of| of.as_ref() == Some(name)).unwrap_or(first.len())
+    });
+    all
+}
+
 /// A clear change in per cent, with its interval: `−25% (−29 to −21%)`.
 fn by(state: &State, line: &LedgerLine, figure: LedgerFigure, change: &Change) -> Option<(String, Style)> {
     Some((clear_change(figure, change)?, style(state, line, figure, change)))

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::frame::{put, span};
-use super::ledger::{clear_changes, verdict};
+use super::ledger::{both_sides, verdict};
 use crate::meter::flag::{FlagKind, kind_of_turns};
 use crate::meter::turns::ledger::{AFTER_WINDOWS, WINDOWS_MIN};
 use crate::meter::turns::outcome::TurnOutcome;
@@ -223,7 +223,8 @@ fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> 
     if let Some(why) = line.why_not_judged() {
         return not_judged(state, line, &why, cells);
     }
-    let changes = clear_changes(state, line);
+    let changes = both_sides(state, line);
+    let next = next(state, line).unwrap_or_default();
     let begun = |turn: String| [vec![span(turn, theme.plain)], verdict(state, line)].concat();
     // The first change comes with its interval, for which the values give way first, and the knob then: both are in the
     // ledger as well.
@@ -233,13 +234,18 @@ fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> 
     let mut spans = whole.unwrap_or_else(|| begun(turn(line)));
     for (at, (figure, text, style)) in changes.into_iter().enumerate() {
         let name = format!("  {figure} ");
-        let room = cells.saturating_sub(cells_of(&spans) + width(&name));
+        // Whether the next turn can be judged matters more than a third figure.
+        let kept = if at < 2 { 0 } else { width(&next) };
+        let room = cells.saturating_sub(cells_of(&spans) + width(&name) + kept);
         let short = text.split_once(" (").filter(|_| at == 0).map(|(change, _)| change.to_owned());
         let Some(text) = [Some(text), short].into_iter().flatten().find(|text| width(text) <= room) else {
             break;
         };
         spans.push(span(name, theme.dim));
         spans.push(span(text, style));
+    }
+    if cells_of(&spans) + width(&next) <= cells {
+        spans.push(span(next, theme.dim));
     }
     spans
 }
@@ -286,11 +292,14 @@ fn by_memory(why: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether the turn after this one could be judged.
+/// Whether the turn after this one could be judged, and why not.
 fn next(state: &State, line: &LedgerLine) -> Option<String> {
     let figures = state.figures();
-    if state.replay.is_some() || figures.forbidding().is_some() {
+    if state.replay.is_some() {
         return None;
+    }
+    if let Some((_, flag)) = figures.forbidding() {
+        return Some(format!(" · the next not now: {}", flag.text));
     }
     let ready = figures.baseline_since(line.at_ns).min(WINDOWS_MIN);
     Some(match ready {
@@ -306,7 +315,12 @@ fn duel(shown: &DuelShown) -> String {
         format!(", evidence {} of {}", three_digits(row.evidence.min(9999.0)), row.threshold)
     });
     let (pairs, s) = (report.pairs.len(), if report.pairs.len() == 1 { "" } else { "s" });
-    format!("duel of {} {a} and {b} by {}: {pairs} pair{s}{evidence}", report.knob, report.figure.name())
+    let left_out = report.dropped.last().map(|why| format!(", {} left out ({why})", report.dropped.len()));
+    let earlier = report.unsettled.iter().map(Vec::len).sum::<usize>();
+    let again = (earlier > 0).then(|| format!(", {earlier} before that settled too little"));
+    let not_counted = [left_out, again].into_iter().flatten().collect::<String>();
+    let figure = report.figure.name();
+    format!("duel of {} {a} and {b} by {figure}: {pairs} pair{s}{not_counted}{evidence}", report.knob)
 }
 
 #[cfg(test)]

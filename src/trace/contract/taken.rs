@@ -1,0 +1,77 @@
+//! How long I/Os took at the drive: from their issue to their completion.
+
+use crate::trace::io::{Op, TracedIo};
+
+/// The kinds that are told apart.
+pub const TAKEN: [Op; 4] = [Op::Read, Op::Write, Op::Discard, Op::Flush];
+/// A percentile has that many samples beyond it, at least.
+const BEYOND: usize = 10;
+
+/// Percentiles of the I/Os of a kind, in ns; none of too few.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// How many completed.
+    pub count: u64,
+    /// Median.
+    pub p50_ns: Option<u64>,
+    /// 90th percentile.
+    pub p90_ns: Option<u64>,
+    /// 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// 99.9th percentile.
+    pub p999_ns: Option<u64>,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl Taken {
+    /// Of the I/Os of a kind; none if none completed.
+    pub fn of(ios: &[TracedIo], op: Op) -> Option<Self> {
+        let of_kind = ios.iter().filter(|io| io.op == op);
+        let mut taken_ns: Vec<u64> =
+            of_kind.filter_map(|io| io.completed_ns?.checked_sub(io.issued_ns)).collect();
+        taken_ns.sort_unstable();
+        let count = taken_ns.len();
+        // The longest but those that lie beyond it.
+        let but = |one_in: usize| {
+            let beyond = count / one_in;
+            (beyond >= BEYOND).then(|| taken_ns[count - 1 - beyond])
+        };
+        Some(Self {
+            count: count as u64,
+            max_ns: *taken_ns.last()?,
+            p50_ns: but(2),
+            p90_ns: but(10),
+            p99_ns: but(100),
+            p999_ns: but(1000),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::io::TracedDrive;
+
+    #[test]
+    fn percentiles_have_ten_beyond_them() {
+        let io = |op, issued_ns, completed_ns| TracedIo {
+            issued_ns,
+            completed_ns,
+            offset_bytes: 0,
+            bytes: 4096,
+            drive: TracedDrive(1),
+            pid: 1,
+            op,
+        };
+        let reads = (1..=1000).rev().map(|ns| io(Op::Read, 5, Some(5 + ns)));
+        let mut ios: Vec<_> = reads.chain((0..19).map(|_| io(Op::Write, 7, Some(9)))).collect();
+        ios.push(io(Op::Flush, 3, None));
+        let [reads, writes, discards, flushes] = TAKEN.map(|op| Taken::of(&ios, op));
+        let reads = reads.unwrap();
+        assert_eq!((reads.count, reads.p50_ns, reads.p90_ns), (1000, Some(500), Some(900)));
+        assert_eq!((reads.p99_ns, reads.p999_ns, reads.max_ns), (Some(990), None, 1000));
+        assert_eq!(writes.map(|writes| (writes.count, writes.p50_ns, writes.max_ns)), Some((19, None, 2)));
+        assert_eq!((discards, flushes), (None, None));
+    }
+}
