@@ -2,8 +2,18 @@
 
 use super::*;
 
-/// Those that mean, or will mean, a page or a mode mean it everywhere on the main screen.
-const ALLOTTED: &str = "DTAKMCwIW";
+/// Those that mean a page or a mode, or will mean one (none yet), mean it everywhere on the main screen.
+const ALLOTTED: [(char, Option<Action>); 9] = [
+    ('D', Some(Action::Duel)),
+    ('T', Some(Action::Trace)),
+    ('C', Some(Action::Contract)),
+    ('A', None),
+    ('K', None),
+    ('M', None),
+    ('w', None),
+    ('I', None),
+    ('W', None),
+];
 
 #[test]
 fn no_key_means_two_things_in_one_place() {
@@ -15,9 +25,11 @@ fn no_key_means_two_things_in_one_place() {
             assert!(!together || shared.is_none(), "{shared:?}: {} and {}", row.help, other.help);
         }
     }
-    for row in MAP.iter().filter(|row| matches!(row.context, Knobs | Ledger | Replay)) {
-        let taken = row.keys.iter().find(|key| matches!(key, Char(c) if ALLOTTED.contains(*c)));
-        assert!(taken.is_none(), "{taken:?}: {}", row.help);
+    for row in MAP.iter().filter(|row| matches!(row.context, Knobs | Ledger | Replay | Main)) {
+        for (allotted, action) in ALLOTTED.iter().filter(|(c, _)| row.keys.contains(&Char(*c))) {
+            let is_it = row.context == Main && *action == Some(row.action);
+            assert!(is_it, "{allotted}: {}", row.help);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::layout;
-use super::state::{FIRST_KNOB, ListRow, Listing, State};
+use super::state::{FIRST_KNOB, FIRST_OF_PAIRS, ListRow, Listing, State};
 use crate::settings::Settings;
 use crate::settings::knobs::{self, Kind, Knob, Scope, StackLayer};
 use crate::short_list;
@@ -129,11 +129,14 @@ impl State {
         of_run.unwrap_or_else(|| knobs::find(path))
     }
 
-    /// The knob that is chosen first: of a program, its own that is turned while it runs.
+    /// The knob that is chosen first: of a program, its own that is turned while it runs; of an engine that does I/O by
+    /// itself, its cache.
     pub fn first_knob(&self) -> &'static Knob {
         let settings = self.status.as_ref().map(|status| &status.settings);
-        let path = match settings.filter(|settings| settings.program.is_some()) {
+        let path = match settings {
+            Some(settings) if settings.is_keyed() => FIRST_OF_PAIRS,
             None => FIRST_KNOB,
+            Some(settings) if settings.program.is_none() => FIRST_KNOB,
             Some(settings) => {
                 let own = knobs::of_program(settings);
                 let live = own.iter().copied().find(|knob| knob.spec.scope == Scope::Live);
@@ -203,7 +206,12 @@ fn text_of(knob: &Knob) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::runs::session::message::Phase;
+    use crate::settings::LoadEngine;
+    use crate::ui::tui::fixture;
     use crate::ui::tui::theme::Theme;
 
     /// The paths of the knobs that are listed.
@@ -228,6 +236,23 @@ pub(super) mod tests {
         for knob in knobs::all() {
             let of_pages = !knob.is_of_another_engine(&Settings::default());
             assert_eq!(seen.contains(&knob.path.as_str()), of_pages, "{}", knob.path);
+        }
+    }
+
+    #[test]
+    fn what_is_chosen_first_can_be_turned_for_pages_and_for_pairs() {
+        let mut state = fixture::running(160, 50);
+        for (engine, expected) in
+            [(LoadEngine::Pages, "io.buffering"), (LoadEngine::Rocksdb, "rocksdb.block_cache")]
+        {
+            let mut status = fixture::status(Phase::Running);
+            status.settings.kv.engine = engine;
+            let settings = status.settings.clone();
+            state.status = Some(Arc::new(status));
+            let knob = state.first_knob();
+            assert_eq!(knob.path, expected);
+            assert!(!knob.is_of_another_engine(&settings) && knob.inactive(&settings).is_none());
+            assert_eq!(knob.spec.scope, Scope::Live);
         }
     }
 

@@ -31,6 +31,8 @@ const FORMER_STATES_MAX: usize = 4096;
 const NOTICES_MAX: usize = 50;
 /// The knob that is chosen first where the classes are the load: turning it always shows something.
 pub const FIRST_KNOB: &str = "io.buffering";
+/// The same where these are RocksDB's.
+pub const FIRST_OF_PAIRS: &str = "rocksdb.block_cache";
 
 /// What has the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -16,7 +16,7 @@ use crate::ui::text::{
     NONE, clear_change, fit, interval, ledger_value, left, raw_change, signed_percent, width, wrap,
 };
 use crate::ui::tui::layout;
-use crate::ui::tui::state::{Focus, State};
+use crate::ui::tui::state::{FIRST_KNOB, Focus, State};
 use crate::units::{approx_span, three_digits};
 
 /// Cells of a turn's number, time and values, after which its verdict stands if there is room.
@@ -115,13 +115,12 @@ pub fn hidden(state: &State) -> usize {
 /// What a new user does first, where the ledger will be.
 fn first_steps(state: &State, buf: &mut Buffer, inner: Rect) {
     let theme = &state.theme;
-    let is_program = state.is_of_program();
     let cells = usize::from(inner.width);
     let first = match state.first_knob().path.as_str() {
         own if cells < 60 && state.knob().path == own => format!("turn {own}, the chosen knob"),
         own if cells < 60 => format!("turn the chosen knob, or {own}"),
-        own if is_program => format!("turn the chosen knob, such as {own}"),
-        most => format!("turn the chosen knob; {most} makes the largest difference"),
+        FIRST_KNOB => format!("turn the chosen knob; {FIRST_KNOB} makes the largest difference"),
+        own => format!("turn the chosen knob, such as {own}"),
     };
     let verdict = if cells < 60 {
         "the line below says whether it helped"
