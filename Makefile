@@ -55,7 +55,7 @@ build: ## the release binary, with RocksDB
 
 picture: build ## draw the demo's moving screen for the README, from a real run of some minutes
 	@$(RELEASE) picture --animate --out assets/screen.svg --for 45s \
-		--turn scan.depth=32 --turn wal.sync_every=8 --turn io.interface=libaio \
+		--turn io.buffering=cached --turn io.buffering=direct --turn wal.sync_every=8 \
 		--duel scan.depth=4,32 --duel-figure scan
 
 dist: ## the archives and packages of a release, in target/dist

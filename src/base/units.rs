@@ -42,10 +42,16 @@ fn factor_of(unit: &str) -> Option<u64> {
     BINARY.iter().chain(&DECIMAL).find(|(name, _)| same(name)).map(|&(_, factor)| factor)
 }
 
-/// Bytes from `512`, `16KiB`, `1.5GiB` or `100GB`.
+/// What a letter alone stands for, as fio, dd and mkfs take it: `4k` is 4KiB.
+fn factor_of_letter(letter: &str) -> Option<u64> {
+    let is_first = |name: &str| letter.len() == 1 && name[..1].eq_ignore_ascii_case(letter);
+    BINARY.iter().find(|(name, _)| is_first(name)).map(|&(_, factor)| factor)
+}
+
+/// Bytes from `512`, `16KiB`, `16k`, `1.5GiB` or `100GB`.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     split(text)
-        .and_then(|(number, unit)| scaled(number, factor_of(unit)?))
+        .and_then(|(number, unit)| scaled(number, factor_of(unit).or_else(|| factor_of_letter(unit))?))
         .ok_or_else(|| format!("`{text}` is not a size: write one like 16KiB or 1GiB"))
 }
 
@@ -194,7 +200,11 @@ mod tests {
         }
         assert_eq!(parse_size("1.5 GiB").unwrap(), 3 << 29);
         assert_eq!(parse_size("100GB").unwrap(), 100_000_000_000);
-        for wrong in ["", "GiB", "-1", "1XB", "1e30", "0.3B", "9999999TiB", "1GiB/s"] {
+        assert_eq!(
+            ["4k", "64K", "1M", "2g"].map(|text| format_size(parse_size(text).unwrap())),
+            ["4KiB", "64KiB", "1MiB", "2GiB"]
+        );
+        for wrong in ["", "GiB", "-1", "1XB", "1e30", "0.3B", "9999999TiB", "1GiB/s", "4x", "k", "4Ki"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
     }
@@ -204,7 +214,7 @@ mod tests {
         assert_eq!(parse_rate("250MB/s").unwrap(), 250_000_000);
         assert_eq!(format_rate(250_000_000), "250MB/s");
         assert_eq!(format_rate(1_500_000_000), "1500MB/s");
-        for wrong in ["250MB", "0MB/s", "/s", "MB/s"] {
+        for wrong in ["250MB", "250M/s", "0MB/s", "/s", "MB/s"] {
             assert!(parse_rate(wrong).is_err(), "{wrong}");
         }
     }

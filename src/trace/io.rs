@@ -25,6 +25,9 @@ pub enum Op {
 pub const PLACED: [Op; 3] = [Op::Read, Op::Write, Op::Discard];
 
 impl Op {
+    /// Each of them.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Discard, Self::Flush];
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {

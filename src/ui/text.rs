@@ -204,12 +204,13 @@ pub fn signed_percent(change: f64) -> String {
     signed(change) + "%"
 }
 
-/// Beyond it the upper bound of a change says no more than that nearly nothing is known.
+/// Beyond it the upper bound of a change says no more than that nearly nothing is known, unless the change is large itself.
 const BOUND_MAX: f64 = 10.0;
 
-/// The bounds of a change: `(+21 to +29%)`, `(−90 to over +1000%)`.
-pub fn bounds((low, high): (f64, f64)) -> String {
-    if low < BOUND_MAX && BOUND_MAX < high {
+/// The bounds of a change, where it is known: `(+21 to +29%)`, `(−90 to over +1000%)`.
+pub fn bounds(change: Option<f64>, (low, high): (f64, f64)) -> String {
+    let is_near = change.is_some_and(|change| change > BOUND_MAX / 2.0 && high < 3.0 * change);
+    if !is_near && low < BOUND_MAX && BOUND_MAX < high {
         return format!("({} to over {}%)", signed(low), signed(BOUND_MAX));
     }
     format!("({} to {}%)", signed(low), signed(high))
@@ -217,14 +218,7 @@ pub fn bounds((low, high): (f64, f64)) -> String {
 
 /// The bounds of a change of the ledger, after a blank: ` (+21 to +29%)`; nothing if it has none.
 pub fn interval(change: &Change) -> String {
-    let Some((low, high)) = change.interval else { return String::new() };
-    // Of a change that large, such a bound says something.
-    let says = change.relative().is_some_and(|change| change > BOUND_MAX / 2.0 && high < 3.0 * change);
-    if says {
-        format!(" ({} to {}%)", signed(low), signed(high))
-    } else {
-        format!(" {}", bounds((low, high)))
-    }
+    change.interval.map_or_else(String::new, |interval| format!(" {}", bounds(change.relative(), interval)))
 }
 
 /// A value of a figure of the ledger.
@@ -316,9 +310,11 @@ mod tests {
 
     #[test]
     fn bounds_that_say_nearly_nothing_do_not_pretend_to() {
-        assert_eq!(bounds((-0.05, 0.31)), "(−5.0 to +31%)");
-        assert_eq!(bounds((-0.99, 83.51)), "(−99 to over +1000%)");
-        assert_eq!(bounds((11.0, 12.0)), "(+1100 to +1200%)");
+        assert_eq!(bounds(Some(0.1), (-0.05, 0.31)), "(−5.0 to +31%)");
+        assert_eq!(bounds(Some(0.2), (-0.99, 83.51)), "(−99 to over +1000%)");
+        assert_eq!(bounds(None, (11.0, 12.0)), "(+1100 to +1200%)");
+        assert_eq!(bounds(Some(12.21), (9.38, 15.86)), "(+938 to +1586%)");
+        assert_eq!(bounds(Some(12.21), (9.38, 83.51)), "(+938 to over +1000%)");
     }
 
     #[test]

@@ -313,7 +313,7 @@ pub fn first_line(screen: &str) -> &str {
 
 /// The row of a class in the table: what stands behind its name, cell by cell.
 pub fn class_row<'a>(screen: &'a str, class: &str) -> Vec<&'a str> {
-    let is_title = |line: &&str| line.contains("class ") && line.contains("MB/s") && line.contains("errors");
+    let is_title = |line: &&str| line.contains("class ") && line.contains("MB/s") && line.contains("IOPS");
     let Some(title) = screen.lines().find(is_title) else { return Vec::new() };
     // Other panels may be to the left.
     let left = title[..title.find("class ").unwrap()].chars().count();

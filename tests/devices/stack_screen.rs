@@ -140,6 +140,30 @@ fn bare_devices_are_built_upon_from_the_screen_and_the_plan_shows_what_is_torn_d
 }
 
 #[test]
+fn the_list_of_drives_says_which_are_empty_and_what_taking_one_destroys() {
+    let test = "the_list_of_drives_says_which_are_empty_and_what_taking_one_destroys";
+    let Some(loops) = Loops::take(test, 2) else { return };
+    let (home, empty) = (Home::new(), loops.blank(64));
+    let foreign = loops.device(64, |device| {
+        run("mkfs.ext4", &["-q", device.to_str().unwrap()]);
+    });
+    let mut terminal = Terminal::start(&home, &home.sets(&MODEST), ALL, &[]);
+    terminal.wait_until_running();
+    terminal.choose("target.devices");
+    terminal.press("\r");
+    terminal.wait("the drives", |screen| {
+        let says = |name: &str, what: &str| {
+            screen.lines().any(|row| row.contains(&format!("[ ] /dev/{name} ")) && row.contains(what))
+        };
+        says(empty.name(), "empty") && says(foreign.name(), "destroyable: holds ext4")
+    });
+    terminal.press("\x1b");
+    terminal.wait_until_gone("none ticked");
+    terminal.press("q");
+    terminal.left().expect(0);
+}
+
+#[test]
 fn queue_settings_of_a_stack_are_turned_in_the_ui_and_put_back() {
     let Some(_loops) = Loops::take("queue_settings_of_a_stack_are_turned_in_the_ui_and_put_back", 2) else {
         return;

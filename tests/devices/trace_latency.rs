@@ -11,7 +11,7 @@ use crate::common::skip;
 use crate::trace::{ATTEMPTS, Busy, NEEDS, can_be_made, is_whole, with_tracefs};
 
 /// What is done for a read above the drive, on processors that are kept busy.
-const ABOVE_NS_MAX: f64 = 60_000.0;
+const ABOVE_NS_MAX: f64 = 200_000.0;
 
 #[test]
 fn reads_take_by_a_trace_what_fio_sees_of_the_drive() {

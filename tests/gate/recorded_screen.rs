@@ -172,6 +172,12 @@ fn two_recordings_are_flipped_and_compared() {
     terminal.wait_for("scan.depth: A 128 | B 4");
     terminal.press("\x1b");
     terminal.wait_until_gone("scan.depth: A 128 | B 4");
+    terminal.press("|");
+    terminal.wait("both", |screen| {
+        ["RECORDING  A first", "RECORDING  B second"].iter().all(|half| first_line(screen).contains(half))
+    });
+    terminal.press("|");
+    terminal.wait("one", |screen| first_line(screen).matches("RECORDING").count() == 1);
     quit(terminal);
     opened(&home, &[&first, "--with", home.path("nowhere").to_str().unwrap()], (80, 24)).left().expect(2);
 }

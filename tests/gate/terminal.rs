@@ -460,10 +460,12 @@ fn a_terminal_is_asked_for_its_background_and_glyphs_and_who_names_both_is_not_a
 }
 
 #[test]
-fn glyphs_are_ascii_where_the_locale_has_no_others() {
+fn glyphs_are_ascii_where_the_locale_or_the_terminal_has_no_others() {
     let home = Home::new();
-    let terminal = Terminal::start(&home, &home.sets(&MODEST), ALL, &[("LC_ALL", "C")]);
-    let screen = terminal.wait_until_running();
-    assert!(screen.is_ascii() && screen.contains("- stack --"), "{screen}");
-    quit(terminal);
+    for of_terminal in [("LC_ALL", "C"), ("TERM", "dumb"), ("TERM", "linux")] {
+        let terminal = Terminal::start(&home, &home.sets(&MODEST), ALL, &[of_terminal]);
+        let screen = terminal.wait_until_running();
+        assert!(screen.is_ascii() && screen.contains("- stack --"), "{of_terminal:?}: {screen}");
+        quit(terminal);
+    }
 }

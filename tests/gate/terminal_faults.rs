@@ -55,15 +55,45 @@ fn wait_for_baseline(terminal: &mut Terminal) -> bool {
 }
 
 #[test]
-fn the_readmes_first_turn_is_the_first_key_that_is_pressed() {
+fn the_readmes_first_turn_is_the_first_key_that_is_pressed_and_shows_something() {
     let readme = include_str!("../../README.md");
     assert!(readme.contains("turn it with `←` from `direct` to `cached`"));
     let home = Home::new();
-    let mut terminal = running(&home, &["run.window=100ms"]);
+    // Nothing holds the scan back.
+    let mut terminal = running(&home, &["run.window=100ms", "scan.rate=none"]);
     let screen = terminal.wait_for("▸buffering");
     assert!(chosen_row(&screen).is_some_and(|row| row.contains("◂direct▸")), "{screen}");
+    wait_for_baseline(&mut terminal);
     terminal.press("\x1b[D");
-    terminal.wait_for("io.buffering direct → cached");
+    // A verdict with its interval; or, where a flag forbids one, what stood before and after, and the flag.
+    terminal.wait("what the turn did", |screen| {
+        let strip = screen.lines().find(|line| line.contains("▶ turn 1: io.buffering direct → cached"));
+        let shown = |strip: &str| {
+            let is_judged = ["BETTER", "WORSE", "TRADE-OFF", "no clear change"];
+            let has_interval = is_judged.iter().any(|word| strip.contains(word)) && strip.contains("%)");
+            has_interval || strip.contains("s, not judged: ")
+        };
+        strip.is_some_and(shown)
+    });
+    quit(terminal);
+}
+
+#[test]
+fn the_flags_of_a_turn_are_a_count_that_opens() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms", "io.interface=sim"]);
+    terminal.choose("scan.depth");
+    terminal.press("h");
+    terminal.wait("the turn with its flags", |screen| {
+        screen
+            .lines()
+            .any(|line| line.contains("1 ") && line.contains("scan.depth 128 → 64") && line.contains('⚑'))
+    });
+    assert!(!terminal.screen().contains("scan simulated"));
+    terminal.press("\t");
+    terminal.wait_for("scan simulated");
+    terminal.press("\x1b");
+    terminal.wait_until_gone("scan simulated");
     quit(terminal);
 }
 
@@ -249,21 +279,24 @@ fn the_first_steps_once_hidden_are_gone_for_good_and_values_set_at_the_start_are
 #[test]
 fn a_recording_that_can_not_begin_says_why_and_then_what_to_do() {
     let home = Home::new();
-    // No folder can be made there.
-    let nowhere = [("XDG_DATA_HOME", "/proc/nowhere")];
-    let mut terminal = Terminal::start(&home, &home.sets(&MODEST), ALL, &nowhere);
-    terminal.wait_until_running();
-    terminal.press("r");
-    let screen = terminal.wait("the reason", |screen| message(screen).contains("/proc/nowhere"));
-    let text: Vec<_> = message(&screen).split_whitespace().map(str::to_owned).collect();
-    let text = text.join(" ");
-    if is_root() {
-        assert!(text.contains("is a folder of the system – choose a folder for this alone"), "{text}");
-    } else {
+    fs::write(home.path("a-file"), "").unwrap();
+    let below_a_file = home.path("a-file/nowhere");
+    let of_the_system = "is a folder of the system – choose a folder for this alone, such as one below /srv, /mnt or /var/tmp";
+    let (root, errno) = if is_root() { (of_the_system, "(ENOTDIR)") } else { ("(ENOENT)", "(ENOTDIR)") };
+    // No folder can be made in either.
+    for (nowhere, reason) in [("/proc/nowhere", root), (below_a_file.to_str().unwrap(), errno)] {
+        let data = [("XDG_DATA_HOME", nowhere)];
+        let mut terminal = Terminal::start(&home, &home.sets(&MODEST), ALL, &data);
+        terminal.wait_until_running();
+        terminal.press("r");
+        let words = |screen: &str| message(screen).split_whitespace().collect::<Vec<_>>().join(" ");
+        let screen = terminal.wait("the reason", |screen| words(screen).contains(reason));
         // What to do, if anything, is separate from the reason.
-        let (_, behind) = text.split_once("(ENOENT)").unwrap_or_else(|| panic!("no reason: {text}"));
-        assert!(behind.is_empty() || behind.starts_with(" – "), "{text}");
+        let text = words(&screen);
+        let (_, behind) = text.split_once(reason).unwrap();
+        let is_apart = [" – ", " ←"].iter().any(|then| behind.starts_with(then));
+        assert!(is_apart, "{text}");
+        assert!(!first_line(&screen).contains("REC"), "{screen}");
+        quit(terminal);
     }
-    assert!(!first_line(&screen).contains("REC"), "{screen}");
-    quit(terminal);
 }

@@ -17,19 +17,19 @@ mod alignment;
 mod boxes;
 mod entries;
 mod grouping;
+mod latency;
 mod lifetime;
 mod locality;
 mod requests;
 mod scores;
 mod space;
 mod spec;
-mod taken;
 #[cfg(test)]
 mod tests;
 
 pub use alignment::Unaligned;
 pub use boxes::Five;
 pub use grouping::Zombies;
+pub use latency::OpLatency;
 pub use scores::{Light, Scores, Why, score};
 pub use spec::{ContractSpec, Rule, TRAFFIC_MIN};
-pub use taken::{TAKEN, Taken};

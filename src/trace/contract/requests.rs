@@ -1,7 +1,7 @@
 //! Request scale: how large requests are, and how many are open at once.
 
 use super::boxes::Five;
-use super::taken::{TAKEN, Taken};
+use super::latency::OpLatency;
 use crate::trace::io::{Form, LostEvents, Op, PLACED, TracedIo, edges};
 
 /// Sizes and depth.
@@ -11,8 +11,8 @@ pub struct Requests {
     pub sizes: [Option<Five>; 3],
     /// Open reads, writes and discards at each issue, that one included, by [`PLACED`].
     pub depth: [Option<Five>; 3],
-    /// How long they took, by [`TAKEN`].
-    pub taken: [Option<Taken>; 4],
+    /// How long they took, by [`Op::ALL`].
+    pub latency: [Option<OpLatency>; 4],
     /// Bytes of open reads and writes at each of their issues, that one included.
     pub in_flight_bytes: Option<Five>,
     /// Bytes of reads and writes that were issued between two moments at which nothing was open.
@@ -38,7 +38,7 @@ impl Requests {
         let mut requests = Self {
             sizes,
             depth: [None; 3],
-            taken: [None; 4],
+            latency: [None; 4],
             in_flight_bytes: None,
             between_drains_bytes: None,
             between_flushes_bytes: between_flushes(ios),
@@ -49,7 +49,7 @@ impl Requests {
         };
         if form.has_completions() && lost.all == 0 {
             requests.follow(ios);
-            requests.taken = TAKEN.map(|op| Taken::of(ios, op));
+            requests.latency = Op::ALL.map(|op| OpLatency::of(ios, op));
         }
         requests
     }

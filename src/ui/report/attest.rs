@@ -33,7 +33,10 @@ pub fn attest(bundle: &Bundle) -> String {
 fn lines(outcome: &CheckOutcome) -> String {
     let row = outcome.check.row();
     let figure = |of: Option<f64>| of.map_or_else(|| NONE.to_owned(), |of| figure(of, outcome.unit));
-    let allowed = outcome.allowed.filter(|(low, high)| low < high).map_or_else(String::new, bounds);
+    let allowed = outcome
+        .allowed
+        .filter(|(low, high)| low < high)
+        .map_or_else(String::new, |allowed| bounds(None, allowed));
     let line = [
         left(verdict(outcome.verdict), VERDICT),
         left(row.title, TITLE),

@@ -356,7 +356,8 @@ impl Cell {
     }
 
     fn change_text(&self) -> String {
-        let bounds = || self.change_range.map_or_else(String::new, |range| format!(" {}", bounds(range)));
+        let bounds =
+            || self.change_range.map_or_else(String::new, |range| format!(" {}", bounds(self.change, range)));
         match (self.verdict, self.change, &self.why) {
             (Verdict::NoClearChange, ..) => "no clear change".into(),
             (Verdict::Higher | Verdict::Lower, Some(change), _) => signed_percent(change) + &bounds(),

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::cells::{NONE, WIDTH, left, paragraph, percent, right};
-use crate::trace::contract::{Five, Light, Rule, Scores, TAKEN, TRAFFIC_MIN, Taken, Unaligned, Why};
-use crate::trace::{PLACED, Trace};
+use crate::trace::contract::{Five, Light, OpLatency, Rule, Scores, TRAFFIC_MIN, Unaligned, Why};
+use crate::trace::{Op, PLACED, Trace};
 use crate::units::{approx_size, approx_span, format_latency, format_size, grouped, three_digits};
 
 const RULE: usize = 24;
@@ -187,18 +187,18 @@ pub fn size_table(scores: &Scores) -> String {
         grouped(requests.flushes),
     );
     let _ = writeln!(out, "{}", paragraph(&text, WIDTH, INDENT));
-    out.push_str(&taken_table(scores));
+    out.push_str(&latency_table(scores));
     out
 }
 
 /// How long I/Os took at the drive; empty where that is not known.
-fn taken_table(scores: &Scores) -> String {
+fn latency_table(scores: &Scores) -> String {
     let row = |name: &str, cells: [String; 6]| {
         let cells = cells.iter().map(|cell| right(cell, 12));
         format!("{}{}\n", left(name, 8), cells.collect::<Vec<_>>().concat())
     };
-    let rows = TAKEN.iter().zip(&scores.requests.taken).filter_map(|(op, taken)| {
-        let Taken { count, p50_ns, p90_ns, p99_ns, p999_ns, max_ns } = (*taken)?;
+    let rows = Op::ALL.iter().zip(&scores.requests.latency).filter_map(|(op, latency)| {
+        let OpLatency { count, p50_ns, p90_ns, p99_ns, p999_ns, max_ns } = (*latency)?;
         let times = [p50_ns, p90_ns, p99_ns, p999_ns, Some(max_ns)];
         let [p50, p90, p99, p999, max] = times.map(|ns| ns.map_or_else(|| NONE.to_owned(), format_latency));
         Some(row(op.name(), [grouped(count), p50, p90, p99, p999, max]))

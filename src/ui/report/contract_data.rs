@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::contract::{RULES, advice, rule_figures};
 use crate::runs::record::TRACE;
-use crate::trace::contract::{Five, Rule, Scores, TAKEN, Zombies};
-use crate::trace::{PLACED, Trace, Traced, Watched, scored};
+use crate::trace::contract::{Five, Rule, Scores, Zombies};
+use crate::trace::{Op, PLACED, Trace, Traced, Watched, scored};
 
 /// The version of what [`contract_kept`] makes.
 const SCHEMA: u32 = 1;
@@ -135,22 +135,22 @@ fn request_scale(scores: &Scores) -> Value {
     for ((op, sizes), depth) in PLACED.iter().zip(requests.sizes).zip(requests.depth) {
         by_op[op.name()] = json!({ "bytes": five(sizes), "depth": five(depth) });
     }
-    let mut took = json!({});
-    for (op, taken) in TAKEN.iter().zip(&requests.taken) {
-        took[op.name()] = taken.map_or(Value::Null, |taken| {
+    let mut latency = json!({});
+    for (op, of_op) in Op::ALL.iter().zip(&requests.latency) {
+        latency[op.name()] = of_op.map_or(Value::Null, |of_op| {
             json!({
-                "count": taken.count,
-                "p50_ns": taken.p50_ns,
-                "p90_ns": taken.p90_ns,
-                "p99_ns": taken.p99_ns,
-                "p999_ns": taken.p999_ns,
-                "max_ns": taken.max_ns,
+                "count": of_op.count,
+                "p50_ns": of_op.p50_ns,
+                "p90_ns": of_op.p90_ns,
+                "p99_ns": of_op.p99_ns,
+                "p999_ns": of_op.p999_ns,
+                "max_ns": of_op.max_ns,
             })
         });
     }
     json!({
         "by_operation": by_op,
-        "latency": took,
+        "latency": latency,
         "in_flight_bytes": five(requests.in_flight_bytes),
         "between_drains_bytes": five(requests.between_drains_bytes),
         "between_flushes_bytes": five(requests.between_flushes_bytes),

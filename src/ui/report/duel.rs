@@ -92,12 +92,12 @@ fn evidence(evidence: f64) -> String {
     if evidence < 10_000.0 { three_digits(evidence) } else { format!("{evidence:.0e}") }
 }
 
-fn between(interval: Option<(f64, f64)>) -> String {
-    interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)))
+fn between(change: Option<f64>, interval: Option<(f64, f64)>) -> String {
+    interval.map_or_else(String::new, |interval| format!(" {}", bounds(change, interval)))
 }
 
 fn change(row: &DuelRow) -> String {
-    let between = between(row.interval);
+    let between = between(row.change, row.interval);
     match row.change.filter(|_| row.is_clear()) {
         Some(change) => signed_percent(change) + &between,
         None if row.pairs == 0 => "not measured: no pair counts".into(),
@@ -126,7 +126,7 @@ pub fn verdict_of_line(turn: &LedgerLine) -> Option<String> {
 /// words, and of which value it is.
 fn verdict_on(outcome: &DuelOutcome, [first, second]: [&str; 2]) -> String {
     let figure = line(&outcome.figure);
-    let between = between(outcome.interval);
+    let between = between(outcome.change, outcome.interval);
     let by = match outcome.change.filter(|_| outcome.is_clear) {
         Some(change) => {
             let word = if change < 0.0 { "lower" } else { "higher" };

@@ -56,8 +56,7 @@ impl Figures {
         let tails = Tails::of(&window);
         self.timeline.window(&tails);
         let bare = Window { histograms: Arc::default(), ..(*window).clone() };
-        let (point, pooled) = (Point::of(&bare, &self.pooled), self.pooled);
-        self.past.push(PastWindow { window: Arc::new(bare), pooled, point, tails });
+        self.past.push(PastWindow { window: Arc::new(bare), pooled: self.pooled, tails });
         self.window = Some(window);
         self.totals = Some(totals);
     }
@@ -162,8 +161,8 @@ impl Figures {
     }
 
     /// Their points.
-    pub fn points(&self, cells: usize) -> Vec<&Point> {
-        self.around(cells).map(|(_, past)| &past.point).collect()
+    pub fn points(&self, cells: usize) -> Vec<Point> {
+        self.around(cells).map(|(_, past)| Point::of(past)).collect()
     }
 
     /// Their latencies.

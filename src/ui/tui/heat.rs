@@ -38,12 +38,8 @@ impl TailOf {
 
     /// The next one: each class, then all.
     pub fn next(self) -> Self {
-        match self {
-            Self::Class(class) => {
-                Class::ALL.get(class.index() + 1).map_or(Self::All, |class| Self::Class(*class))
-            }
-            Self::All => Self::Class(Class::ALL[0]),
-        }
+        let at = Self::EACH.iter().position(|each| *each == self).unwrap_or(0);
+        Self::EACH[(at + 1) % Self::EACH.len()]
     }
 }
 

@@ -1,7 +1,8 @@
 //! The key map: what each key does in each context. The line of keys and the help are made from it.
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::KeyEvent;
 
+use super::bound_key::BoundKey;
 use crate::ui::theme_name::ThemeName;
 
 /// Where a key is pressed.
@@ -45,7 +46,7 @@ pub enum Context {
     Filter,
     /// The name of an action is typed.
     Palette,
-    /// Everywhere.
+    /// In all of these, after what they bind themselves.
     Always,
 }
 
@@ -174,7 +175,7 @@ pub struct Binding {
     /// Where it holds.
     pub context: Context,
     /// The keys, any of which does it.
-    pub keys: &'static [KeyCode],
+    pub keys: &'static [BoundKey],
     /// The keys as shown.
     pub label: &'static str,
     /// What they do.
@@ -189,7 +190,7 @@ pub struct Binding {
 
 const fn bind(
     context: Context,
-    keys: &'static [KeyCode],
+    keys: &'static [BoundKey],
     label: &'static str,
     action: Action,
     name: &'static str,
@@ -199,12 +200,13 @@ const fn bind(
     Binding { context, keys, label, action, name, hint, help }
 }
 
+use BoundKey::{
+    BackTab, Backspace, Char, Ctrl, Down, End, Enter, Esc, Home, Left, PageDown, PageUp, Right, ShiftLeft,
+    ShiftRight, Tab, Up,
+};
 use Context::{
     Always, Drives, Duel, Failed, Filter, Help, Knobs, Leaving, Ledger, Main, Open, Palette, Pick, Plan,
     Question, Replay, Search, Shelf, Text, Themes,
-};
-use KeyCode::{
-    BackTab, Backspace, Char, Down, End, Enter, Esc, Home, Left, PageDown, PageUp, Right, Tab, Up,
 };
 
 /// Every action and its keys, in the order of the line of keys, of the help and of the palette.
@@ -250,11 +252,11 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Tab, BackTab], "tab", Action::Focus, "knobs or ledger", "focus", "Move between the knobs and the ledger."),
     bind(Main, &[Char('z')], "z", Action::TailOf, "latency of the next class", "latency of", "Choose which class's latency the heat map shows: one, or all."),
     bind(Main, &[Char('Z')], "Z", Action::WholeRun, "whole run", "", "Show the whole run in the heat map, or its end."),
-    bind(Main, &[Char(',')], ", ⇧←", Action::Earlier, "previous window", "window", "Show an earlier window: the cursor moves left, and the classes' figures are that window's. Where Z shows the whole run, it moves by a hundredth of that."),
-    bind(Main, &[Char('.')], ". ⇧→", Action::Later, "next window", "", "Show a later window; after the last one, the figures are live again."),
+    bind(Main, &[Char(','), ShiftLeft], ", ⇧←", Action::Earlier, "previous window", "window", "Show an earlier window: the cursor moves left, and the classes' figures are that window's. Where Z shows the whole run, it moves by a hundredth of that."),
+    bind(Main, &[Char('.'), ShiftRight], ". ⇧→", Action::Later, "next window", "", "Show a later window; after the last one, the figures are live again."),
     bind(Main, &[Char('L')], "L", Action::Slowest, "slowest window", "", "Show the window with the longest I/O of the class on the heat map: the moment of the tail."),
     bind(Main, &[Char('0')], "0", Action::Now, "live figures", "live", "Return to the live figures."),
-    bind(Main, &[], "Ctrl-Z", Action::Suspend, "suspend", "", "Pause the load and return to the shell; `fg` continues both."),
+    bind(Always, &[Ctrl('z')], "Ctrl-Z", Action::Suspend, "suspend", "", "Pause the load and return to the shell; `fg` continues both."),
     bind(Main, &[], "", Action::Themes, "theme", "", "Choose a theme: a built-in one, or one of btop's theme files in `~/.config/stacktune/themes`."),
     bind(Main, &[], "", Action::Theme(ThemeName::Dark), "theme dark", "", "Colours for a dark background."),
     bind(Main, &[], "", Action::Theme(ThemeName::Light), "theme light", "", "Colours for a light background."),
@@ -283,10 +285,11 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[End, Char('G')], "End G", Action::Last, "", "", "Go to the last row."),
     bind(Main, &[Char('?')], "?", Action::Help, "help", "help", "Show this help."),
     bind(Main, &[Char('q')], "q", Action::Quit, "quit", "quit", "Drain and quit, asking first whether to keep a stack that was built; press again to quit at once."),
+    bind(Always, &[Ctrl('c')], "Ctrl-C", Action::Quit, "", "", "The same as q, also while typing."),
     bind(Text, &[Enter], "⏎", Action::Accept, "", "accept", "Accept the input."),
     bind(Text, &[Esc], "Esc", Action::Close, "", "cancel", "Cancel."),
     bind(Text, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character."),
-    bind(Text, &[], "Ctrl-U", Action::EraseAll, "", "", "Erase all that is typed."),
+    bind(Text, &[Ctrl('u')], "Ctrl-U", Action::EraseAll, "", "", "Erase all that is typed."),
     bind(Text, &[Left], "←", Action::CursorLeft, "", "", "Move the cursor to the left."),
     bind(Text, &[Right], "→", Action::CursorRight, "", "", "Move it to the right."),
     bind(Text, &[Up], "↑", Action::Up, "", "", "Scroll up."),
@@ -360,7 +363,7 @@ pub const MAP: &[Binding] = &[
     bind(Themes, &[Enter], "⏎", Action::Accept, "", "take", "Keep the chosen theme."),
     bind(Themes, &[Char('/')], "/", Action::Search, "", "filter", "Filter the list by name."),
     bind(Themes, &[Esc, Char('q')], "Esc", Action::Close, "", "cancel", "Go back to the colours from before."),
-    bind(Search, &[], "Ctrl-U", Action::EraseAll, "", "", "Erase all that is typed."),
+    bind(Search, &[Ctrl('u')], "Ctrl-U", Action::EraseAll, "", "", "Erase all that is typed."),
     bind(Search, &[Enter], "⏎", Action::Accept, "", "choose", "Choose the knob; its layer's knobs are listed."),
     bind(Search, &[Esc], "Esc", Action::Close, "", "cancel", "Go back to where you were."),
     bind(Search, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character."),
@@ -368,7 +371,7 @@ pub const MAP: &[Binding] = &[
     bind(Search, &[Right], "→", Action::CursorRight, "", "", "Move it to the right."),
     bind(Search, &[Up], "↑", Action::Up, "", "", "Choose the knob above."),
     bind(Search, &[Down], "↓", Action::Down, "", "choose", "Choose the knob below."),
-    bind(Filter, &[], "Ctrl-U", Action::EraseAll, "", "", "Erase all that is typed."),
+    bind(Filter, &[Ctrl('u')], "Ctrl-U", Action::EraseAll, "", "", "Erase all that is typed."),
     bind(Filter, &[Enter], "⏎", Action::Accept, "", "take", "Choose this row; a drive is ticked, and the whole list shown again."),
     bind(Filter, &[Esc], "Esc", Action::Close, "", "whole list", "Show the whole list again."),
     bind(Filter, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character; with none left, show the whole list."),
@@ -381,7 +384,7 @@ pub const MAP: &[Binding] = &[
     bind(Filter, &[PageUp], "PgUp", Action::PageUp, "", "", "Go up ten rows."),
     bind(Filter, &[PageDown], "PgDn", Action::PageDown, "", "", "Go down ten rows."),
     bind(Filter, &[Tab], "tab", Action::Mark, "", "", "Mark the chosen recording, or tick the chosen drive, as space does in the whole list."),
-    bind(Palette, &[], "Ctrl-U", Action::EraseAll, "", "", "Erase all that is typed."),
+    bind(Palette, &[Ctrl('u')], "Ctrl-U", Action::EraseAll, "", "", "Erase all that is typed."),
     bind(Palette, &[Enter], "⏎", Action::Accept, "", "run", "Run the chosen action."),
     bind(Palette, &[Esc], "Esc", Action::Close, "", "cancel", "Run nothing."),
     bind(Palette, &[Backspace], "⌫", Action::Erase, "", "", "Erase a character."),
@@ -406,10 +409,11 @@ pub const MAP: &[Binding] = &[
 pub const LEDGER_SECTION: &str = "Keys for the ledger";
 
 /// The parts of the help about keys, with their headings.
-pub const SECTIONS: [(&str, Context); 17] = [
+pub const SECTIONS: [(&str, Context); 18] = [
     ("Keys for the knobs", Knobs),
     (LEDGER_SECTION, Ledger),
-    ("Keys everywhere", Main),
+    ("Keys for all panels", Main),
+    ("Keys at any time", Always),
     ("Keys in a recording", Replay),
     ("Keys while searching", Search),
     ("Keys in the palette", Palette),
@@ -426,36 +430,13 @@ pub const SECTIONS: [(&str, Context); 17] = [
     ("Keys when quitting with a stack in place", Leaving),
 ];
 
-/// Keys with Ctrl, everywhere.
-const WITH_CTRL: &[(char, Action, Context)] = &[
-    ('c', Action::Quit, Always),
-    ('u', Action::EraseAll, Text),
-    ('u', Action::EraseAll, Search),
-    ('u', Action::EraseAll, Filter),
-    ('u', Action::EraseAll, Palette),
-    ('z', Action::Suspend, Always),
-];
-/// Keys with shift that are not letters, on the main screen.
-const WITH_SHIFT: &[(KeyCode, Action)] = &[(Left, Action::Earlier), (Right, Action::Later)];
-
 /// What a key does, in the first context that binds it.
-pub fn action(contexts: &[Context], key: &KeyEvent) -> Option<Action> {
-    if key.modifiers.contains(KeyModifiers::CONTROL) {
-        let KeyCode::Char(pressed) = key.code else { return None };
-        return WITH_CTRL
-            .iter()
-            .find(|(c, _, context)| *c == pressed && (*context == Always || contexts.contains(context)))
-            .map(|(_, action, _)| *action);
-    }
-    if key.modifiers.contains(KeyModifiers::SHIFT)
-        && contexts.contains(&Main)
-        && let Some((_, action)) = WITH_SHIFT.iter().find(|(code, _)| *code == key.code)
-    {
-        return Some(*action);
-    }
-    contexts.iter().find_map(|context| {
-        MAP.iter().find(|row| row.context == *context && row.keys.contains(&key.code)).map(|row| row.action)
-    })
+pub fn action(contexts: &[Context], event: &KeyEvent) -> Option<Action> {
+    let bound_in = |context: &Context, key: BoundKey| {
+        MAP.iter().find(|row| row.context == *context && row.keys.contains(&key)).map(|row| row.action)
+    };
+    let find = |key| contexts.iter().chain(&[Always]).find_map(|context| bound_in(context, key));
+    BoundKey::of(event).into_iter().flatten().find_map(find)
 }
 
 /// The rows for the line of keys.

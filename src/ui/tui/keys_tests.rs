@@ -1,5 +1,7 @@
 //! That keys and names mean one thing.
 
+use crossterm::event::{KeyCode, KeyModifiers};
+
 use super::*;
 
 /// Those that mean a page or a mode, or will mean one (none yet), mean it everywhere on the main screen.
@@ -20,7 +22,8 @@ fn no_key_means_two_things_in_one_place() {
     for (i, row) in MAP.iter().enumerate() {
         for other in &MAP[i + 1..] {
             let together = row.context == other.context
-                || (other.context == Main && matches!(row.context, Knobs | Ledger));
+                || (other.context == Main && matches!(row.context, Knobs | Ledger))
+                || [row.context, other.context].contains(&Always);
             let shared = row.keys.iter().find(|key| other.keys.contains(key));
             assert!(!together || shared.is_none(), "{shared:?}: {} and {}", row.help, other.help);
         }
@@ -46,23 +49,15 @@ fn a_recordings_keys_take_the_place_of_those_that_need_a_run_or_scroll() {
 }
 
 #[test]
-fn no_key_with_ctrl_or_shift_means_two_things_in_one_place() {
-    for (i, (key, _, context)) in WITH_CTRL.iter().enumerate() {
-        let clash = WITH_CTRL[i + 1..]
-            .iter()
-            .find(|(other, _, at)| other == key && (at == context || [*at, *context].contains(&Always)));
-        assert!(clash.is_none(), "Ctrl-{key}: {clash:?}");
-    }
-    // Those of a context stand in the table, too, for its help; Ctrl-C has a place of its own there.
-    for (key, action, context) in WITH_CTRL.iter().filter(|(key, ..)| *key != 'c') {
-        let label = format!("Ctrl-{}", key.to_uppercase());
-        let is_it = |row: &&Binding| row.action == *action && row.label.contains(&label);
-        let row = MAP.iter().find(|row| is_it(row) && (row.context == *context || *context == Always));
-        assert!(row.is_some(), "{label} in {context:?}");
-    }
-    for (i, (key, _)) in WITH_SHIFT.iter().enumerate() {
-        assert!(WITH_SHIFT[i + 1..].iter().all(|(other, _)| other != key), "shift {key}");
-    }
+fn what_a_key_with_shift_or_ctrl_is_not_bound_to_is_the_key_alone_or_nothing() {
+    let press = |code, modifiers| KeyEvent::new(code, modifiers);
+    let shift_left = press(KeyCode::Left, KeyModifiers::SHIFT);
+    assert_eq!(action(&[Knobs, Main], &shift_left), Some(Action::Earlier));
+    assert_eq!(action(&[Text], &shift_left), Some(Action::CursorLeft));
+    let ctrl_left = press(KeyCode::Left, KeyModifiers::CONTROL);
+    assert_eq!(action(&[Knobs, Main], &ctrl_left), None);
+    let ctrl_z = press(KeyCode::Char('z'), KeyModifiers::CONTROL);
+    assert_eq!(action(&[Palette], &ctrl_z), Some(Action::Suspend));
 }
 
 #[test]
@@ -85,8 +80,8 @@ fn every_action_of_the_screen_has_one_name() {
 
 #[test]
 fn the_letter_c_is_not_ctrl_c() {
-    let plain = KeyEvent::new(Char('c'), KeyModifiers::NONE);
-    let ctrl = KeyEvent::new(Char('c'), KeyModifiers::CONTROL);
+    let plain = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::NONE);
+    let ctrl = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     assert_eq!(action(&[Knobs, Main], &plain), Some(Action::Cumulative));
     assert_eq!(action(&[Text], &ctrl), Some(Action::Quit));
     assert_eq!(action(&[Text], &plain), None);

@@ -129,6 +129,14 @@ pub fn areas(area: Rect, view: View) -> Option<Areas> {
     })
 }
 
+/// Rows of the strip, of the message and of the keys.
+const BELOW_ROWS: u16 = 4;
+
+/// Where windows open: the strip, the message and the keys stay in sight below them.
+pub fn of_windows(screen: Rect) -> Rect {
+    Rect { height: screen.height.saturating_sub(BELOW_ROWS), ..screen }
+}
+
 fn columns(area: Rect, left: u16) -> [Rect; 2] {
     Layout::horizontal([Constraint::Length(left), Constraint::Min(0)]).spacing(GAP).areas(area)
 }
@@ -291,6 +299,9 @@ mod tests {
                     }
                 }
             }
+        }
+        for screen in [Rect::new(0, 0, 80, 24), Rect::new(0, 0, 240, 70)] {
+            assert_eq!(of_windows(screen).bottom(), areas(screen, View::Tails).unwrap().strip.y);
         }
         assert!(areas(Rect::new(0, 0, 79, 24), View::Charts).is_none());
         assert!(areas(Rect::new(0, 0, 80, 23), View::Charts).is_none());

@@ -90,6 +90,17 @@ fn the_first_steps_fit_a_small_screen() {
 }
 
 #[test]
+fn what_is_typed_to_find_a_knob_or_an_action_fits_every_screen() {
+    for (name, keys) in [("search", "/depth"), ("palette", ":du")] {
+        for (columns, lines) in SIZES {
+            let mut state = running(columns, lines);
+            press(&mut state, &keys.chars().map(KeyCode::Char).collect::<Vec<_>>());
+            insta::assert_snapshot!(format!("{name}_{columns}x{lines}"), shown(&state));
+        }
+    }
+}
+
+#[test]
 fn the_line_of_keys_offers_what_is_of_use() {
     let has = |state: &State, words: &[&str]| {
         words.iter().map(|word| keys(state).contains(word)).collect::<Vec<_>>()

@@ -8,6 +8,7 @@
 mod answers;
 mod beside;
 mod both;
+mod bound_key;
 mod charts;
 pub mod consent;
 mod dialog;

@@ -46,7 +46,8 @@ pub(in crate::runs::session) fn refuse_unsafe_folders(settings: &Settings, facts
             return Err(Error::input(format!("wal.target: there is no folder {}", dir.shown()))
                 .hint("mount what is to hold the program's log, and make the folder"));
         }
-        if folder(settings)?.is_some_and(|data| data == dir) {
+        let real = |dir: &Path| dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+        if folder(settings)?.is_some_and(|data| real(&data) == real(&dir)) {
             let what = format!("wal.target: {} is the folder of the data", dir.shown());
             return Err(Error::input(what).hint("name another one, or leave it out"));
         }

@@ -4,6 +4,7 @@ use crate::runs::session::Command;
 use crate::ui::tui::consent::Consented;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::Action;
+use crate::ui::tui::layout;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::State;
 use crate::ui::tui::typed::Typed;
@@ -116,8 +117,8 @@ fn save_effect(state: &State, name: String, replace: bool) -> Vec<Effect> {
 }
 
 fn consent(state: &mut State, action: Option<Action>, typed: Option<char>) -> Vec<Effect> {
-    let visible = crate::ui::tui::layout::tier(state.screen).is_some();
-    let screen = state.screen;
+    let visible = layout::tier(state.screen).is_some();
+    let place = layout::of_windows(state.screen);
     let Some(Dialog::Consent(consent)) = &mut state.dialog else { return Vec::new() };
     match action {
         Some(Action::Close) => {
@@ -136,7 +137,7 @@ fn consent(state: &mut State, action: Option<Action>, typed: Option<char>) -> Ve
         }
         Some(Action::Up) => consent.top = consent.top.saturating_sub(1),
         Some(Action::Down) => {
-            consent.top = (consent.top + 1).min(view::dialogs::consent_overhang(consent, screen));
+            consent.top = (consent.top + 1).min(view::dialogs::consent_overhang(consent, place));
         }
         _ => {
             if type_into(&mut consent.input, action, typed) {

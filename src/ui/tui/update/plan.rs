@@ -79,7 +79,8 @@ pub fn planned(state: &mut State, plan: Result<Arc<PlanShown>, String>) {
 /// Notes whether the plan's end is on the screen.
 fn look(asked: &mut Agreement, state: &State) {
     let visible = layout::tier(state.screen).is_some();
-    if !asked.read && visible && asked.top >= view::plan::overhang(asked, state.screen) {
+    let place = layout::of_windows(state.screen);
+    if !asked.read && visible && asked.top >= view::plan::overhang(asked, place) {
         asked.read = true;
         // The request to scroll first is obsolete.
         asked.consent.error = None;
@@ -101,7 +102,8 @@ pub fn pressed(
         state.dialog = Some(Dialog::Plan(asked));
         return Vec::new();
     }
-    let (rows, last) = (view::plan::rows(&asked, state.screen), view::plan::overhang(&asked, state.screen));
+    let place = layout::of_windows(state.screen);
+    let (rows, last) = (view::plan::rows(&asked, place), view::plan::overhang(&asked, place));
     look(&mut asked, state);
     let agreed = agree(&mut asked, action, typed);
     asked.top = scrolled(asked.top, action, rows, last);

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::runs::record::Listed;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::Action;
+use crate::ui::tui::layout;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::shelf::Shelf;
 use crate::ui::tui::state::State;
@@ -102,7 +103,7 @@ pub fn turn_page(state: &mut State, report: Dialog, action: Option<Action>) {
         state.dialog = shelf.map(Dialog::Shelf);
         return;
     }
-    let (lines, rows) = view::report::size(text.as_deref(), state.screen);
+    let (lines, rows) = view::report::size(text.as_deref(), layout::of_windows(state.screen));
     let top = scrolled(top, action, rows, lines.saturating_sub(rows));
     state.dialog = Some(Dialog::Report { title, dirs, text, top, shelf });
 }

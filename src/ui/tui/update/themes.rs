@@ -51,12 +51,13 @@ pub fn pressed(
 #[cfg(test)]
 mod tests {
     use crossterm::event::KeyCode;
+    use ratatui::layout::Rect;
 
     use super::*;
     use crate::error::Error;
     use crate::ui::tui::fixture::running;
     use crate::ui::tui::message::{Effect, Msg};
-    use crate::ui::tui::tests::{press, shown};
+    use crate::ui::tui::tests::{SIZES, press, shown};
     use crate::ui::tui::themes::parse;
     use crate::ui::tui::update::tests::{key, letter, typed};
     use crate::ui::tui::update::update;
@@ -80,7 +81,10 @@ mod tests {
         press(&mut state, &[KeyCode::Up]);
         assert_eq!(state.theme, Theme::mono(), "that file is not understood");
         press(&mut state, &[KeyCode::Enter]);
-        insta::assert_snapshot!("themes_80x24", shown(&state));
+        for (columns, lines) in SIZES {
+            state.screen = Rect::new(0, 0, columns, lines);
+            insta::assert_snapshot!(format!("themes_{columns}x{lines}"), shown(&state));
+        }
         press(&mut state, &[KeyCode::Down, KeyCode::Enter]);
         assert!(state.theme == nord && state.dialog.is_none());
 

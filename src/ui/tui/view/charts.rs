@@ -40,7 +40,7 @@ struct Strips {
 }
 
 /// Makes the strips of these windows, each that many rows high.
-type Draw = fn(&State, &[&Point], usize) -> Strips;
+type Draw = fn(&State, &[Point], usize) -> Strips;
 
 /// One of the two kinds, and its place.
 struct Place {
@@ -98,23 +98,23 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
 }
 
 /// The point of the window that is read.
-fn read<'a>(state: &State, points: &[&'a Point]) -> Option<&'a Point> {
-    let is_read = |point: &&&Point| Some(point.end_ns) == state.cursor_ns();
-    points.iter().find(is_read).or(points.last()).copied()
+fn read<'a>(state: &State, points: &'a [Point]) -> Option<&'a Point> {
+    let is_read = |point: &&Point| Some(point.end_ns) == state.cursor_ns();
+    points.iter().find(is_read).or(points.last())
 }
 
 /// The column of the window that is read, unless that is the newest.
-fn cursor_at(state: &State, points: &[&Point], cells: usize) -> Option<usize> {
+fn cursor_at(state: &State, points: &[Point], cells: usize) -> Option<usize> {
     let shown = state.cursor_ns()?;
     Some(cells.saturating_sub(points.len()) + points.iter().position(|point| point.end_ns == shown)?)
 }
 
 /// The points of the recording beside the one that is shown: both have the same scales.
-fn others(state: &State, cells: usize) -> Vec<&Point> {
+fn others(state: &State, cells: usize) -> Vec<Point> {
     state.beside.as_ref().map_or_else(Vec::new, |beside| beside.other.figures.points(cells))
 }
 
-fn throughput(state: &State, points: &[&Point], rows: usize) -> Strips {
+fn throughput(state: &State, points: &[Point], rows: usize) -> Strips {
     let mut labels: [(String, String); 4] = Default::default();
     let mut columns: [Vec<Vec<char>>; 4] = Default::default();
     let others = others(state, points.len());
@@ -147,7 +147,7 @@ fn scale_end(end: f64) -> String {
     }
 }
 
-fn tails(state: &State, points: &[&Point], rows: usize) -> Strips {
+fn tails(state: &State, points: &[Point], rows: usize) -> Strips {
     let response = state.response;
     let over = |at: usize| {
         let pooled = &state.figures().pooled[at];
@@ -156,7 +156,7 @@ fn tails(state: &State, points: &[&Point], rows: usize) -> Strips {
     };
     let of = |p: &Point| if response { p.response_p99_ns } else { p.service_p99_ns };
     let others = others(state, points.len());
-    let scale = decades(points.iter().chain(&others).flat_map(|p| of(p)).flatten());
+    let scale = decades(points.iter().chain(&others).flat_map(of).flatten());
     let mut labels: [(String, String); 4] = Default::default();
     let mut columns: [Vec<Vec<char>>; 4] = Default::default();
     for at in 0..4 {

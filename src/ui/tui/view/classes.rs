@@ -80,7 +80,7 @@ impl Part {
 /// Title, width, and the order in which columns are added while there is room.
 const COLUMNS: [(Column, &str, usize, u8); 14] = [
     (Column::MbPerS, "MB/s", 6, 0),
-    (Column::Target, "target", 6, 8),
+    (Column::Target, "target", 6, 7),
     (Column::Iops, "IOPS", 6, 6),
     (Column::Of(Part::P50), "p50", 6, 3),
     (Column::Of(Part::P90), "p90", 6, 10),
@@ -111,8 +111,8 @@ fn columns(
     let gap = if cells >= 110 { 2 } else { 1 };
     let mut room = cells.saturating_sub(NAME_CELLS + flags_cells + gap);
     let mut order = COLUMNS.to_vec();
-    // Without errors, which the first line counts as well, their column comes after the IOPS.
-    let rank = |of: &(Column, &str, usize, u8)| if of.0 == Column::Errors && !has_errors { 7 } else { of.3 };
+    // Without errors, which the first line counts as well, their column comes after the target.
+    let rank = |of: &(Column, &str, usize, u8)| if of.0 == Column::Errors && !has_errors { 8 } else { of.3 };
     short_list::sort_by_key(&mut order, rank);
     let mut taken = Vec::new();
     for (column, _, wide, _) in order {

@@ -120,7 +120,7 @@ fn in_brief(candidate: &Candidate) -> String {
         OnDevice::Held => "this run's".into(),
         OnDevice::Empty => "empty".into(),
         OnDevice::Ours => "filled by stacktune".into(),
-        OnDevice::Foreign(content) => format!("holds {}", content.join(", ")),
+        OnDevice::Foreign(content) => format!("destroyable: holds {}", content.join(", ")),
         OnDevice::Refused(why) => format!("can't: {why}"),
     }
 }

@@ -46,7 +46,7 @@ fn words(shown: &DuelShown, style: Style, cells: usize) -> Vec<Line<'static>> {
         words.push(format!("{} left out: {why}", report.dropped.len()));
     }
     if let Some(row) = report.figures.first().filter(|row| row.pairs > 0) {
-        words.extend(row.interval.map(|interval| format!("change {}", bounds(interval))));
+        words.extend(row.interval.map(|interval| format!("change {}", bounds(row.change, interval))));
         words.push(format!("evidence {} of {}", three_digits(row.evidence.min(9999.0)), row.threshold));
     }
     let left_s = shown.left_ns_max as f64 / SECOND_NS as f64;

@@ -94,16 +94,9 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
         }
     }
     lists(&mut out, state, cells);
-    heading(&mut out, state, "Everywhere");
-    entry(&mut out, "Ctrl-C", 8, "Same as q, also while typing.", cells, theme.plain);
-    entry(
-        &mut out,
-        "mouse",
-        8,
-        "A click chooses a knob, and one on ◂ ▸ turns it; the wheel only scrolls.",
-        cells,
-        theme.plain,
-    );
+    heading(&mut out, state, "Mouse");
+    let mouse = "chooses a knob, and one on ◂ ▸ turns it; the wheel only scrolls.";
+    entry(&mut out, "click", 8, mouse, cells, theme.plain);
     heading(&mut out, state, "What the figures mean");
     for (name, meaning) in FIGURES {
         entry(&mut out, name, 10, meaning, cells, theme.plain);

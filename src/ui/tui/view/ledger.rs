@@ -36,7 +36,11 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     };
     let more = if focused { " · Esc closes its figures" } else { " · tab: its figures" };
     let more = if area.width < 60 || ledger.is_empty() { "" } else { more };
-    let remark = format!("{count}newest first{more}");
+    let remark = if state.shows_first_steps() {
+        "Esc hides these lines for good".to_owned()
+    } else {
+        format!("{count}newest first{more}")
+    };
     let inner = panel(state, buf, area, "ledger", &remark, focused);
     let theme = &state.theme;
     if state.shows_first_steps() {
@@ -127,12 +131,7 @@ fn first_steps(state: &State, buf: &mut Buffer, inner: Rect) {
     } else {
         "the line below says whether it helped, or why that can't be said"
     };
-    let steps = [
-        ("← →", first.as_str()),
-        ("▶", verdict),
-        ("u", "undoes it; ? explains every key"),
-        ("Esc", "hides these lines for good"),
-    ];
+    let steps = [("← →", first.as_str()), ("▶", verdict), ("u", "undoes it; ? explains every key")];
     for (y, (key, text)) in (inner.y..inner.bottom()).zip(steps) {
         let line = Line::from(vec![
             span(format!(" {key:<5}"), theme.accent),
@@ -263,10 +262,11 @@ pub fn verdict(state: &State, line: &LedgerLine) -> Vec<Span<'static>> {
         TurnOutcome::Gathering | TurnOutcome::Duel => theme.accent,
         TurnOutcome::NotJudged | TurnOutcome::NoClearChange => theme.dim,
     };
-    let mut spans = vec![span(outcome.word(), style)];
-    if outcome == TurnOutcome::Gathering && line.windows.1 > 0 {
-        spans.push(span(format!(" {}", line.windows.1), theme.accent));
-    }
+    let mut spans = vec![match (outcome, line.windows.1) {
+        (TurnOutcome::Gathering, 0) => span("settling", style),
+        (TurnOutcome::Gathering, windows) => span(format!("{} {windows}", outcome.word()), style),
+        _ => span(outcome.word(), style),
+    }];
     let less = if line.less_durable { Some(FlagKind::LessDurable.text().to_owned()) } else { None };
     for words in less.into_iter().chain(line.survives_less.iter().cloned()) {
         spans.push(span(format!("  {words}"), theme.warn));
@@ -306,7 +306,7 @@ fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
     const GAP: usize = 3;
     let mut rows: Vec<Vec<Span<'static>>> = Vec::new();
     let mut used = cells;
-    for (name, text, style) in clear_changes(state, line) {
+    for (name, text, style) in clear_changes(state, line).into_iter().chain(unclear_change(state, line)) {
         let name = format!("{name} ");
         let wide = width(&name) + width(&text);
         if used + GAP + wide > cells {
@@ -336,6 +336,37 @@ fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
     rows.into_iter().chain(raw).chain(duel).map(Line::from).collect()
 }
 
+/// The rate or median that has changed most, as it is most likely to decide: of the class whose knob it is, if it is
+/// one's. A p99 of few windows says nothing yet.
+pub fn most_changed(line: &LedgerLine) -> Option<(LedgerFigure, &Change)> {
+    let class = line.knob.split('.').next().unwrap_or_default();
+    let is_of_class = |figure: &LedgerFigure| figure.name.to_lowercase().starts_with(class);
+    let settles = |figure: &LedgerFigure| figure.unit == FigureUnit::MbPerS || figure.name.ends_with("p50");
+    let known = line.changes().into_iter().filter(|(figure, _)| settles(figure));
+    let known: Vec<_> =
+        known.filter_map(|(figure, of)| Some((figure, of, of.relative()?.ln_1p().abs()))).collect();
+    let most = |of_class: bool| {
+        let among = known.iter().filter(|(figure, ..)| !of_class || is_of_class(figure));
+        among.max_by(|one, other| one.2.total_cmp(&other.2))
+    };
+    most(true).or_else(|| most(false)).map(|(figure, change, _)| (*figure, *change))
+}
+
+/// Of a turn without a clear change: by how much the figure that changed most may have changed.
+fn unclear_change(state: &State, line: &LedgerLine) -> Option<(String, String, Style)> {
+    if line.outcome() != TurnOutcome::NoClearChange {
+        return None;
+    }
+    let of_program = || {
+        let (name, change) = line.metrics.iter().find(|(_, change)| change.interval.is_some())?;
+        Some((crate::printable::line(name).into_owned(), change))
+    };
+    let of_load = || most_changed(line).map(|(figure, change)| (figure.to_string(), change));
+    let (name, change) = of_program().or_else(of_load)?;
+    change.interval?;
+    Some((name, signed_percent(change.relative()?) + &interval(change), state.theme.plain))
+}
+
 /// The figures that changed clearly, a program's first: name, change and colour.
 pub fn clear_changes(state: &State, line: &LedgerLine) -> Vec<(String, String, Style)> {
     let figures = line.changes().into_iter().filter_map(|(figure, change)| {
@@ -351,6 +382,7 @@ pub fn clear_changes(state: &State, line: &LedgerLine) -> Vec<(String, String, S
 /// The same, of a trade-off the largest loss and the largest gain first.
 pub fn both_sides(state: &State, line: &LedgerLine) -> Vec<(String, String, Style)> {
     let mut all = clear_changes(state, line);
+    all.extend(unclear_change(state, line));
     if line.outcome() != TurnOutcome::TradeOff {
         return all;
     }

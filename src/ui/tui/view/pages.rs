@@ -13,6 +13,7 @@ use crate::runs::session::message::Status;
 use crate::settings::Named;
 use crate::ui::text::{left, width, wrap, wrap_exact};
 use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::layout;
 use crate::ui::tui::replay::Replay;
 use crate::ui::tui::state::State;
 
@@ -56,7 +57,7 @@ pub fn help_begins_at(state: &State) -> usize {
 /// The number of the page's lines, and how many are visible at once.
 pub fn size(state: &State) -> (usize, usize) {
     let text = page(state, cells(state.screen)).map_or(0, |(_, text)| text.len());
-    let (_, lines) = outer(state.screen, text);
+    let (_, lines) = outer(layout::of_windows(state.screen), text);
     (text, usize::from(lines.saturating_sub(FRAME.1)).max(1))
 }
 

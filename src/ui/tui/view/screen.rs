@@ -55,7 +55,7 @@ pub fn draw(state: &State, buf: &mut Buffer) {
     strip::render(state, buf, areas.strip);
     hints::message(state, buf, areas.message);
     hints::keys(state, buf, areas.hints);
-    over(state, buf, screen);
+    over(state, buf, layout::of_windows(screen));
     drop_obeyed(buf);
     if state.glyphs == Glyphs::Ascii {
         ascii::render(buf);

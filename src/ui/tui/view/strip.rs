@@ -5,12 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::frame::{put, span};
-use super::ledger::{both_sides, verdict};
+use super::ledger::{both_sides, most_changed, verdict};
 use crate::meter::flag::{FlagKind, kind_of_turns};
 use crate::meter::turns::ledger::{AFTER_WINDOWS, WINDOWS_MIN};
 use crate::meter::turns::outcome::TurnOutcome;
 use crate::meter::turns::settling::settling_ns;
-use crate::meter::window::{Change, FigureUnit, LedgerFigure, LedgerLine};
+use crate::meter::window::{Change, LedgerLine};
 use crate::runs::session::message::{DuelShown, Phase};
 use crate::ui::report::duel::verdict_of_line;
 use crate::ui::text::{fit, raw_change, signed_percent, width};
@@ -185,22 +185,6 @@ fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static
     spans
 }
 
-/// The rate or median that has changed most so far, as it is most likely to decide: of the class whose knob it is, if it
-/// is one's. A p99 of few windows says nothing yet.
-fn most_changed(line: &LedgerLine) -> Option<(LedgerFigure, &Change)> {
-    let class = line.knob.split('.').next().unwrap_or_default();
-    let is_of_class = |figure: &LedgerFigure| figure.name.to_lowercase().starts_with(class);
-    let settles = |figure: &LedgerFigure| figure.unit == FigureUnit::MbPerS || figure.name.ends_with("p50");
-    let known = line.changes().into_iter().filter(|(figure, _)| settles(figure));
-    let known: Vec<_> =
-        known.filter_map(|(figure, of)| Some((figure, of, of.relative()?.ln_1p().abs()))).collect();
-    let most = |of_class: bool| {
-        let among = known.iter().filter(|(figure, ..)| !of_class || is_of_class(figure));
-        among.max_by(|one, other| one.2.total_cmp(&other.2))
-    };
-    most(true).or_else(|| most(false)).map(|(figure, change, _)| (*figure, *change))
-}
-
 /// How long the fewest windows of a verdict still take: the rest of the window of the turn, settling, and those that count.
 fn left_s(state: &State, line: &LedgerLine) -> Option<f64> {
     let window = state.figures().window.as_ref()?;
@@ -299,7 +283,7 @@ fn next(state: &State, line: &LedgerLine) -> Option<String> {
         return None;
     }
     if let Some((_, flag)) = figures.forbidding() {
-        return Some(format!(" · the next not now: {}", flag.text));
+        return Some(format!(" · the next can't yet: {}", flag.text));
     }
     let ready = figures.baseline_since(line.at_ns).min(WINDOWS_MIN);
     Some(match ready {
@@ -317,7 +301,7 @@ fn duel(shown: &DuelShown) -> String {
     let (pairs, s) = (report.pairs.len(), if report.pairs.len() == 1 { "" } else { "s" });
     let left_out = report.dropped.last().map(|why| format!(", {} left out ({why})", report.dropped.len()));
     let earlier = report.unsettled.iter().map(Vec::len).sum::<usize>();
-    let again = (earlier > 0).then(|| format!(", {earlier} before that settled too little"));
+    let again = (earlier > 0).then(|| format!(", {earlier} not counted as blocks settled too briefly"));
     let not_counted = [left_out, again].into_iter().flatten().collect::<String>();
     let figure = report.figure.name();
     format!("duel of {} {a} and {b} by {figure}: {pairs} pair{s}{not_counted}{evidence}", report.knob)

@@ -2,14 +2,12 @@
 
 use crate::trace::io::{Op, TracedIo};
 
-/// The kinds that are told apart.
-pub const TAKEN: [Op; 4] = [Op::Read, Op::Write, Op::Discard, Op::Flush];
 /// A percentile has that many samples beyond it, at least.
 const BEYOND: usize = 10;
 
-/// Percentiles of the I/Os of a kind, in ns; none of too few.
+/// The latency of an operation's I/Os, in ns; none of too few.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
+pub struct OpLatency {
     /// How many completed.
     pub count: u64,
     /// Median.
@@ -24,22 +22,22 @@ pub struct Taken {
     pub max_ns: u64,
 }
 
-impl Taken {
-    /// Of the I/Os of a kind; none if none completed.
+impl OpLatency {
+    /// Of the I/Os that do that; none if none completed.
     pub fn of(ios: &[TracedIo], op: Op) -> Option<Self> {
-        let of_kind = ios.iter().filter(|io| io.op == op);
-        let mut taken_ns: Vec<u64> =
-            of_kind.filter_map(|io| io.completed_ns?.checked_sub(io.issued_ns)).collect();
-        taken_ns.sort_unstable();
-        let count = taken_ns.len();
+        let of_op = ios.iter().filter(|io| io.op == op);
+        let mut latencies_ns: Vec<u64> =
+            of_op.filter_map(|io| io.completed_ns?.checked_sub(io.issued_ns)).collect();
+        latencies_ns.sort_unstable();
+        let count = latencies_ns.len();
         // The longest but those that lie beyond it.
         let but = |one_in: usize| {
             let beyond = count / one_in;
-            (beyond >= BEYOND).then(|| taken_ns[count - 1 - beyond])
+            (beyond >= BEYOND).then(|| latencies_ns[count - 1 - beyond])
         };
         Some(Self {
             count: count as u64,
-            max_ns: *taken_ns.last()?,
+            max_ns: *latencies_ns.last()?,
             p50_ns: but(2),
             p90_ns: but(10),
             p99_ns: but(100),
@@ -67,7 +65,7 @@ mod tests {
         let reads = (1..=1000).rev().map(|ns| io(Op::Read, 5, Some(5 + ns)));
         let mut ios: Vec<_> = reads.chain((0..19).map(|_| io(Op::Write, 7, Some(9)))).collect();
         ios.push(io(Op::Flush, 3, None));
-        let [reads, writes, discards, flushes] = TAKEN.map(|op| Taken::of(&ios, op));
+        let [reads, writes, discards, flushes] = Op::ALL.map(|op| OpLatency::of(&ios, op));
         let reads = reads.unwrap();
         assert_eq!((reads.count, reads.p50_ns, reads.p90_ns), (1000, Some(500), Some(900)));
         assert_eq!((reads.p99_ns, reads.p999_ns, reads.max_ns), (Some(990), None, 1000));
