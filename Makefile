@@ -54,8 +54,8 @@ build: ## the release binary, with RocksDB
 	@echo "Built $(RELEASE)"
 
 picture: build ## draw the demo's moving screen for the README, from a real run of some minutes
-	@$(RELEASE) picture --animate --out assets/screen.svg --for 45s \
-		--turn io.buffering=cached --turn io.buffering=direct --turn wal.sync_every=8 \
+	@$(RELEASE) picture --animate --out assets/screen.svg --for 72s \
+		--turn io.buffering=cached --turn io.buffering=direct --turn wal.sync=none \
 		--duel scan.depth=4,32 --duel-figure scan
 
 dist: ## the archives and packages of a release, in target/dist

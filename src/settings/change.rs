@@ -28,6 +28,15 @@ pub fn between(old: &Settings, new: &Settings) -> Change {
     Change { scope: scope.unwrap_or(Scope::Live), restarts: restarts.collect() }
 }
 
+/// Why a run can't be turned from one to the other settings: simulated devices stand in for the whole target.
+pub fn refused(old: &Settings, new: &Settings) -> Option<&'static str> {
+    match (old.is_simulated(), new.is_simulated()) {
+        (false, true) => Some("simulated devices take the place of the target: open a profile with them"),
+        (true, false) => Some("nothing but simulated devices is open: open a profile with another interface"),
+        _ => None,
+    }
+}
+
 /// What makes a target itself: settings of the same identity open the same target on the same stack; with a
 /// key-value load, also the same data set in the same layout.
 #[derive(Debug, Clone)]

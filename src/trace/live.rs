@@ -309,8 +309,8 @@ fn filter(sampler: &Sampler, drives: &[TracedDrive]) -> std::io::Result<()> {
 }
 
 fn no_root() -> Error {
-    let what = format!("this kernel's tracepoints can't be seen: there is no {}/events/block", ROOTS[0]);
-    Error::input(what).hint("as root, `mount -t tracefs none /sys/kernel/tracing`")
+    let what = "the kernel's tracepoints are not mounted";
+    Error::input(what).hint("as root: `mount -t tracefs none /sys/kernel/tracing`")
 }
 
 fn not_allowed(error: &std::io::Error) -> Error {

@@ -244,6 +244,9 @@ pub fn clear_change(figure: LedgerFigure, change: &Change) -> Option<String> {
     })
 }
 
+/// From which factor on a rate has changed enough to be shown rather than a latency.
+const RATE_FACTOR_MIN: f64 = 1.1;
+
 /// The values of what differs most between both sides of a turn, where only a flag forbids a verdict on it:
 /// `scan 100 → 4149 MB/s`. None of cycles and missed starts, which follow from the others.
 pub fn raw_change(line: &LedgerLine) -> Option<String> {
@@ -252,11 +255,13 @@ pub fn raw_change(line: &LedgerLine) -> Option<String> {
     }
     let own = line.metrics.iter().map(|(name, change)| (name.as_str(), None, change));
     let figures = line.changes().map(|(figure, change)| (figure.name, Some(figure.unit), change));
-    let mut most = (1.0, None);
+    // Of rates that changed, the one that did most; else of latencies.
+    let mut most = (false, 1.0, None);
     for (name, unit, change) in own.chain(figures) {
         let (Some(before), Some(after)) = (change.before, change.after) else { continue };
         let factor = (after / before).max(before / after);
-        if before.min(after) <= 0.0 || factor <= most.0 {
+        let is_rate = unit == Some(FigureUnit::MbPerS) && factor > RATE_FACTOR_MIN;
+        if before.min(after) <= 0.0 || (is_rate, factor) <= (most.0, most.1) {
             continue;
         }
         let text = match unit {
@@ -269,9 +274,9 @@ pub fn raw_change(line: &LedgerLine) -> Option<String> {
                 format!("{} {} → {}", printable::line(name), three_digits(before), three_digits(after))
             }
         };
-        most = (factor, Some(text));
+        most = (is_rate, factor, Some(text));
     }
-    most.1
+    most.2
 }
 
 fn signed(share: f64) -> String {

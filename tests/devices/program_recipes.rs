@@ -78,6 +78,9 @@ fn transactions_like_tpc_cs_have_its_mix_and_its_size() {
     // Its consistency conditions are checked in `stop`: one that does not hold fails the run.
     run(&home, "run-tpcc", 20, &["command.warehouses=2"]).expect(0);
     let report = log(&home);
+    let mb = reported(&report, "MB a warehouse: ");
+    assert!((90.0..=120.0).contains(&mb), "{mb} MB a warehouse");
+    assert!(report.contains("conditions 1 to 4: 0\n"), "{report}");
     for (script, share) in [
         ("new_order", 45.0),
         ("payment", 43.0),
@@ -91,6 +94,19 @@ fn transactions_like_tpc_cs_have_its_mix_and_its_size() {
         let found: f64 = found.split('%').next().unwrap().parse().unwrap();
         assert!((found - share).abs() < 2.0, "{script}: {found}%: {report}");
     }
+
+    // An order that is gone breaks the second condition of its district, and the lines that it had the fourth.
+    let built_in = include_str!("../../profiles/run-tpcc.toml");
+    let looks = "    violated=$(";
+    let deletes =
+        "    ./psql -h {dir} -U bench -qc 'delete from orders where o_w_id = 1 and o_d_id = 1 and o_id = (
+        select max(o_id) from orders where o_w_id = 1 and o_d_id = 1)' postgres\n";
+    assert_eq!(built_in.matches(looks).count(), 1);
+    let planted = home.path("planted.toml");
+    std::fs::write(&planted, built_in.replace(looks, &format!("{deletes}{looks}"))).unwrap();
+    std::fs::remove_dir_all(home.path("out")).unwrap();
+    let failed = run(&home, planted.to_str().unwrap(), 2, &["command.warehouses=2"]).expect(1);
+    assert!(log(&home).contains("conditions 1 to 4: 2\n"), "{failed:?} {}", log(&home));
     nothing_runs(&home);
 }
 

@@ -58,22 +58,55 @@ fn wait_for_baseline(terminal: &mut Terminal) -> bool {
 fn the_readmes_first_turn_is_the_first_key_that_is_pressed_and_shows_something() {
     let readme = include_str!("../../README.md");
     assert!(readme.contains("turn it with `←` from `direct` to `cached`"));
-    let home = Home::new();
+    for size in [(80, 24), ALL] {
+        first_turn(&Home::new(), size);
+    }
+}
+
+fn first_turn(home: &Home, size: (u16, u16)) {
     // Nothing holds the scan back.
-    let mut terminal = running(&home, &["run.window=100ms", "scan.rate=none"]);
+    let sets = [&MODEST[..], &["run.window=100ms", "scan.rate=none"]].concat();
+    let mut terminal = Terminal::demo(home, &sets, size);
+    terminal.wait_until_running();
     let screen = terminal.wait_for("▸buffering");
     assert!(chosen_row(&screen).is_some_and(|row| row.contains("◂direct▸")), "{screen}");
     wait_for_baseline(&mut terminal);
     terminal.press("\x1b[D");
     // A verdict with its interval; or, where a flag forbids one, what stood before and after, and the flag.
     terminal.wait("what the turn did", |screen| {
-        let strip = screen.lines().find(|line| line.contains("▶ turn 1: io.buffering direct → cached"));
+        let strip = screen.lines().find(|line| line.contains("▶ turn 1: "));
         let shown = |strip: &str| {
             let is_judged = ["BETTER", "WORSE", "TRADE-OFF", "no clear change"];
             let has_interval = is_judged.iter().any(|word| strip.contains(word)) && strip.contains("%)");
-            has_interval || strip.contains("s, not judged: ")
+            has_interval || (strip.contains(" → ") && strip.contains("s, not judged: "))
         };
         strip.is_some_and(shown)
+    });
+    quit(terminal);
+}
+
+#[test]
+fn after_an_interface_without_storage_the_same_target_is_opened_again() {
+    let home = Home::new();
+    let dir = home.path("config/stacktune/profiles");
+    fs::create_dir_all(&dir).unwrap();
+    let target = home.target().display().to_string();
+    let files = format!("files = {{ dir = \"{target}\", count = 2, size = \"16MiB\" }}");
+    let text = format!("name = \"again\"\n[target]\n{files}\n[scan]\nrate = \"5MB/s\"\n");
+    fs::write(dir.join("again.toml"), text).unwrap();
+    let mut terminal = running(&home, &[]);
+    terminal.choose("io.interface");
+    terminal.press("e\x15null\r");
+    terminal.wait_for("io.interface io_uring → null");
+    // What can only be opened is passed over, with the reason.
+    terminal.press("l");
+    terminal.wait_for("simulated devices take the place of the target");
+    terminal.press("o");
+    terminal.wait_for("▸ again");
+    terminal.press("\r");
+    terminal.wait("the same target", |screen| {
+        assert!(!screen.contains("in use by process"), "{screen}");
+        first_line(screen).contains("again  running") && mb_of(screen, "scan") > 0.0
     });
     quit(terminal);
 }
@@ -156,8 +189,10 @@ fn a_start_that_fails_says_why_until_it_is_closed() {
     second.wait("the reason", |screen| {
         !screen.contains("the run has failed") && message(screen).contains("is in use by process")
     });
-    second.press("j");
-    second.wait("the reason", |screen| message(screen).contains("is in use by process"));
+    for key in ["j", "\x1b[C", "\r", "p"] {
+        second.press(key);
+        second.wait("the reason", |screen| message(screen).contains("is in use by process"));
+    }
     second.press("q");
     second.left().expect(1);
     quit(first);

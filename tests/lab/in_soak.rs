@@ -30,6 +30,7 @@ pub const IN_SOAK: &[&str] = &[
     "a_program_on_md_has_its_bytes_by_level_and_by_name",
     "a_cap_holds_under_version_2_and_ends_what_needs_more",
     "a_killed_run_of_a_program_is_ended_by_cleanup",
+    "a_trace_times_a_read_as_fio_does",
     "pairs_on_md0_and_f2fs_are_verified",
     "a_file_system_needs_consent_and_is_wiped_with_it",
     "a_bare_array_is_verified_and_leaves_nothing",

@@ -65,7 +65,7 @@ static BARE: Machine = Machine {
 static STACKS: Machine = Machine {
     scripts: &["stack"],
     soak_scripts: &["arrays", "layers", "program", "lba", "iommu", "reproduce", "kv"],
-    options: &["--drives", "4", "--size", "384M"],
+    options: &["--drives", "4", "--size", "384M", "--monitor"],
     ran: OnceLock::new(),
 };
 
@@ -178,6 +178,7 @@ in_guest! {
         a_program_on_md_has_its_bytes_by_level_and_by_name
         a_cap_holds_under_version_2_and_ends_what_needs_more
         a_killed_run_of_a_program_is_ended_by_cleanup
+        a_trace_times_a_read_as_fio_does
         killed_under_load_and_within_up_cleanup_leaves_nothing
         a_kept_layer_is_reported_and_cleaned_up
         an_array_is_measured_healthy_degraded_and_rebuilding

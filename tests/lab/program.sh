@@ -73,5 +73,22 @@ a_killed_run_of_a_program_is_ended_by_cleanup() {
     nothing_left
 }
 
+a_trace_times_a_read_as_fio_does() {
+    local trace=$LAB_WORK/t.blktrace.0 by_fio by_trace
+    mountpoint -q /sys/kernel/tracing || mount -t tracefs none /sys/kernel/tracing
+    # Reads take two milliseconds: what the kernel and fio do above the drive is little beside that.
+    monitor block_set_io_throttle drive0 0 0 0 500 0 0
+    "$STACKTUNE" trace --device "$(drive 0)" --out "$trace" --user root -- fio --name=r --rw=randread --bs=4k --direct=1 \
+        --ioengine=psync --readonly --filename="$(drive 0)" --time_based --runtime=10s --norandommap \
+        --output-format=json --output="$LAB_WORK/fio.json"
+    monitor block_set_io_throttle drive0 0 0 0 0 0 0
+    by_fio=$(awk -F'[:,]' '/"clat_ns"/ { clat = 1 } clat && /"50.000000"/ { print $2 + 0; exit }' "$LAB_WORK/fio.json")
+    by_trace=$("$STACKTUNE" contract "$trace" --json |
+        awk -F'[:,]' '/"latency"/ { of = 1 } of && /"read"/ { read = 1 } read && /"p50_ns"/ { print $2 + 0; exit }')
+    echo "# a read's p50 is $by_fio ns by fio, and $by_trace ns by the trace"
+    between "$by_fio" 1000000 10000000
+    between "$by_trace" $((by_fio * 9 / 10)) "$by_fio"
+}
+
 run_tests a_program_on_md_has_its_bytes_by_level_and_by_name a_cap_holds_under_version_2_and_ends_what_needs_more \
-    a_killed_run_of_a_program_is_ended_by_cleanup
+    a_killed_run_of_a_program_is_ended_by_cleanup a_trace_times_a_read_as_fio_does

@@ -95,10 +95,12 @@ impl LedgerLine {
         if too_few_before {
             return Some("no baseline: it was turned too early".to_owned());
         }
+        // That it was short is the reason only where nothing else has been one all along.
         let is_short =
             |flag: &&String| matches!(FlagKind::of(flag), Some(FlagKind::Overtaken | FlagKind::TooShort));
+        let other = self.flags.iter().find(|flag| forbids_verdict(flag) && !is_short(flag));
         let short = self.flags.iter().rfind(|flag| too_few_after && is_short(flag));
-        short.or_else(|| self.forbidding()).cloned()
+        other.or(short).or_else(|| self.forbidding()).cloned()
     }
 
     /// The first flag that forbids a verdict.
@@ -179,7 +181,8 @@ mod tests {
                 "overtaken by turn 4",
                 false,
             ),
-            ((8, 0), &["scan cache 97%", "too short"], "too short", false),
+            ((8, 0), &["scan cache 97%", "too short"], "scan cache 97%", false),
+            ((8, 0), &["background simulated", "too short"], "too short", false),
             ((8, 5), &["background simulated", "steal 5%", "drifting"], "steal 5%", true),
             ((8, 5), &["wal not durable", "scan data fits memory"], "scan data fits memory", true),
             ((8, 5), &["others 1.3 cores", "wal errors", "less durable"], "", false),

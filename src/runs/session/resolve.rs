@@ -178,7 +178,10 @@ impl Resolved {
         }
         // A program has a folder, of which there are no such facts.
         let needs_target = settings.touches_storage() && settings.program.is_none() && target.is_none();
-        if needs_target || settings.is_simulated() != self.settings.is_simulated() {
+        if let Some(why) = change::refused(&self.settings, &settings) {
+            return Err(why.into());
+        }
+        if needs_target {
             return Err("this run has no storage open: open a profile on a real interface instead".into());
         }
         // A value that it fell back to is the operator's now, or gone.

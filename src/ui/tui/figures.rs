@@ -111,12 +111,19 @@ impl Figures {
         self.past.slowest(of)
     }
 
-    /// The rate at which the last ten windows were written, in bytes per second; none if nothing was.
+    /// The rate at which the last ten windows were written, in bytes per second; none if nothing was. What a rebuild wrote
+    /// before them is not theirs.
     pub fn written_bytes_per_s(&self) -> Option<f64> {
         const WINDOWS: usize = 10;
         let mut newest = self.past.newest().take(WINDOWS);
         let last = newest.next()?;
-        let first = newest.last().unwrap_or(last);
+        let mut first = last;
+        for before in newest {
+            if first.start_ns > before.start_ns + before.duration_ns + before.duration_ns / 2 {
+                break;
+            }
+            first = before;
+        }
         let bytes =
             last.written_bytes_total.checked_sub(first.written_bytes_total).filter(|bytes| *bytes > 0)?;
         let span_ns = last.start_ns + last.duration_ns - first.start_ns - first.duration_ns;

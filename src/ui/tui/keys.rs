@@ -409,7 +409,7 @@ pub const MAP: &[Binding] = &[
 pub const LEDGER_SECTION: &str = "Keys for the ledger";
 
 /// The parts of the help about keys, with their headings.
-pub const SECTIONS: [(&str, Context); 18] = [
+pub const SECTIONS: [(&str, Context); 20] = [
     ("Keys for the knobs", Knobs),
     (LEDGER_SECTION, Ledger),
     ("Keys for all panels", Main),
@@ -425,7 +425,9 @@ pub const SECTIONS: [(&str, Context); 18] = [
     ("Keys while filtering a list", Filter),
     ("Keys while typing", Text),
     ("Keys in a plan", Plan),
+    ("Keys in a question", Question),
     ("Keys before a duel", Duel),
+    ("Keys on the pages, such as the help", Help),
     ("Keys after a failure", Failed),
     ("Keys when quitting with a stack in place", Leaving),
 ];

@@ -87,6 +87,18 @@ fn the_letter_c_is_not_ctrl_c() {
     assert_eq!(action(&[Text], &plain), None);
 }
 
+#[test]
+fn every_key_has_a_part_of_the_help() {
+    for row in MAP {
+        assert!(
+            SECTIONS.iter().any(|(_, context)| *context == row.context),
+            "{:?}: {}",
+            row.context,
+            row.help
+        );
+    }
+}
+
 /// After a change of a key: `UPDATE_HELP=1 make quick NAME=help`.
 #[test]
 fn the_help_has_every_key() {

@@ -21,8 +21,8 @@ use super::typed::Typed;
 use crate::error::Error;
 use crate::host::Device;
 use crate::runs::session::message::{Advance, DuelShown, Phase, Progress, Status};
-use crate::settings::Settings;
 use crate::settings::knobs::{self, Conditions, Knob, Scope, StackLayer, Value};
+use crate::settings::{Settings, change};
 use crate::ui::report::ran::Ran;
 
 /// Settings kept for windows of the past: several times as many as an hour of duels turns.
@@ -351,7 +351,12 @@ impl State {
     /// Why the knob can't have the value, or none if it can.
     pub fn unavailable(&self, knob: &Knob, value: &Value) -> Option<String> {
         let (status, scope) = (self.status.as_ref()?, self.scope_of(knob, value));
-        knob.unavailable(value, &self.settings_of(scope)?, conditions(status, scope))
+        let settings = self.settings_of(scope)?;
+        knob.unavailable(value, &settings, conditions(status, scope)).or_else(|| {
+            let mut turned = settings.clone();
+            knob.set(&mut turned, value.clone());
+            change::refused(&status.settings, &turned).map(str::to_owned)
+        })
     }
 
     /// The profile's name: the one that it was saved under last, or that it was opened by.

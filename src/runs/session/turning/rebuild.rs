@@ -208,7 +208,7 @@ impl Session {
     fn held_folder(&self) -> Option<PathBuf> {
         let folder = self.target.built().is_none()
             && self.resolved.settings.target.devices.is_empty()
-            && self.resolved.settings.touches_storage();
+            && !matches!(self.target, Target::Imagined(_));
         folder.then(|| expand_home(&self.resolved.settings.target.dir).ok()).flatten()
     }
 

@@ -161,7 +161,7 @@ fn save(state: &mut State) {
             let input = Typed::suggested(name.to_owned());
             state.dialog = Some(Dialog::Save { input, error: None });
         }
-        None => state.say("nothing to save yet: the profile is being opened"),
+        None => state.say("nothing to save yet: the target is being opened"),
     }
 }
 

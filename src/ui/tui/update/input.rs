@@ -10,21 +10,30 @@ use crate::ui::tui::typed::Typed;
 pub fn blocked(state: &mut State) -> bool {
     if state.replay.is_some() {
         state.say(NOTHING_RUNS);
+    } else if let Some(why) = why_ended(state) {
+        state.complain(why);
     } else if state.ended.is_some() {
-        let former = if state.former.is_some() { "b rebuilds the previous stack, " } else { "" };
-        state.complain(format!("the run has ended: {former}o opens a profile, q quits"));
+        state.complain("the run has ended: o opens a profile, q quits");
     } else if state.quitting {
         state.say("quitting: the I/O under way drains");
     } else {
         match state.phase() {
             Phase::Running | Phase::Paused => return false,
-            Phase::Opening => state.say("not yet: the profile is being opened"),
-            Phase::Building => state.say("not yet: the stack is being built"),
-            Phase::Filling => state.say("not yet: the target is being filled"),
+            Phase::Opening => state.say_until_running("not yet: the target is being opened"),
+            Phase::Building => state.say_until_running("not yet: the stack is being built"),
+            Phase::Filling => state.say_until_running("not yet: the target is being filled"),
             Phase::Ending => state.say("quitting: the I/O under way drains"),
         }
     }
     true
+}
+
+/// Why the run has failed, and what to do; none where it has not. It is on the screen whatever is pressed.
+pub fn why_ended(state: &State) -> Option<String> {
+    let Some(Err(error)) = &state.ended else { return None };
+    let former = "b rebuilds the previous stack, o opens a profile, q quits: ";
+    let former = if state.former.is_some() { former } else { "" };
+    Some(format!("{former}{}", error.one_line()))
 }
 
 /// Types, erases, or moves the cursor; returns whether that changed the input.

@@ -12,7 +12,7 @@ mod duel_tests;
 mod filter;
 #[cfg(test)]
 mod filter_tests;
-mod input;
+pub mod input;
 mod mark;
 #[cfg(test)]
 mod mark_tests;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crossterm::event::KeyCode;
 
+use crate::meter::window::Window;
 use crate::runs::session::Event;
 use crate::runs::session::message::Phase;
 use crate::settings::knobs::{StackLayer, find};
@@ -61,6 +62,25 @@ fn a_value_that_can_not_be_gives_way_to_the_one_in_force() {
 }
 
 #[test]
+fn that_nothing_can_be_turned_yet_is_said_until_the_load_runs() {
+    let mut state = running(80, 24);
+    tell(&mut state, Event::Status(Arc::new(status(Phase::Opening))));
+    press(&mut state, &[KeyCode::Right]);
+    assert!(shown(&state).contains("not yet: the target is being opened"), "{}", shown(&state));
+    tell(&mut state, Event::Status(Arc::new(status(Phase::Running))));
+    assert!(!shown(&state).contains("not yet:"), "{}", shown(&state));
+}
+
+#[test]
+fn a_search_that_finds_nothing_goes_back_to_where_it_began() {
+    let mut state = running(80, 24);
+    choose_knob(&mut state, find("scan.depth").unwrap());
+    press(&mut state, &"/qqqq".chars().map(KeyCode::Char).collect::<Vec<_>>());
+    press(&mut state, &[KeyCode::Enter]);
+    assert_eq!(state.knob().path, "scan.depth");
+}
+
+#[test]
 fn that_writers_stop_soon_is_said_in_time() {
     let mut state = running(80, 24);
     assert!(!shown(&state).contains("writers stop"), "{}", shown(&state));
@@ -70,6 +90,20 @@ fn that_writers_stop_soon_is_said_in_time() {
     near.written_bytes = state.written_bytes;
     tell(&mut state, Event::Status(Arc::new(near)));
     assert!(shown(&state).contains("writers stop in 30s"), "{}", shown(&state));
+    // What a rebuild has filled meanwhile is no rate of the writers.
+    let mut after = window(state.live.window.as_ref().unwrap().index + 1);
+    after.start_ns += 20 * after.duration_ns;
+    after.written_bytes_total += 100 * written;
+    let next = Window {
+        index: after.index + 1,
+        start_ns: after.start_ns + after.duration_ns,
+        written_bytes_total: after.written_bytes_total + written,
+        ..after.clone()
+    };
+    for window in [after, next] {
+        tell(&mut state, Event::Window(Arc::new(window), Arc::new(totals(80))));
+    }
+    assert_eq!(state.live.written_bytes_per_s().map(|rate| rate as u64), Some(written));
 }
 
 #[test]

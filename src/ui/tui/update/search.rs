@@ -23,12 +23,12 @@ pub fn searched(
     typed: Option<char>,
 ) {
     match action {
-        Some(Action::Accept) => {
+        Some(Action::Accept) if has_found(state) => {
             let found = state.knob();
             choose_knob(state, found);
             return;
         }
-        Some(Action::Close) => {
+        Some(Action::Accept | Action::Close) => {
             if let Some(knob) = state.find(before.1) {
                 choose_knob(state, knob);
             }
@@ -47,6 +47,10 @@ pub fn searched(
         }
         _ => {}
     }
+}
+
+fn has_found(state: &State) -> bool {
+    state.listing.rows.iter().any(|row| matches!(row, ListRow::Knob(_)))
 }
 
 /// Chooses the first knob, whose path is nearest to what is typed.

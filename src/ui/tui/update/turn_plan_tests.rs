@@ -87,6 +87,7 @@ fn drives_are_handed_over_and_back_by_plans() {
     assert_eq!(type_in(&mut state, "vfio"), [], "nothing is turned");
     assert_eq!(letter(&mut state, 'p'), plan_of(std::slice::from_ref(&vfio)));
     // Another live value needs no rebuild.
+    assert_eq!(letter(&mut state, 'h'), [], "simulated devices are for a profile to open");
     let live = letter(&mut state, 'h');
     assert!(
         matches!(&live[..], [Effect::Send(Command::Turn { knob, .. })] if knob == "io.interface"),

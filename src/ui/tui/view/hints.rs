@@ -12,6 +12,7 @@ use crate::ui::tui::glyphs::Glyphs;
 use crate::ui::tui::keys;
 use crate::ui::tui::layout;
 use crate::ui::tui::state::{Focus, State};
+use crate::ui::tui::update::input::why_ended;
 use crate::ui::tui::update::pick::{has_drives, has_names};
 use crate::units::{approx_size, approx_span};
 
@@ -56,13 +57,8 @@ fn said(state: &State) -> (String, Style) {
         let left = if state.is_standing() { ", leaving the stack to `stacktune cleanup`" } else { "" };
         return (format!("draining… q again quits at once{left}"), theme.warn);
     }
-    if let Some(Err(error)) = &state.ended {
-        let former = if state.former.is_some() {
-            "b rebuilds the previous stack, o opens a profile, q quits: "
-        } else {
-            ""
-        };
-        return (format!("{former}{}", error.one_line()), theme.bad);
+    if let Some(why) = why_ended(state) {
+        return (why, theme.bad);
     }
     if let Some(why) = state.conflict(knob) {
         return (format!("{} conflicts with the other collected changes: {why}", knob.path), theme.warn);

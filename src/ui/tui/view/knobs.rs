@@ -9,7 +9,7 @@ use super::frame::{has_focus, panel, put, span};
 use super::help;
 use crate::class::Class;
 use crate::settings::knobs::{Knob, Scope, Value};
-use crate::ui::text::{fit, fit_end, left, width};
+use crate::ui::text::{NONE, fit, fit_end, left, width};
 use crate::ui::tui::layout::{self, Tier};
 use crate::ui::tui::state::{Focus, ListRow, State};
 
@@ -200,7 +200,9 @@ fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Part
             let full = format!("{} (default)", knob.effective(settings));
             if width(&full) <= room { full } else { format!("{} (def.)", knob.effective(settings)) }
         }
-        Value::Text(_) | Value::List(_) => fit_end(&own.to_string(), room),
+        Value::Text(_) | Value::List(_) => Some(fit_end(&own.to_string(), room))
+            .filter(|text| !text.is_empty())
+            .unwrap_or_else(|| NONE.to_owned()),
         _ => own.to_string(),
     };
     Parts { key, value: fit(&value, room), tag, faint: own == Value::Inherit || inactive }

@@ -326,11 +326,8 @@ fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
     let duel = verdict_of_line(line).map(|said| wrap(&said, room)).unwrap_or_default();
     let duel =
         duel.into_iter().map(|text| vec![Span::raw(" ".repeat(INDENT)), span(text, state.theme.plain)]);
-    let raw = raw_change(line).zip(line.why_not_judged()).map(|(raw, why)| {
-        // The reason is whole, and alone where both don't fit.
-        let both = Some(format!("{raw}, not judged: {why}")).filter(|text| width(text) <= room);
-        both.unwrap_or_else(|| format!("not judged: {why}"))
-    });
+    let raw = raw_change(line).zip(line.why_not_judged());
+    let raw = raw.map(|(raw, why)| format!("{raw}, not judged: {why}"));
     let raw = raw.map(|text| wrap(&text, room)).unwrap_or_default();
     let raw = raw.into_iter().map(|text| vec![Span::raw(" ".repeat(INDENT)), span(text, state.theme.dim)]);
     rows.into_iter().chain(raw).chain(duel).map(Line::from).collect()

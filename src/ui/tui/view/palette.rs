@@ -26,7 +26,7 @@ pub fn render(state: &State, input: &Typed, chosen: usize, buf: &mut Buffer, scr
         screen,
         dialog_cells(screen, inner_cells_max(screen)),
         ROWS as u16 + 5,
-        "run an action",
+        &format!("run an action {}/{}", (chosen + 1).min(found.len()), found.len()),
     );
     let cells = usize::from(inner.width);
     let first = chosen.saturating_sub(ROWS - 1);

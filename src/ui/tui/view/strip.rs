@@ -52,7 +52,7 @@ fn said(state: &State, cells: usize) -> Vec<Span<'static>> {
     let judged = state.figures().ledger.back();
     match (state.phase(), judged) {
         _ if state.ended.is_some() => dim("the run has ended".into()),
-        (Phase::Opening, _) => dim("no verdicts yet: the profile is being opened".into()),
+        (Phase::Opening, _) => dim("no verdicts yet: the target is being opened".into()),
         (Phase::Building, _) => dim("no verdicts now: the stack is being built".into()),
         (Phase::Filling, _) => dim("no verdicts now: the target is being filled".into()),
         (Phase::Ending, _) => dim("the run ends".into()),
@@ -249,8 +249,11 @@ fn not_judged(state: &State, line: &LedgerLine, why: &str, cells: usize) -> Vec<
         spans
     };
     let raw = raw_change(line).map(|raw| format!("{raw}, "));
-    let choices = raw.iter().map(|raw| made(turn(line), raw));
-    let choices = choices.chain([made(turn(line), ""), made(turned_to(line), "")]);
+    // What changed matters more than what was turned.
+    let with_raw = |turn: &String| raw.as_ref().map(|raw| made(turn.clone(), raw));
+    let turns = [turn(line), turned_to(line), short.clone()];
+    let choices = turns.iter().filter_map(with_raw);
+    let choices = choices.chain(turns[..2].iter().map(|turn| made(turn.clone(), "")));
     let mut spans =
         choices.into_iter().find(|spans| cells_of(spans) <= cells).unwrap_or_else(|| made(short, ""));
     let more = by_memory(why).map(str::to_owned).into_iter().chain(next(state, line));
@@ -295,7 +298,8 @@ fn next(state: &State, line: &LedgerLine) -> Option<String> {
 fn duel(shown: &DuelShown) -> String {
     let report = &shown.report;
     let [a, b] = &report.values;
-    let evidence = report.figures.first().map_or_else(String::new, |row| {
+    let first = report.figures.first().filter(|_| !report.pairs.is_empty());
+    let evidence = first.map_or_else(String::new, |row| {
         format!(", evidence {} of {}", three_digits(row.evidence.min(9999.0)), row.threshold)
     });
     let (pairs, s) = (report.pairs.len(), if report.pairs.len() == 1 { "" } else { "s" });
@@ -347,7 +351,8 @@ mod tests {
         let line =
             LedgerLine { flags, windows: (8, 5), scan_mb_per_s: scan(4149.0), ..LedgerLine::default() };
         let screen = after(line, 80, 24);
-        assert!(screen.contains("→ 64KiB  not judged: scan cache 97%  ⚑2"), "the reason is whole: {screen}");
+        let strip = " ▶ turn 1: scan 100 → 4149 MB/s, not judged: scan cache 97%  ⚑2";
+        assert!(screen.contains(strip), "what changed and the reason are whole: {screen}");
     }
 
     #[test]
