@@ -216,9 +216,9 @@ fn take_down(mut session: Session, args: &ProgramArgs, watcher: &mut Watcher, re
         std::mem::forget(session);
         return Ok(());
     }
-    let ended = session.end_program(&mut || watcher.interrupts.count() < 2);
-    let kept = match (&ended, &args.out) {
-        (Ok(log), Some(out)) if recorded => {
+    let (log, ended) = session.end_program(&mut || watcher.interrupts.count() < 2);
+    let kept = match &args.out {
+        Some(out) if recorded => {
             HeldFolder::open_own(out).and_then(|folder| folder.replace(PROGRAM_LOG, log.as_bytes()))
         }
         _ => Ok(()),
@@ -228,5 +228,5 @@ fn take_down(mut session: Session, args: &ProgramArgs, watcher: &mut Watcher, re
         true
     });
     watcher.progress.done();
-    ended.map(drop).and(dismantled.map(|commands| report_kept(&commands))).and(kept)
+    ended.and(dismantled.map(|commands| report_kept(&commands))).and(kept)
 }

@@ -106,7 +106,8 @@ fn transactions_like_tpc_cs_have_its_mix_and_its_size() {
     std::fs::write(&planted, built_in.replace(looks, &format!("{deletes}{looks}"))).unwrap();
     std::fs::remove_dir_all(home.path("out")).unwrap();
     let failed = run(&home, planted.to_str().unwrap(), 2, &["command.warehouses=2"]).expect(1);
-    assert!(log(&home).contains("conditions 1 to 4: 2\n"), "{failed:?} {}", log(&home));
+    assert!(failed.stderr.contains("stop"), "{failed:?}");
+    assert!(log(&home).contains("conditions 1 to 4: 2\n"), "{}", log(&home));
     nothing_runs(&home);
 }
 

@@ -45,8 +45,9 @@ impl Around for Programs {
         screen.progress.done();
         let tracing = self.tracing.take();
         let kept = tracing.map_or(Ok(()), |tracing| trace::keep_all(tracing, session, dir));
-        let log = session.end_program(&mut || screen.interrupts.count() < 2)?;
-        HeldFolder::open_own(dir)?.replace(PROGRAM_LOG, log.as_bytes()).and(kept)
+        let (log, ended) = session.end_program(&mut || screen.interrupts.count() < 2);
+        let logged = HeldFolder::open_own(dir)?.replace(PROGRAM_LOG, log.as_bytes());
+        ended.and(logged).and(kept)
     }
 }
 

@@ -459,7 +459,7 @@ impl Session {
     /// What could not be put back of the host's settings.
     pub fn close_onto(self, retained: &mut RetainedStack) -> Result<()> {
         let Self { resolved, program, classes, mut target, mut host, .. } = self;
-        let ended = program.map_or(Ok(String::new()), |running| running.end(&mut target, &mut || true));
+        let ended = program.map_or(Ok(()), |running| running.end(&mut target, &mut || true).1);
         if let Some(pairs) = target.key_value_mut() {
             pairs.end();
         }

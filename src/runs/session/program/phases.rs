@@ -100,13 +100,11 @@ impl Session {
     }
 
     /// Ends what is left of the program in order: what is measured, then the server by `command.stop`, then everything
-    /// in its cgroups. Returns the last lines of each phase.
-    ///
-    /// # Errors
-    /// If something does not end; `cleanup` ends it. Where it may not go on, nothing is asked any more: all is ended.
-    pub fn end_program(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<String> {
+    /// in its cgroups. Returns the last lines of each phase, and whether all ended well: what does not end, `cleanup`
+    /// ends. Where it may not go on, nothing is asked any more: all is ended.
+    pub fn end_program(&mut self, goes_on: &mut dyn FnMut() -> bool) -> (String, Result<()>) {
         let running = self.program.take();
-        running.map_or_else(|| Ok(String::new()), |running| running.end(&mut self.target, goes_on))
+        running.map_or_else(|| (String::new(), Ok(())), |running| running.end(&mut self.target, goes_on))
     }
 
     /// Ends everything of the program at once.

@@ -286,15 +286,12 @@ impl Running {
     }
 
     /// Ends what is left in order: what is measured, then the server, then everything in the cgroups. Returns the last
-    /// lines of each phase.
-    ///
-    /// # Errors
-    /// If something does not end; `cleanup` ends it.
+    /// lines of each phase, and whether all ended well: what does not end, `cleanup` ends.
     pub(in crate::runs::session) fn end(
         mut self,
         target: &mut Target,
         goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<String> {
+    ) -> (String, Result<()>) {
         self.probes.clear();
         self.turning = None;
         self.wanted.clear();
@@ -304,7 +301,7 @@ impl Running {
             (None, Some(mut journal)) => self.site.groups.remove(&mut journal).and_then(|()| journal.end()),
             (None, None) => self.site.groups.end(),
         };
-        ended.and(stopped).map(|()| self.log)
+        (self.log, ended.and(stopped))
     }
 }
 
