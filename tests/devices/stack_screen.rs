@@ -114,6 +114,8 @@ fn bare_devices_are_built_upon_from_the_screen_and_the_plan_shows_what_is_torn_d
         terminal.wait_for("1 to plan");
         terminal.press("p");
         terminal.wait_for("Steps");
+        // Its end, once it has been seen, lets it be confirmed.
+        terminal.press("\x1b[F");
         let screen = terminal.wait_for("Type its name");
         terminal.press(device.name());
         terminal.press("\r");
