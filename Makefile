@@ -54,7 +54,7 @@ build: ## the release binary, with RocksDB
 	@echo "Built $(RELEASE)"
 
 picture: build ## draw the demo's moving screen for the README, from a real run of some minutes
-	@$(RELEASE) picture --animate --out assets/screen.svg --for 72s \
+	@$(RELEASE) picture --animate --out assets/screen.svg --for 58s \
 		--turn io.buffering=cached --turn io.buffering=direct --turn wal.sync=none \
 		--duel scan.depth=4,32 --duel-figure scan
 
