@@ -12,7 +12,11 @@ use crate::runs::session::turning::turns::TurnedBy;
 pub(in crate::runs::session) enum Running {}
 
 impl Running {
-    pub(in crate::runs::session) fn end(self, _: &mut Target, _: &mut dyn FnMut() -> bool) -> Result<String> {
+    pub(in crate::runs::session) fn end(
+        self,
+        _: &mut Target,
+        _: &mut dyn FnMut() -> bool,
+    ) -> (String, Result<()>) {
         match self {}
     }
 
