@@ -18,9 +18,8 @@ use super::signals::Interrupts;
 use super::trace;
 use super::watcher::{Around, Watcher, report_kept};
 use crate::error::{Error, Result};
-use crate::held_folder::HeldFolder;
 use crate::host::{Facts, User};
-use crate::runs::record::{PROGRAM_LOG, Summary, refuse_folder};
+use crate::runs::record::{Summary, keep_program_log, refuse_folder};
 use crate::runs::session::headless::{Until, record_watched};
 use crate::runs::session::{
     Attendant, Duel, Event, Options, ProgramOptions, Session, for_program, program_noted,
@@ -218,9 +217,7 @@ fn take_down(mut session: Session, args: &ProgramArgs, watcher: &mut Watcher, re
     }
     let (log, ended) = session.end_program(&mut || watcher.interrupts.count() < 2);
     let kept = match &args.out {
-        Some(out) if recorded => {
-            HeldFolder::open_own(out).and_then(|folder| folder.replace(PROGRAM_LOG, log.as_bytes()))
-        }
+        Some(out) if recorded => keep_program_log(out, &log),
         _ => Ok(()),
     };
     let dismantled = session.dismantle(args.keep, &mut |advance| {

@@ -309,7 +309,7 @@ fn filter(sampler: &Sampler, drives: &[TracedDrive]) -> std::io::Result<()> {
 }
 
 fn no_root() -> Error {
-    let what = "the kernel's tracepoints are not mounted";
+    let what = "the kernel's tracepoints can't be seen";
     Error::input(what).hint("as root: `mount -t tracefs none /sys/kernel/tracing`")
 }
 

@@ -34,7 +34,7 @@ pub const NEEDS: &str = "needs tracefs and perf events";
 
 /// Whether traces can be made here, by what was said.
 pub fn can_be_made(said: &str) -> bool {
-    !said.contains("tracepoints are not mounted") && !said.contains("does not allow to trace")
+    !said.contains("tracepoints can't be seen") && !said.contains("does not allow to trace")
 }
 
 /// A trace of reads, writes, flushes and a discard, with the kernel's counts before and after; none if it can't be made

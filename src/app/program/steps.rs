@@ -7,9 +7,8 @@ use crate::app::sweep::{Steps, run_steps};
 use crate::app::trace::{self, TraceUnderWay};
 use crate::app::watcher::{Around, Watcher};
 use crate::error::{Error, Result};
-use crate::held_folder::HeldFolder;
 use crate::host::User;
-use crate::runs::record::PROGRAM_LOG;
+use crate::runs::record::keep_program_log;
 use crate::runs::session::{Attendant, ProgramOptions, Session, for_program};
 use crate::settings::Profile;
 use crate::settings::knobs;
@@ -46,8 +45,7 @@ impl Around for Programs {
         let tracing = self.tracing.take();
         let kept = tracing.map_or(Ok(()), |tracing| trace::keep_all(tracing, session, dir));
         let (log, ended) = session.end_program(&mut || screen.interrupts.count() < 2);
-        let logged = HeldFolder::open_own(dir)?.replace(PROGRAM_LOG, log.as_bytes());
-        ended.and(logged).and(kept)
+        ended.and(keep_program_log(dir, &log)).and(kept)
     }
 }
 

@@ -50,7 +50,9 @@ pub use contract::RuleKept;
 pub use contract::{Contract, DriveKept};
 pub use listed::{Listed, ListedFigures, list};
 pub(crate) use names::PROFILE;
-pub use names::{CONTRACT, PROGRAM_LOG, TRACE, TRACE_FACTS, is_of_recording};
+pub use names::{CONTRACT, TRACE, TRACE_FACTS, is_of_recording};
 pub use recording::Recording;
 pub use summary::{SUMMARY_SCHEMA, Summary};
+#[cfg(feature = "programs")]
+pub use writer::keep_program_log;
 pub use writer::{Destination, Header, Outcome, Writer, make_folder, refuse_folder};

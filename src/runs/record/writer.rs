@@ -10,6 +10,8 @@ use serde::Serialize;
 
 use super::files::Appender;
 use super::hlog;
+#[cfg(feature = "programs")]
+use super::names::PROGRAM_LOG;
 use super::names::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS};
 use super::summary::{Frame, Summary};
 use crate::error::{Error, Result};
@@ -245,6 +247,15 @@ fn make(dir: &Path) -> std::result::Result<NewFolders, Doubt> {
 fn refuse_unsafe(dir: &Path) -> Result<()> {
     refuse_system_folder("recording", dir)?;
     refuse_exchangeable(dir, Trusting::Caller)
+}
+
+/// Keeps in a recording what a program said last in each of its phases.
+///
+/// # Errors
+/// If it can't be written.
+#[cfg(feature = "programs")]
+pub fn keep_program_log(dir: &Path, log: &str) -> Result<()> {
+    HeldFolder::open_own(dir).and_then(|folder| folder.replace(PROGRAM_LOG, log.as_bytes()))
 }
 
 /// Refuses a folder that is not empty, or can't be made and written; leaves everything unchanged.

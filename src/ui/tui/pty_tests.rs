@@ -184,6 +184,14 @@ impl Terminal {
 }
 
 #[test]
+fn that_a_turn_can_be_judged_is_said_once_there_is_a_baseline() {
+    let mut terminal = Terminal::start();
+    terminal.until("ready: turn a knob by");
+    terminal.write("q");
+    assert_eq!(terminal.end(), (0, true));
+}
+
+#[test]
 fn q_drains_and_restores_the_terminal() {
     let mut terminal = Terminal::start();
     terminal.write("q");

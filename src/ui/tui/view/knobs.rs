@@ -200,10 +200,11 @@ fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Part
             let full = format!("{} (default)", knob.effective(settings));
             if width(&full) <= room { full } else { format!("{} (def.)", knob.effective(settings)) }
         }
-        Value::Text(_) | Value::List(_) => Some(fit_end(&own.to_string(), room))
-            .filter(|text| !text.is_empty())
-            .unwrap_or_else(|| NONE.to_owned()),
-        _ => own.to_string(),
+        own => match own.to_string() {
+            nothing if nothing.is_empty() => NONE.to_owned(),
+            text if matches!(own, Value::Text(_) | Value::List(_)) => fit_end(&text, room),
+            text => text,
+        },
     };
     Parts { key, value: fit(&value, room), tag, faint: own == Value::Inherit || inactive }
 }
