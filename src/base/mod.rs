@@ -16,6 +16,7 @@
 //! | [`regular_file`] | reading files that others may have put in place | units |
 //! | [`held_folder`] | a folder held open, in which files are made | error, printable, regular_file |
 //! | [`short_list`] | sorting without the standard library's sort | – |
+//! | [`stopping`] | stopping this process when none of its threads is ending | – |
 //! | [`threads`] | starting threads where no more may be allowed | error, short_list |
 
 pub mod class;
@@ -27,5 +28,6 @@ pub mod marks;
 pub mod printable;
 pub mod regular_file;
 pub mod short_list;
+pub mod stopping;
 pub mod threads;
 pub mod units;

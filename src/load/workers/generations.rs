@@ -112,7 +112,7 @@ impl Generations {
         let (mut reasons, mut panicked) = (Vec::new(), None);
         for thread in threads {
             match thread.join() {
-                Ok(reason) => reasons.extend(reason),
+                Ok((reason, _)) => reasons.extend(reason),
                 Err(payload) => panicked = panicked.or(Some(panic_message(&*payload))),
             }
         }

@@ -13,10 +13,10 @@ use crate::load::io::{self, Backend, OpenRequest, Setup, Use, clock};
 use crate::meter::counts::cell::WorkerCell;
 use crate::settings::Named;
 use crate::settings::jobs::Job;
-use crate::threads;
+use crate::{stopping, threads};
 
 /// A worker's thread, which ends with the reason why its interface failed, if that has one in words.
-pub type WorkerThread = JoinHandle<Option<String>>;
+pub type WorkerThread = JoinHandle<(Option<String>, stopping::EndingThread)>;
 
 /// Starts a class's workers on its interface, one per order.
 ///
@@ -76,7 +76,8 @@ pub(super) fn spawn(
         let start = Start { ready: ready.clone(), gate: gate.clone() };
         let name = format!("{}-{}", job.class, orders.number);
         let thread = std::thread::Builder::new().name(name).stack_size(stack_bytes);
-        match thread.spawn(move || worker_thread(&body, orders, &cpus, start)) {
+        let work = move || (worker_thread(&body, orders, &cpus, start), stopping::EndingThread::begin());
+        match thread.spawn(work) {
             Ok(handle) => threads.push(handle),
             Err(e) => {
                 give_up(&control, closed, threads);

@@ -174,7 +174,7 @@ impl Agreement {
     pub fn foot(&self, cells: usize, hidden: usize) -> Vec<Toned> {
         let mut lines = vec![(String::new(), Tone::Plain)];
         if hidden > 0 {
-            lines[0] = (format!("{hidden} more lines below"), Tone::Warn);
+            lines[0] = (format!("{hidden} more below"), Tone::Warn);
         }
         let keys = match (self.read, self.destroys()) {
             (false, _) => "↓ PgDn: scroll to the end to confirm · Esc cancel",

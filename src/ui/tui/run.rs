@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
+use rustix::process::{Signal, kill_current_process_group};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 
 use super::answers::TerminalAnswers;
@@ -27,9 +27,9 @@ use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::session::candidates;
 use crate::runs::session::{Command, Event, raise_thread_priority};
-use crate::threads;
 use crate::ui::clock;
 use crate::ui::report::ran::Ran;
+use crate::{stopping, threads};
 
 /// The two ends of a session that runs in a thread of its own.
 #[derive(Debug)]
@@ -314,8 +314,7 @@ impl Ui {
                 Ok(Wake::Signal(_)) => return Some(Left::Interrupted),
             }
         }
-        let stopped = kill_process(getpid(), Signal::STOP);
-        if stopped.is_err() || screen.retake().is_err() {
+        if stopping::stop_this_process().is_err() || screen.retake().is_err() {
             return Some(Left::HungUp);
         }
         if let Ok(size) = screen.terminal.size() {

@@ -327,7 +327,7 @@ fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
     let duel =
         duel.into_iter().map(|text| vec![Span::raw(" ".repeat(INDENT)), span(text, state.theme.plain)]);
     let raw = raw_change(line).zip(line.why_not_judged());
-    let raw = raw.map(|(raw, why)| format!("{raw}, not judged: {why}"));
+    let raw = raw.map(|(raw, why)| format!("{raw}, can't be judged: {why}"));
     let raw = raw.map(|text| wrap(&text, room)).unwrap_or_default();
     let raw = raw.into_iter().map(|text| vec![Span::raw(" ".repeat(INDENT)), span(text, state.theme.dim)]);
     rows.into_iter().chain(raw).chain(duel).map(Line::from).collect()

@@ -32,7 +32,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     if lines.len() > room && room > 0 {
         let rest = lines.len() - (room - 1);
         lines.truncate(room - 1);
-        lines.push(Line::from(span(format!("  {rest} more lines: ? has them"), state.theme.dim)));
+        lines.push(Line::from(span(format!("  {rest} more: ? has them"), state.theme.dim)));
     }
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
         put(buf, inner.x, y, inner.width, line);

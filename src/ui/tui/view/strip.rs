@@ -240,12 +240,10 @@ fn not_judged(state: &State, line: &LedgerLine, why: &str, cells: usize) -> Vec<
     let short = format!("turn {}: ", line.number);
     let made = |turn: String, raw: &str| {
         let mut spans = vec![span(turn, theme.plain)];
-        let mut verdict = verdict(state, line).into_iter();
-        let word = verdict.next().filter(|_| raw.is_empty() && raw_change(line).is_none());
-        spans.push(word.unwrap_or_else(|| span(format!("{raw}not judged"), theme.dim)));
+        spans.push(span(format!("{raw}{}", TurnOutcome::NotJudged.word()), theme.dim));
         spans.push(span(": ", theme.dim));
         spans.push(span(why.to_owned(), theme.warn));
-        spans.extend(verdict);
+        spans.extend(verdict(state, line).into_iter().skip(1));
         spans
     };
     let raw = raw_change(line).map(|raw| format!("{raw}, "));
@@ -340,7 +338,7 @@ mod tests {
         let line =
             LedgerLine { flags, windows: (8, 5), scan_mb_per_s, total_mb_per_s, ..LedgerLine::default() };
         let screen = after(line, 160, 50);
-        let raw = "scan 100 → 4149 MB/s, not judged: scan data fits memory";
+        let raw = "scan 100 → 4149 MB/s, can't be judged: scan data fits memory";
         assert!(
             screen.contains(&format!(" ▶ turn 1: background.page_size 4KiB → 64KiB  {raw}  ⚑2")),
             "{screen}"
@@ -351,7 +349,7 @@ mod tests {
         let line =
             LedgerLine { flags, windows: (8, 5), scan_mb_per_s: scan(4149.0), ..LedgerLine::default() };
         let screen = after(line, 80, 24);
-        let strip = " ▶ turn 1: scan 100 → 4149 MB/s, not judged: scan cache 97%  ⚑2";
+        let strip = " ▶ turn 1: scan 100 → 4149 MB/s, can't be judged: scan cache 97%  ⚑2";
         assert!(screen.contains(strip), "what changed and the reason are whole: {screen}");
     }
 
