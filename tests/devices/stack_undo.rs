@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::common;
 use crate::common::devices::{Loops, run};
-use crate::common::program::Home;
+use crate::common::program::{Home, wait_for};
 use crate::common::stacks::{Ground, confirmed, new_id, of_steps, traces};
 use crate::stack_build::{clean, go_on, mounted_as};
 use crate::stack_drives::drive;
@@ -125,7 +125,7 @@ fn what_was_put_on_a_stack_is_found_although_it_is_not_mounted() {
         assert!(problem.contains("holds data-backup.tar, which stacktune did not put there"), "{problem}");
         // As after a boot: not attached either.
         let node = commands.iter().find_map(|command| command.strip_prefix("wipefs --all ")).unwrap();
-        run("losetup", &["--detach", node]);
+        detach(node);
         let problem = clean(&ground, &[&id])[0].problem.clone().unwrap();
         assert!(problem.contains("holds data-backup.tar, which stacktune did not put there"), "{problem}");
         let file = ground.target().join(format!("stacktune-{id}/member-0"));
@@ -137,10 +137,17 @@ fn what_was_put_on_a_stack_is_found_although_it_is_not_mounted() {
         assert_eq!(fs::read_to_string(&theirs).unwrap(), "precious");
         fs::remove_file(&theirs).unwrap();
         run("umount", &[at]);
-        run("losetup", &["--detach", node]);
+        detach(node);
         assert_eq!(clean(&ground, &[&id])[0].problem, None);
         ground.assert_nothing_left(&id);
     }
+}
+
+/// Detaches a loop device. Where others look at it just then, it goes when they have closed it.
+fn detach(node: &str) {
+    run("losetup", &["--detach", node]);
+    let is_gone = || !Path::new("/sys/block").join(node.trim_start_matches("/dev/")).join("loop").exists();
+    wait_for(&format!("{node} to be detached"), || is_gone().then_some(()));
 }
 
 /// Names alone say nothing, whether the file system is still mounted or not.
