@@ -58,21 +58,27 @@ impl Undoer<'_> {
         if entry.kind != FileType::RegularFile {
             return Err(Error::refused(format!("{} is not the file that was made there", file.shown())));
         }
-        // One that somebody else detaches goes when the last program that looks at it has closed it.
-        persist(|| match devices::loops_over(self.runner, file)?.first() {
-            None => Ok(()),
-            Some(node) => {
-                Err(Error::failed(format!("{} is still attached to {}", file.shown(), node.shown())))
-            }
-        })?;
+        self.wait_until_detached(file)?;
         if self.may_hold_others() {
             self.refuse_unseen(file)?;
+            // To look into it, it was attached once more.
+            self.wait_until_detached(file)?;
         } else if self.scrutiny.is_some() {
             // In this process's hands all along, it needs no look, and no tool, which a process without threads lacks.
             let is_it = |device: &BlockDevice| matches!(device, BlockDevice::Loop { file: of } if of == file);
             self.refuse_foreign_below(file, is_it)?;
         }
         entry.remove(AtFlags::empty()).map_err(|error| Error::os("cannot remove", file, error))
+    }
+
+    /// A loop device that somebody else detaches goes when the last program that looks at it has closed it.
+    fn wait_until_detached(&self, file: &Path) -> Result<()> {
+        persist(|| match devices::loops_over(self.runner, file)?.first() {
+            None => Ok(()),
+            Some(node) => {
+                Err(Error::failed(format!("{} is still attached to {}", file.shown(), node.shown())))
+            }
+        })
     }
 
     pub(super) fn remove_folder(&self, dir: &Path) -> Result<()> {
