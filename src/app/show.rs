@@ -6,10 +6,14 @@ use super::output::{print, print_json};
 use super::{inspect, ui};
 use crate::error::{Error, Kind, Result};
 use crate::printable::Shown as _;
+use crate::regular_file;
 use crate::runs::record::{self, SUMMARY_SCHEMA};
 use crate::ui::cli::ShowArgs;
 use crate::ui::report::{self, ListedFolder};
 use crate::ui::tui::{Beside, Replay};
+
+/// A kept ledger has a few kilobytes for each turn.
+const LEDGER_BYTES_MAX: u64 = 256 << 20;
 
 /// Runs the command.
 pub fn run(args: &ShowArgs) -> Result<()> {
@@ -23,8 +27,18 @@ pub fn run(args: &ShowArgs) -> Result<()> {
             let theme = args.theme.as_deref().map(ui::theme).transpose()?;
             ui::show(replay(dir, args.with.as_deref())?, theme)
         }
+        Some(path) if path.is_file() => ledger(path, json),
         Some(dir) => inspect::show(dir, json),
     }
+}
+
+/// Shows the ledger that a screen has kept.
+fn ledger(path: &Path, json: bool) -> Result<()> {
+    let text = regular_file::read_text(path, LEDGER_BYTES_MAX);
+    let text = text.map_err(|error| Error::os("cannot read", path, error))?;
+    let is_of_file = |error: Error| Error { what: format!("{}: {}", path.shown(), error.what), ..error };
+    let runs = report::ran::kept_runs(&text).map_err(is_of_file)?;
+    if json { print_json(&runs) } else { print(&report::ran::ran_turns(&runs)) }
 }
 
 /// Lists the recordings of a folder, or of those in which they usually are.

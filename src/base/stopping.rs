@@ -56,13 +56,25 @@ impl Drop for EndingThread {
     }
 }
 
-/// Stops this process; returns once it is continued.
-///
-/// # Errors
-/// If the kernel refuses the signal.
-pub fn stop_this_process() -> io::Result<()> {
-    let _held = OURS.none_ending();
-    Ok(kill_process(getpid(), Signal::STOP)?)
+/// No thread begins to end while this is held.
+#[derive(Debug)]
+pub struct NoneEnding(MutexGuard<'static, usize>);
+
+impl NoneEnding {
+    /// Waits until no thread is ending, but no longer than [`ENDING_MAX`].
+    pub fn wait() -> Self {
+        Self(OURS.none_ending())
+    }
+
+    /// Stops this process; returns once it is continued.
+    ///
+    /// # Errors
+    /// If the kernel refuses the signal.
+    pub fn stop_this_process(self) -> io::Result<()> {
+        let stopped = kill_process(getpid(), Signal::STOP);
+        drop(self.0);
+        Ok(stopped?)
+    }
 }
 
 #[cfg(test)]

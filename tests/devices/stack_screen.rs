@@ -52,13 +52,16 @@ fn a_signal_in_the_middle_of_a_rebuild_leaves_nothing() {
             ["mkfs-begun", "mkfs-ended"].iter().for_each(|mark| fs::remove_file(home.path(mark)).unwrap());
             rebuild(&mut terminal, "stack.loops", "l");
             wait_for("mkfs of the new stack", || home.path("mkfs-begun").exists().then_some(()));
-            if hung_up {
+            let last_words = if hung_up {
                 assert_eq!(terminal.hang_up(), 130);
+                String::new()
             } else {
                 terminal.signal(signal);
-                terminal.left().expect(130);
-            }
-            assert!(home.path("mkfs-ended").exists(), "the tool was let finish");
+                let left = terminal.left();
+                left.expect(130);
+                left.screen
+            };
+            assert!(home.path("mkfs-ended").exists(), "the tool was let finish: {last_words}");
             assert_nothing_left(&home);
             if hung_up {
                 break;

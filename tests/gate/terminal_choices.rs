@@ -46,7 +46,12 @@ fn layers_classes_and_windows_are_walked_through() {
     terminal.wait_for("latency scan · service · whole run");
     terminal.press("L");
     terminal.wait("the slowest", |screen| {
-        screen.contains("the longest I/O took ") && first_line(screen).contains("FROZEN")
+        screen.contains("the longest I/O of scan is ") && first_line(screen).contains("FROZEN")
+    });
+    terminal.press("P");
+    terminal.wait("that of the p99", |screen| {
+        screen.contains("the highest p99 of scan is ")
+            || screen.contains("no window has enough I/Os for a p99")
     });
     terminal.press("0");
     terminal.wait_until_gone("FROZEN");

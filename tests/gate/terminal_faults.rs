@@ -148,14 +148,9 @@ fn what_ran_is_said_at_the_end_and_the_ledger_is_kept() {
     terminal.press("rq");
     let left = terminal.left();
     left.expect(0);
-    for part in [
-        "demo ran ",
-        ": 1 turn",
-        "1. scan.depth 128 → 64: ",
-        " written",
-        "recorded in ",
-        "the ledger is kept in ",
-    ] {
+    for part in
+        ["demo ran ", ": 1 turn", "1. scan.depth 128 → 64: ", " written", "recorded in ", "stacktune show "]
+    {
         assert!(left.screen.contains(part), "{part}: {}", left.screen);
     }
     let folder = home.path("state/stacktune/ledger");
@@ -163,13 +158,15 @@ fn what_ran_is_said_at_the_end_and_the_ledger_is_kept() {
     let lines = json_lines(&files[0]);
     assert_eq!((files.len(), &lines[0]["profile"], &lines[0]["to"]), (1, &"demo".into(), &"64".into()));
     assert_eq!((&lines[0]["open"], &lines[lines.len() - 1]["open"]), (&true.into(), &false.into()));
+    let shown = home.run(&["show", files[0].to_str().unwrap()]).expect(0).stdout;
+    assert!(shown.starts_with("demo: 1 turn\n  1. scan.depth 128 → 64: "), "{shown}");
 
     // Without a turn there is nothing to keep.
     let quiet = Home::new();
     let mut terminal = running(&quiet, &[]);
     terminal.press("q");
     let left = terminal.left();
-    assert!(left.screen.contains(": no turns") && !left.screen.contains("kept in"), "{}", left.screen);
+    assert!(left.screen.contains(": no turns") && !left.screen.contains("stacktune show"), "{}", left.screen);
     assert!(!quiet.path("state/stacktune/ledger").exists());
 }
 

@@ -2,7 +2,7 @@
 
 use super::estimate::WINDOWS_MIN;
 use crate::meter::flag::{FlagKind, forbids_verdict, kind_of_turns};
-use crate::meter::ledger_figure::LedgerFigure;
+use crate::meter::ledger_figure::{FigureUnit, LedgerFigure};
 use crate::meter::window::{Change, LedgerLine, Verdict};
 
 /// What the windows on both sides of a turn say of it together.
@@ -22,7 +22,8 @@ pub enum TurnOutcome {
     Worse,
     /// Both; or a gain after which less is survived, or a loss after which more.
     TradeOff,
-    /// What a program reports changed: whether for the better its profile does not say.
+    /// What a program reports changed, and its profile does not say whether for the better; or I/Os of another size take
+    /// another time.
     Different,
 }
 
@@ -75,6 +76,7 @@ impl LedgerLine {
             changes.iter().any(|(figure, change)| is_gain(*figure, change) == Some(wanted)) || of_program()
         };
         match (any(true), any(false) || self.is_less_safe()) {
+            _ if self.is_of_other_sizes() => TurnOutcome::Different,
             (true, false) => TurnOutcome::Better,
             (false, true) if !self.more_durable => TurnOutcome::Worse,
             (_, true) => TurnOutcome::TradeOff,
@@ -83,6 +85,23 @@ impl LedgerLine {
             }
             (false, false) => TurnOutcome::NoClearChange,
         }
+    }
+
+    /// Whether nothing has changed clearly but how long I/Os take that the turn made larger or smaller: with the bytes
+    /// that they move unchanged, a small one that is fast is no gain, nor is a large one that is slow a loss.
+    pub fn is_of_other_sizes(&self) -> bool {
+        let resized = |figure: LedgerFigure| {
+            let class = figure.name.split(' ').next().unwrap_or_default().to_lowercase();
+            let by = |knob: &str| knob == "io.page_size" || knob == format!("{class}.page_size");
+            figure.unit == FigureUnit::LatencyNs && self.by_knob().iter().any(|(knob, _)| by(knob))
+        };
+        let changes = self.changes();
+        let mut clear = changes.iter().filter(|(_, change)| change.verdict.is_clear()).peekable();
+        let of_program = self.metrics.values().any(|change| change.verdict.is_clear());
+        clear.peek().is_some()
+            && clear.all(|(figure, _)| resized(*figure))
+            && !of_program
+            && !self.is_less_safe()
     }
 
     /// Why there is no verdict, where there is none.
@@ -95,10 +114,12 @@ impl LedgerLine {
         if too_few_before {
             return Some("no baseline: it was turned too early".to_owned());
         }
-        // That it was short is the reason only where nothing else has been one all along.
+        // That it was short is the reason only where nothing else has been one all along. A drift may end.
         let is_short =
-            |flag: &&String| matches!(FlagKind::of(flag), Some(FlagKind::Overtaken | FlagKind::TooShort));
-        let other = self.flags.iter().find(|flag| forbids_verdict(flag) && !is_short(flag));
+            |flag: &&String| matches!(kind_of_turns(flag), Some(FlagKind::Overtaken | FlagKind::TooShort));
+        let drifts = |flag: &&String| kind_of_turns(flag) == Some(FlagKind::Drifting);
+        let lasts = |flag: &&String| forbids_verdict(flag) && !is_short(flag) && !drifts(flag);
+        let other = self.flags.iter().find(lasts);
         let short = self.flags.iter().rfind(|flag| too_few_after && is_short(flag));
         other.or(short).or_else(|| self.forbidding()).cloned()
     }
@@ -142,6 +163,27 @@ mod tests {
         assert_eq!(with(NoClearChange, NoClearChange, true), TurnOutcome::Worse);
         assert_eq!(with(NoClearChange, None, false), TurnOutcome::NoClearChange);
         assert_eq!(with(None, None, true), TurnOutcome::NotJudged);
+        let of_size = |knob: &str, scan, point_p50| {
+            let change = |verdict| Change { verdict, ..Change::default() };
+            let line = LedgerLine {
+                knob: knob.into(),
+                scan_mb_per_s: change(scan),
+                point_p50_ns: change(point_p50),
+                ..LedgerLine::default()
+            };
+            line.outcome()
+        };
+        for (knob, scan, expected) in [
+            ("io.page_size", NoClearChange, TurnOutcome::Different),
+            ("point.page_size", NoClearChange, TurnOutcome::Different),
+            ("scan.page_size", NoClearChange, TurnOutcome::Better),
+            ("point.depth", NoClearChange, TurnOutcome::Better),
+            ("io.page_size", Lower, TurnOutcome::TradeOff),
+            ("io.page_size", Higher, TurnOutcome::Better),
+        ] {
+            assert_eq!(of_size(knob, scan, Lower), expected, "{knob} {scan:?}");
+        }
+        assert_eq!(of_size("io.page_size", NoClearChange, Higher), TurnOutcome::Different);
         let back = |verdict| {
             let scan_mb_per_s = Change { verdict, ..Change::default() };
             LedgerLine { scan_mb_per_s, more_durable: true, ..LedgerLine::default() }.outcome()
@@ -181,6 +223,7 @@ mod tests {
                 "overtaken by turn 4",
                 false,
             ),
+            ((8, 2), &["scan drifting", "overtaken by turn 4"], "overtaken by turn 4", false),
             ((8, 0), &["scan cache 97%", "too short"], "scan cache 97%", false),
             ((8, 0), &["background simulated", "too short"], "too short", false),
             ((8, 5), &["background simulated", "steal 5%", "drifting"], "steal 5%", true),

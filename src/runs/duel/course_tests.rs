@@ -48,12 +48,12 @@ fn fought(kind: Kind, seed: u64, factor: f64, change: impl Fn(&mut Window, usize
 }
 
 /// A window with these figures, in the order of [`Figure::ALL`]; `ios` is how many I/Os each percentile is of.
-fn with_all(levels: [f64; 6], ios: u64, turned: bool) -> Window {
-    let [total, scan, wal, point_p99, wal_p99, cycles] = levels;
+fn with_all(levels: [f64; 8], ios: u64, turned: bool) -> Window {
+    let [total, scan, point, wal, background, point_p99, wal_p99, cycles] = levels;
     let mut window = Window { duration_ns: SECOND_NS, turned, ..Window::default() };
     window.total.bytes = (total * 1e9) as u64;
     window.total.cycles_per_byte = Some(cycles);
-    for (class, rate) in [(Class::Scan, scan), (Class::Wal, wal)] {
+    for (class, rate) in Class::ALL.into_iter().zip([scan, point, wal, background]) {
         window.classes[class.index()].bytes = (rate * 1e9) as u64;
     }
     let histograms = Arc::make_mut(&mut window.histograms);
@@ -68,8 +68,8 @@ fn with_all(levels: [f64; 6], ios: u64, turned: bool) -> Window {
 /// A duel of equal values in which all figures exist: each from a series of its own, or alike but for 1%.
 fn fought_by_all(kind: Kind, seed: u64, alike: bool) -> Report {
     let own = if alike { KINDS[0] } else { kind };
-    let mut all: [Series; 6] = std::array::from_fn(|at| Series::new(own, 7 * seed + at as u64));
-    let mut common = Series::new(kind, 7 * seed + 6);
+    let mut all: [Series; 8] = std::array::from_fn(|at| Series::new(own, 9 * seed + at as u64));
+    let mut common = Series::new(kind, 9 * seed + 8);
     let made = |_: usize, turned: bool| {
         let rate = if alike { common.next(1.0) } else { 1.0 };
         let levels = std::array::from_fn(|at| {
@@ -168,7 +168,7 @@ fn a_value_with_too_few_ios_for_a_percentile_in_some_blocks_does_not_win_by_the_
         let made = |value: usize, turned: bool| {
             let few = few(some.has(value, turned)) && value == 1;
             let p99 = series.next(if value == 1 { level } else { 1.0 });
-            with_all([1.0, 1.0, 1.0, 1.0, p99, 1.0], if few { 100 } else { 400 }, turned)
+            with_all([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, p99, 1.0], if few { 100 } else { 400 }, turned)
         };
         fight(DuelSpec { figure: Figure::WalP99, ..spec(seed) }, made).0
     };

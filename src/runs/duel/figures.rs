@@ -20,8 +20,12 @@ pub enum Figure {
     Total,
     /// MB/s of the scan.
     Scan,
+    /// MB/s of the point reads.
+    Point,
     /// MB/s of the WAL.
     Wal,
+    /// MB/s of the background writer.
+    Background,
     /// Service latency of a point read that one in a hundred exceeds.
     PointP99,
     /// Commit latency that one in a hundred exceeds.
@@ -55,8 +59,16 @@ impl ReportedFigure {
 
 impl Figure {
     /// All of the classes.
-    pub const ALL: [Self; 6] =
-        [Self::Total, Self::Scan, Self::Wal, Self::PointP99, Self::WalP99, Self::CyclesPerByte];
+    pub const ALL: [Self; 8] = [
+        Self::Total,
+        Self::Scan,
+        Self::Point,
+        Self::Wal,
+        Self::Background,
+        Self::PointP99,
+        Self::WalP99,
+        Self::CyclesPerByte,
+    ];
 
     /// Those of a run with these settings: of the classes, or of the program that is its load. Of a program the first is
     /// the one that is most likely meant: which is better where it is higher, as rates are, else where it is lower.
@@ -84,7 +96,9 @@ impl Figure {
         match self {
             Self::Total => "total MB/s",
             Self::Scan => "scan MB/s",
+            Self::Point => "point MB/s",
             Self::Wal => "WAL MB/s",
+            Self::Background => "background MB/s",
             Self::PointP99 => "point p99",
             Self::WalP99 => "WAL p99",
             Self::CyclesPerByte => "cycles/byte",
@@ -95,7 +109,7 @@ impl Figure {
     /// Whether more of it is better.
     pub fn more_is_better(&self) -> bool {
         match self {
-            Self::Total | Self::Scan | Self::Wal => true,
+            Self::Total | Self::Scan | Self::Point | Self::Wal | Self::Background => true,
             Self::PointP99 | Self::WalP99 | Self::CyclesPerByte => false,
             Self::Reported(of) => of.better == Some(Better::Higher),
         }
@@ -117,7 +131,9 @@ impl Figure {
         match self {
             Self::Total => rate(windows, |window| Some(window.total.bytes)),
             Self::Scan => rate(windows, |window| bytes(window, Class::Scan)),
+            Self::Point => rate(windows, |window| bytes(window, Class::Point)),
             Self::Wal => rate(windows, |window| bytes(window, Class::Wal)),
+            Self::Background => rate(windows, |window| bytes(window, Class::Background)),
             Self::PointP99 => p99(windows, Class::Point),
             Self::WalP99 => p99(windows, Class::Wal),
             Self::CyclesPerByte => cycles_per_byte(windows),

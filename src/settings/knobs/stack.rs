@@ -323,7 +323,7 @@ fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, conditions: Con
     let several = members(s) > 1 && s.stack.raid == Raid::None && s.stack.by_commands.is_empty();
     several.then(|| {
         format!(
-            "a file system needs a single device, but the target has {} members: choose a RAID level first, or take one (`target.files.count`, `target.devices`)",
+            "set `stack.raid` first (to md0, say; with btrfs chosen then, to btrfs0), or take one of the {} members (`target.files.count`, `target.devices`): a file system is on a single device",
             members(s)
         )
     })

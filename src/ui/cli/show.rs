@@ -10,7 +10,7 @@ use super::shared::{EXIT_STATUS, JsonArgs};
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub struct ShowArgs {
-    /// The recording's folder
+    /// The recording's folder, or the file of a kept ledger
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present_any = ["schema", "list"])]
     pub dir: Option<PathBuf>,
     /// Draw MB/s, write amplification and space over time instead

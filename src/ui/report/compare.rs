@@ -363,7 +363,7 @@ impl Cell {
             (Verdict::Higher | Verdict::Lower, Some(change), _) => signed_percent(change) + &bounds(),
             (Verdict::Higher, None, _) => "higher".into(),
             (Verdict::Lower, None, _) => "lower".into(),
-            (Verdict::None, Some(_), Some(why)) => format!("({why})"),
+            (Verdict::None, Some(change), Some(why)) => format!("({why}) {}", signed_percent(change)),
             (Verdict::None, ..) => String::new(),
         }
     }
@@ -410,7 +410,7 @@ impl fmt::Display for Comparison {
         }
         writeln!(
             f,
-            "\nfigures cover the whole run; [a–b]: smallest and largest of its clean windows,\nif there are three (of a percentile: of stretches of windows with enough I/Os);\nchange against A, in (…) its interval; (…) alone: no verdict, and why"
+            "\nfigures cover the whole run; [a–b]: smallest and largest of its clean windows,\nif there are three (of a percentile: of stretches of windows with enough I/Os);\nchange against A, in (…) its interval; (…) before it: why no verdict"
         )
     }
 }

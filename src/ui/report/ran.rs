@@ -1,13 +1,15 @@
 //! What ran on a screen that is gone: its turns with their verdicts, bytes written, recordings.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::cells::{WIDTH, paragraph};
 use super::duel::verdict_of_line;
+use crate::error::{Error, Result};
 use crate::json;
 use crate::meter::window::LedgerLine;
 use crate::printable::{Shown as _, line};
@@ -15,15 +17,17 @@ use crate::ui::text::{clear_change, raw_change};
 use crate::units::{approx_size, approx_span};
 
 /// A profile that ran, and its turns.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Run {
     /// The profile's name.
     pub profile: String,
     /// Until when figures came, in nanoseconds from its start.
+    #[serde(skip)]
     pub until_ns: u64,
     /// The turns, in order.
     pub turns: Vec<Arc<LedgerLine>>,
     /// The folder of its files and their number, if it ran on such.
+    #[serde(skip)]
     pub files: Option<(String, u64)>,
 }
 
@@ -44,12 +48,12 @@ pub struct Ran {
     pub turns_since_saved: usize,
 }
 
-/// A line of the file that keeps the ledger.
-#[derive(Debug, Serialize)]
+/// A line of the file that keeps the ledger: a turn, once as it is made and once with its verdict.
+#[derive(Debug, Serialize, Deserialize)]
 struct Kept<'a> {
-    profile: &'a str,
+    profile: Cow<'a, str>,
     #[serde(flatten)]
-    turn: &'a LedgerLine,
+    turn: Cow<'a, LedgerLine>,
 }
 
 impl Ran {
@@ -91,26 +95,68 @@ impl Ran {
 
     /// A turn of the run that goes on as a line of JSON, as it is kept.
     pub fn json(&mut self, turn: &LedgerLine) -> String {
-        let profile = &self.now().profile;
-        let line = json::line(&Kept { profile, turn }).unwrap_or_default();
+        let profile = Cow::Borrowed(self.now().profile.as_str());
+        let line = json::line(&Kept { profile, turn: Cow::Borrowed(turn) }).unwrap_or_default();
         String::from_utf8_lossy(&line).into_owned()
     }
+}
+
+/// The turns of a file that keeps a ledger, by the runs in which they were made.
+///
+/// # Errors
+/// If a line is not a turn; a last one that a kill cut is left out.
+pub fn kept_runs(text: &str) -> Result<Vec<Run>> {
+    let mut runs: Vec<Run> = Vec::new();
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    for (at, line) in whole.lines().enumerate() {
+        let kept: Kept = serde_json::from_str(line)
+            .map_err(|error| Error::input(format!("line {} is not a turn of a ledger: {error}", at + 1)))?;
+        let (profile, turn) = (kept.profile.into_owned(), Arc::new(kept.turn.into_owned()));
+        let last = runs.last_mut().filter(|run| run.profile == profile);
+        match last {
+            Some(run) if run.turns.last().is_none_or(|last| last.number < turn.number) => {
+                run.turns.push(turn);
+            }
+            Some(run) if run.turns.iter().any(|known| known.is_same_turn(&turn)) => {
+                let known = run.turns.iter_mut().find(|known| known.is_same_turn(&turn));
+                known.into_iter().for_each(|known| *known = Arc::clone(&turn));
+            }
+            _ => runs.push(Run { profile, turns: vec![turn], ..Run::default() }),
+        }
+    }
+    Ok(runs)
+}
+
+/// Their text.
+pub fn ran_turns(runs: &[Run]) -> String {
+    let mut out = String::new();
+    for run in runs {
+        let _ = writeln!(out, "{}: {}", line(&run.profile), many_turns(run));
+        out.push_str(&turns_of(run));
+    }
+    if out.is_empty() { "no turns\n".into() } else { out }
+}
+
+fn many_turns(run: &Run) -> String {
+    match run.turns.len() {
+        0 => "no turns".to_owned(),
+        1 => "1 turn".into(),
+        many => format!("{many} turns"),
+    }
+}
+
+/// A run's turns.
+fn turns_of(run: &Run) -> String {
+    run.turns.iter().map(|turn| paragraph(&of_turn(turn), WIDTH, "     ") + "\n").collect()
 }
 
 /// Its text; `kept` is the file with the ledger. If nothing ran, only what was saved.
 pub fn ran(ran: &Ran, kept: Option<&Path>) -> String {
     let mut out = String::new();
     for run in ran.runs.iter().filter(|run| run.until_ns > 0) {
-        let turns = match run.turns.len() {
-            0 => "no turns".to_owned(),
-            1 => "1 turn".into(),
-            many => format!("{many} turns"),
-        };
-        let _ =
-            writeln!(out, "{} ran {}: {turns}", line(&run.profile), approx_span(run.until_ns as f64 / 1e9));
-        for turn in &run.turns {
-            let _ = writeln!(out, "{}", paragraph(&of_turn(turn), WIDTH, "     "));
-        }
+        let span = approx_span(run.until_ns as f64 / 1e9);
+        let _ = writeln!(out, "{} ran {span}: {}", line(&run.profile), many_turns(run));
+        out.push_str(&turns_of(run));
     }
     let nothing_ran = out.is_empty();
     if !nothing_ran {
@@ -134,7 +180,7 @@ pub fn ran(ran: &Ran, kept: Option<&Path>) -> String {
         let _ = writeln!(out, "recorded in {}", folder.shown());
     }
     if let Some(kept) = kept {
-        let _ = writeln!(out, "the ledger is kept in {}", kept.shown());
+        let _ = writeln!(out, "the ledger is kept; read it by\n  stacktune show {}", kept.shown());
     }
     out
 }
@@ -159,6 +205,9 @@ fn of_turn(turn: &LedgerLine) -> String {
     }
     if turn.more_durable {
         text.push_str(", more durable");
+    }
+    if turn.is_of_other_sizes() {
+        text.push_str(", I/Os of another size");
     }
     let less = turn.less_durable.then_some("less durable");
     for words in less.into_iter().chain(turn.survives_less.iter().map(String::as_str)) {
@@ -239,7 +288,7 @@ mod tests {
              +25% (+21 to +29%)\n  \
              4. scan.depth 64 against 128: duel, 64 is better: point p99 40% higher with\n     \
              128 (+35 to +45%)\n\
-             1.00 GiB written\n962 MiB of files stay in /cache/demo\nsaved as /config/b.toml\nsaved as /config/a.toml\nrecorded in /data/demo-1\nthe ledger is kept in /state/ledger/x.jsonl\n"
+             1.00 GiB written\n962 MiB of files stay in /cache/demo\nsaved as /config/b.toml\nsaved as /config/a.toml\nrecorded in /data/demo-1\nthe ledger is kept; read it by\n  stacktune show /state/ledger/x.jsonl\n"
         );
         assert_eq!(ran(&Ran::default(), None), "", "nothing ran");
         seen.turn(Arc::new(turned(5)));
@@ -249,5 +298,31 @@ mod tests {
         let kept: serde_json::Value = serde_json::from_str(&seen.json(&turned(3))).unwrap();
         assert_eq!((&kept["profile"], &kept["number"]), (&"mine".into(), &3.into()));
         assert_eq!(kept["scan_mb_per_s"]["after"], 125.0);
+    }
+
+    #[test]
+    fn a_kept_ledger_is_read_back_with_the_last_that_is_known_of_each_turn() {
+        let mut seen = Ran::default();
+        let mut text = String::new();
+        for (profile, number, at_ns, open) in [
+            ("demo", 1, 5, true),
+            ("demo", 2, 9, true),
+            ("demo", 1, 5, false),
+            ("demo", 2, 9, false),
+            ("demo", 1, 7, false),
+            ("mine", 2, 8, false),
+        ] {
+            seen.now().profile = profile.into();
+            text += &seen.json(&LedgerLine { at_ns, open, ..turned(number) });
+        }
+        let runs = kept_runs(&(text.clone() + "{\"profile\": \"cut")).unwrap();
+        let found: Vec<_> = runs.iter().map(|run| (run.profile.as_str(), run.turns.len())).collect();
+        assert_eq!(found, [("demo", 2), ("demo", 1), ("mine", 1)]);
+        assert!(runs.iter().flat_map(|run| &run.turns).all(|turn| !turn.open));
+        let shown = ran_turns(&runs);
+        assert!(shown.starts_with("demo: 2 turns\n  1. scan.depth 64 → 128: BETTER, scan"), "{shown}");
+        let error = kept_runs("{\"profile\": 3}\n").unwrap_err();
+        assert!(error.what.starts_with("line 1 is not a turn of a ledger"), "{error}");
+        assert_eq!(ran_turns(&kept_runs("").unwrap()), "no turns\n");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::heat::{self, Column, Latencies, TailOf, Tails, Timeline, visible};
-use super::past::{Past, PastWindow, Point};
+use super::past::{Past, PastWindow, Peak, Point};
 use crate::class::Class;
 use crate::meter::flag::FlagKind;
 use crate::meter::latencies::pooled::{Pool, PooledLatencies};
@@ -55,8 +55,7 @@ impl Figures {
         self.pooled = self.pool.window(&window);
         let tails = Tails::of(&window);
         self.timeline.window(&tails);
-        let bare = Window { histograms: Arc::default(), ..(*window).clone() };
-        self.past.push(PastWindow { window: Arc::new(bare), pooled: self.pooled, tails });
+        self.past.push(PastWindow::of(&window, &self.pooled, tails));
         self.window = Some(window);
         self.totals = Some(totals);
     }
@@ -106,9 +105,14 @@ impl Figures {
         true
     }
 
-    /// The longest I/O in ns, and the place of its window among those that are kept; none where there was none.
-    pub fn slowest(&self, of: TailOf) -> Option<(u64, usize)> {
-        self.past.slowest(of)
+    /// The peak in ns, and the place of its window among those that are kept; none where there was none.
+    pub fn peak(&self, by: Peak, of: TailOf) -> Option<(u64, usize)> {
+        self.past.peak(by, of)
+    }
+
+    /// The p99 of the shown window's service times in ns, if it has enough I/Os.
+    pub fn p99_ns(&self, of: TailOf) -> Option<u64> {
+        self.past.get(self.at()?)?.peak_ns(Peak::P99, of)
     }
 
     /// The rate at which the last ten windows were written, in bytes per second; none if nothing was. What a rebuild wrote

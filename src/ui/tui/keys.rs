@@ -3,6 +3,7 @@
 use crossterm::event::KeyEvent;
 
 use super::bound_key::BoundKey;
+use super::past::Peak;
 use crate::ui::theme_name::ThemeName;
 
 /// Where a key is pressed.
@@ -101,7 +102,7 @@ pub enum Action {
     WholeRun,
     Earlier,
     Later,
-    Slowest,
+    Peak(Peak),
     Now,
     Replay(Step),
     Suspend,
@@ -242,19 +243,22 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Char('b')], "b", Action::Former, "rebuild previous", "rebuild previous", "After a failed build: rebuild the previous stack."),
     bind(Main, &[Char('u')], "u", Action::Undo, "undo", "undo", "Undo the last turn."),
     bind(Main, &[Char('v')], "v", Action::View, "next view", "view", "Show the next panel where not all fit: charts, system, ledger, notes."),
+    bind(Main, &[Char('r')], "r", Action::Record, "record", "record", "Start or stop a recording."),
     bind(Main, &[Char(' ')], "space", Action::Pause, "pause", "pause", "Pause or resume the load; no I/O is scheduled while paused."),
     bind(Main, &[Char('/')], "/", Action::Search, "search knobs", "find", "Search all knobs by name, meaning and values."),
+    bind(Main, &[Char('s')], "s", Action::Save, "save", "save", "Save the settings as a profile."),
     bind(Main, &[Char('m')], "m", Action::Mute, "mute class", "mute", "Switch the class of the chosen knob off or on."),
     bind(Main, &[Char('D')], "D", Action::Duel, "duel", "duel", "Compare two values of a knob, which is turned back and forth in random order until it is clear which is better: the marked one and the present one; in the ledger, those of the chosen turn; without a mark, those of the chosen knob's last turn, else of the last one. Again: end the duel."),
     bind(Main, &[Char('a')], "a", Action::MarkSetting, "mark the setting", "mark", "Mark the setting in force and its place in the ledger, to go back to it; pressed again on the same setting, it clears the mark."),
     bind(Main, &[Char('\'')], "'", Action::ToMark, "back to the mark", "to mark", "Turn back every knob turned since the mark, through a plan where that needs a rebuild."),
-    bind(Main, &[Char(':')], ":", Action::Palette, "", "commands", "Run any action by its name."),
+    bind(Main, &[Char(':')], ":", Action::Palette, "", "actions", "Run any action by its name."),
     bind(Main, &[Tab, BackTab], "tab", Action::Focus, "knobs or ledger", "focus", "Move between the knobs and the ledger."),
     bind(Main, &[Char('z')], "z", Action::TailOf, "latency of the next class", "latency of", "Choose which class's latency the heat map shows: one, or all."),
     bind(Main, &[Char('Z')], "Z", Action::WholeRun, "whole run", "", "Show the whole run in the heat map, or its end."),
     bind(Main, &[Char(','), ShiftLeft], ", ⇧←", Action::Earlier, "previous window", "window", "Show an earlier window: the cursor moves left, and the classes' figures are that window's. Where Z shows the whole run, it moves by a hundredth of that."),
     bind(Main, &[Char('.'), ShiftRight], ". ⇧→", Action::Later, "next window", "", "Show a later window; after the last one, the figures are live again."),
-    bind(Main, &[Char('L')], "L", Action::Slowest, "slowest window", "", "Show the window with the longest I/O of the class on the heat map: the moment of the tail."),
+    bind(Main, &[Char('P')], "P", Action::Peak(Peak::P99), "highest p99", "p99 peak", "Show the window with the highest p99 of what the heat map shows: the moment of the tail."),
+    bind(Main, &[Char('L')], "L", Action::Peak(Peak::LongestIo), "longest I/O", "", "Show the window with the longest I/O of what the heat map shows."),
     bind(Main, &[Char('0')], "0", Action::Now, "live figures", "live", "Return to the live figures."),
     bind(Always, &[Ctrl('z')], "Ctrl-Z", Action::Suspend, "suspend", "", "Pause the load and return to the shell; `fg` continues both."),
     bind(Main, &[], "", Action::Themes, "theme", "", "Choose a theme: a built-in one, or one of btop's theme files in `~/.config/stacktune/themes`."),
@@ -262,9 +266,7 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[], "", Action::Theme(ThemeName::Light), "theme light", "", "Colours for a light background."),
     bind(Main, &[], "", Action::Theme(ThemeName::Sixteen), "theme 16", "", "The terminal's own sixteen colours."),
     bind(Main, &[], "", Action::Theme(ThemeName::Mono), "theme mono", "", "No colours."),
-    bind(Main, &[Char('s')], "s", Action::Save, "save", "save", "Save the settings as a profile."),
     bind(Main, &[Char('o')], "o", Action::Open, "open", "open", "Open a profile; the target is rebuilt if it differs."),
-    bind(Main, &[Char('r')], "r", Action::Record, "record", "record", "Start or stop a recording."),
     bind(Main, &[Char('T')], "T", Action::Trace, "trace", "", "Trace the I/O of the target's drives, or end the trace and keep it: in the recording, where one is made."),
     bind(Main, &[Char('O')], "O", Action::Recordings, "recordings", "", "List the recordings: read their summaries, and compare two."),
     bind(Main, &[Char('f')], "f", Action::Freeze, "freeze", "freeze", "Freeze or unfreeze the figures on the screen; the load keeps running."),

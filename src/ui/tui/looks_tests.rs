@@ -171,7 +171,7 @@ fn it_says_where_earlier_windows_are_no_longer_kept() {
     press(&mut state, &[KeyCode::Char('L')]);
     let screen = shown(&state);
     assert!(
-        screen.contains("the longest I/O of the last 1872 windows took ")
+        screen.contains("of the last 1872 windows, in the window that ended")
             && screen.contains(": earlier windows are no longer kept"),
         "{screen}"
     );

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::heat::{TailOf, Tails};
 use crate::class::Class;
+use crate::meter::latencies::latency::SAMPLES_BEYOND;
 use crate::meter::latencies::pooled::{PooledLatencies, PooledLatency};
 use crate::meter::window::{Latency, Window};
 
@@ -25,6 +26,20 @@ const PACKED_BYTES_MAX: usize = 64 << 20;
 /// Windows before and after the one that is looked at that are at hand, too: what a screen shows around it.
 const BEFORE: usize = 256;
 const AFTER: usize = 768;
+
+/// What a window is looked for by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peak {
+    /// The longest I/O.
+    LongestIo,
+    /// The highest p99 of a window.
+    P99,
+}
+
+impl Peak {
+    /// Each of them.
+    const EACH: [Self; 2] = [Self::LongestIo, Self::P99];
+}
 
 /// What the charts need from a window.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -68,13 +83,39 @@ pub struct PastWindow {
     pub pooled: [PooledLatencies; 4],
     /// Its latencies.
     pub tails: Tails,
+    /// The p99 of all classes' service times together, if there are enough.
+    pub p99_of_all_ns: Option<u64>,
 }
 
 impl PastWindow {
-    fn longest_ns(&self, of: TailOf) -> Option<u64> {
-        let classes = Class::ALL.into_iter().filter(|class| of == TailOf::All || of == TailOf::Class(*class));
-        classes.filter_map(|class| self.window.class(class).latencies.service_ns.as_ref()?.max).max()
+    /// That of a window which still has its histograms.
+    pub fn of(window: &Window, pooled: &[PooledLatencies; 4], tails: Tails) -> Self {
+        let bare = Window { histograms: Arc::default(), ..window.clone() };
+        Self { p99_of_all_ns: p99_of_all(window), window: Arc::new(bare), pooled: *pooled, tails }
     }
+
+    /// Its service time in ns by which it is looked for.
+    pub fn peak_ns(&self, peak: Peak, of: TailOf) -> Option<u64> {
+        let latency = |class| self.window.class(class).latencies.service_ns.as_ref();
+        match (peak, of) {
+            (Peak::LongestIo, TailOf::Class(class)) => latency(class)?.max,
+            (Peak::LongestIo, TailOf::All) => {
+                Class::ALL.into_iter().filter_map(|class| latency(class)?.max).max()
+            }
+            (Peak::P99, TailOf::Class(class)) => latency(class)?.p99,
+            (Peak::P99, TailOf::All) => self.p99_of_all_ns,
+        }
+    }
+}
+
+/// The p99 of all classes' service times.
+fn p99_of_all(window: &Window) -> Option<u64> {
+    let mut of_classes = window.histograms.iter().filter_map(|class| class.service.as_ref());
+    let mut all = of_classes.next()?.clone();
+    for other in of_classes {
+        all.add(other).ok()?;
+    }
+    (all.len() / 100 >= SAMPLES_BEYOND).then(|| all.value_at_quantile(0.99))
 }
 
 /// Windows that follow one another, packed.
@@ -82,8 +123,8 @@ impl PastWindow {
 struct Pack {
     /// As JSON, compressed.
     bytes: Vec<u8>,
-    /// The longest I/O of each class and of all in ns, and in which of its windows that was.
-    slowest: [Option<(u64, usize)>; 5],
+    /// Its peaks, by each, of each class and of all: in ns, and in which of its windows that was.
+    peaks: [[Option<(u64, usize)>; 5]; 2],
 }
 
 impl Pack {
@@ -92,7 +133,8 @@ impl Pack {
         // Figures can be written, and memory takes them.
         let written = serde_json::to_writer(&mut encoder, windows);
         let bytes = written.ok().and_then(|()| encoder.finish().ok()).unwrap_or_default();
-        Self { bytes, slowest: TailOf::EACH.map(|of| slowest(windows.iter(), of)) }
+        let peaks = Peak::EACH.map(|by| TailOf::EACH.map(|of| peak(windows.iter(), by, of)));
+        Self { bytes, peaks }
     }
 
     fn unpack(&self) -> Vec<Arc<PastWindow>> {
@@ -102,9 +144,13 @@ impl Pack {
     }
 }
 
-/// The longest I/O among windows in ns, and in which of them it was.
-fn slowest<'a>(windows: impl Iterator<Item = &'a Arc<PastWindow>>, of: TailOf) -> Option<(u64, usize)> {
-    windows.enumerate().filter_map(|(at, past)| Some((past.longest_ns(of)?, at))).max()
+/// The peak among windows in ns, and in which of them it was.
+fn peak<'a>(
+    windows: impl Iterator<Item = &'a Arc<PastWindow>>,
+    by: Peak,
+    of: TailOf,
+) -> Option<(u64, usize)> {
+    windows.enumerate().filter_map(|(at, past)| Some((past.peak_ns(by, of)?, at))).max()
 }
 
 /// The windows of a run that can be looked at. Places count from the oldest that is kept.
@@ -196,14 +242,15 @@ impl Past {
         self.last.iter().rev().map(|past| &*past.window)
     }
 
-    /// The longest I/O of all that are kept in ns, and the place of its window; none where there was none.
-    pub fn slowest(&self, of: TailOf) -> Option<(u64, usize)> {
+    /// The peak of all that are kept in ns, and the place of its window; none where there was none.
+    pub fn peak(&self, by: Peak, of: TailOf) -> Option<(u64, usize)> {
         let which = TailOf::EACH.iter().position(|each| *each == of)?;
+        let which_peak = Peak::EACH.iter().position(|each| *each == by)?;
         let packed = self.packs.iter().enumerate().filter_map(|(pack, windows)| {
-            let (ns, at) = windows.slowest[which]?;
+            let (ns, at) = windows.peaks[which_peak][which]?;
             Some((ns, pack * PACK + at))
         });
-        let last = slowest(self.last.iter(), of).map(|(ns, at)| (ns, self.packs.len() * PACK + at));
+        let last = peak(self.last.iter(), by, of).map(|(ns, at)| (ns, self.packs.len() * PACK + at));
         packed.chain(last).max()
     }
 }
@@ -215,11 +262,7 @@ mod tests {
 
     fn past(index: u64) -> PastWindow {
         let window = Window { index, start_ns: index * 10, duration_ns: 10, ..fixture::window(index) };
-        PastWindow {
-            tails: Tails::of(&window),
-            pooled: Default::default(),
-            window: Arc::new(Window { histograms: Arc::default(), ..window }),
-        }
+        PastWindow::of(&window, &Default::default(), Tails::of(&window))
     }
 
     #[test]
@@ -251,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_io_is_found_among_packed_windows_too() {
+    fn peaks_are_found_among_packed_windows_too() {
         let mut kept = Past::default();
         let longest = |kept: &mut Past, index: u64, ns: u64| {
             let mut past = past(index);
@@ -259,18 +302,41 @@ mod tests {
             for class in &mut window.classes {
                 class.latencies = crate::meter::window::Latencies::default();
             }
-            let latency = crate::meter::window::Latency { max: Some(ns), ..Default::default() };
+            // Its p99 is the highest elsewhere.
+            let p99 = Some(if index == 90 { 50 } else { ns / 20 });
+            let latency = crate::meter::window::Latency { max: Some(ns), p99, ..Default::default() };
             window.classes[Class::Wal.index()].latencies.service_ns = Some(latency);
             kept.push(past);
         };
         let many = (UNPACKED_MIN + 3 * PACK) as u64;
         (0..many).for_each(|index| longest(&mut kept, index, if index == 77 { 900 } else { index % 50 }));
         for of in [TailOf::All, TailOf::Class(Class::Wal)] {
-            assert_eq!(kept.slowest(of), Some((900, 77)));
+            assert_eq!(kept.peak(Peak::LongestIo, of), Some((900, 77)));
         }
-        assert_eq!(kept.slowest(TailOf::Class(Class::Scan)), None);
+        assert_eq!(kept.peak(Peak::P99, TailOf::Class(Class::Wal)), Some((50, 90)));
+        for by in Peak::EACH {
+            assert_eq!(kept.peak(by, TailOf::Class(Class::Scan)), None);
+        }
         longest(&mut kept, many, 901);
-        assert_eq!(kept.slowest(TailOf::All), Some((901, many as usize)));
+        assert_eq!(kept.peak(Peak::LongestIo, TailOf::All), Some((901, many as usize)));
+    }
+
+    #[test]
+    fn the_p99_of_all_is_that_of_their_latencies_together() {
+        let mut window = Window::default();
+        let of = |ns: u64, many: u64| {
+            let mut histogram = hdrhistogram::Histogram::<u64>::new(3).unwrap();
+            histogram.record_n(ns, many).unwrap();
+            Some(histogram)
+        };
+        let histograms = Arc::make_mut(&mut window.histograms);
+        histograms[Class::Point.index()].service = of(100, 9_900);
+        histograms[Class::Wal.index()].service = of(1_000, 101);
+        assert_eq!(p99_of_all(&window), Some(1_000));
+        Arc::make_mut(&mut window.histograms)[Class::Scan.index()].service = of(100, 1_000);
+        assert_eq!(p99_of_all(&window), Some(100));
+        let few = Window { histograms: Arc::default(), ..window };
+        assert_eq!(p99_of_all(&few), None);
     }
 
     #[test]

@@ -27,9 +27,10 @@ use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::session::candidates;
 use crate::runs::session::{Command, Event, raise_thread_priority};
+use crate::stopping::NoneEnding;
+use crate::threads;
 use crate::ui::clock;
 use crate::ui::report::ran::Ran;
-use crate::{stopping, threads};
 
 /// The two ends of a session that runs in a thread of its own.
 #[derive(Debug)]
@@ -296,6 +297,8 @@ impl Ui {
 
     /// Gives the terminal back, stops, and goes on when a shell continues it; returns why the loop ends if it does.
     fn stop(&mut self, screen: &mut Screen, woken: &Receiver<Wake>) -> Option<Left> {
+        // Before anything has stopped: a shell that continues the job at once would come too early otherwise.
+        let none_ending = NoneEnding::wait();
         Screen::lend();
         // Whoever started this and waits for it (make, sudo) must stop, too, or the shell would never know.
         if kill_current_process_group(Signal::TSTP).is_err() {
@@ -314,7 +317,7 @@ impl Ui {
                 Ok(Wake::Signal(_)) => return Some(Left::Interrupted),
             }
         }
-        if stopping::stop_this_process().is_err() || screen.retake().is_err() {
+        if none_ending.stop_this_process().is_err() || screen.retake().is_err() {
             return Some(Left::HungUp);
         }
         if let Ok(size) = screen.terminal.size() {

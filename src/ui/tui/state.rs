@@ -185,6 +185,8 @@ pub struct State {
     pub ran: Ran,
     /// The folder of the current recording.
     pub recording: Option<PathBuf>,
+    /// When that began, from the run's start.
+    pub recording_since_ns: Option<u64>,
     /// The trace of the target's drives.
     pub tracing: Tracing,
     /// Whether the operator has asked to quit.
@@ -246,6 +248,7 @@ impl State {
             has_left: false,
             ran: Ran::default(),
             recording: None,
+            recording_since_ns: None,
             tracing: Tracing::default(),
             quitting: false,
             ended: None,

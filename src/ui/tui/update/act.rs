@@ -1,7 +1,7 @@
 //! What an action of the operator does.
 
 use super::choice::{choose_layer, next_layer, step};
-use super::{drives, duel, input, mark, pick, plan, replay, search, shelf, tracing, turn};
+use super::{drives, duel, input, mark, moments, pick, plan, replay, search, shelf, tracing, turn};
 use crate::class::Class;
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
@@ -14,9 +14,6 @@ use crate::ui::tui::state::{Focus, State};
 use crate::ui::tui::theme::Theme;
 use crate::ui::tui::typed::Typed;
 use crate::ui::tui::view::pages::help_begins_at;
-use crate::units::{approx_span, format_latency};
-
-const FORGOTTEN: &str = "earlier windows are no longer kept";
 
 /// Carries out an action.
 pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
@@ -71,9 +68,9 @@ fn act_on_run(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Palette => state.dialog = Some(Dialog::Palette { input: Typed::default(), chosen: 0 }),
         Action::TailOf => state.tail_of = state.tail_of.next(),
         Action::WholeRun => state.whole_run = !state.whole_run,
-        Action::Earlier => past(state, -1),
-        Action::Later => past(state, 1),
-        Action::Slowest => slowest(state),
+        Action::Earlier => moments::beside(state, -1),
+        Action::Later => moments::beside(state, 1),
+        Action::Peak(by) => moments::peak(state, by),
         Action::Now => state.frozen = None,
         Action::Suspend => return vec![Effect::Suspend],
         Action::Themes => return vec![Effect::ListThemes],
@@ -180,42 +177,6 @@ fn freeze(state: &mut State) {
         Some(_) => None,
         None => Some(Box::new(state.live.clone())),
     };
-}
-
-/// Reads another window of the past: the figures are frozen, and those of that window shown. Where the whole run is
-/// seen, it goes through that in a hundred steps.
-fn past(state: &mut State, by: isize) {
-    const STEPS: usize = 100;
-    let mut figures = state.frozen.take().unwrap_or_else(|| Box::new(state.live.clone()));
-    let each = if state.whole_run { (figures.kept() / STEPS).max(1) } else { 1 };
-    let moved = figures.shift(by.saturating_mul(each.cast_signed()));
-    state.cumulative = false;
-    if by > 0 && figures.ago_ns().is_none() {
-        return; // back in the present
-    }
-    if !moved {
-        state.say(if figures.has_forgotten() { FORGOTTEN } else { "there is no earlier window" });
-    }
-    state.frozen = Some(figures);
-}
-
-/// Reads the window with the longest I/O of what the heat map shows.
-fn slowest(state: &mut State) {
-    let Some((longest_ns, at)) = state.figures().slowest(state.tail_of) else {
-        return state.say("no I/O has ended yet");
-    };
-    let mut figures = state.frozen.take().unwrap_or_else(|| Box::new(state.live.clone()));
-    figures.show(at);
-    state.cumulative = false;
-    let (of, forgotten) = if figures.has_forgotten() {
-        (format!(" of the last {} windows", figures.kept()), format!(": {FORGOTTEN}"))
-    } else {
-        (String::new(), String::new())
-    };
-    let end = approx_span(figures.shown_end_ns().unwrap_or(0) as f64 / 1e9);
-    let took = format_latency(longest_ns);
-    state.say(format!("the longest I/O{of} took {took}, in the window that ended at {end}{forgotten}"));
-    state.frozen = Some(figures);
 }
 
 fn next_view(state: &mut State) {

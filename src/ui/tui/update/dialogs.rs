@@ -1,10 +1,12 @@
 //! Keys while a dialog is open.
 
 use crate::runs::session::Command;
+use crate::settings::Settings;
 use crate::ui::tui::consent::Consented;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::layout;
+use crate::ui::tui::mark::Mark;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::State;
 use crate::ui::tui::typed::Typed;
@@ -112,8 +114,26 @@ fn save(state: &mut State, input: Typed) -> Vec<Effect> {
 }
 
 fn save_effect(state: &State, name: String, replace: bool) -> Vec<Effect> {
-    let (Some(settings), Some(status)) = (state.settings_asked(), &state.status) else { return Vec::new() };
+    let (Some(mut settings), Some(status)) = (state.settings_asked(), &state.status) else {
+        return Vec::new();
+    };
+    if let Some(about) = state.of_profile.as_ref().and_then(|of| about_changes(of, &settings)) {
+        settings.about = about;
+    }
     vec![Effect::Save { settings: Box::new(settings), facts: status.facts.clone(), name, replace }]
+}
+
+/// What a profile says of itself that is saved after turns: what it was, and what was turned. None without a turn.
+fn about_changes(of_profile: &Settings, settings: &Settings) -> Option<String> {
+    const NAMED_MAX: usize = 3;
+    let turned = Mark::new(of_profile.clone(), 0).differences(settings);
+    let named = turned.iter().take(NAMED_MAX).map(|turn| format!("{} {}", turn.knob.path, turn.now));
+    let mut parts: Vec<_> = named.collect();
+    if turned.len() > NAMED_MAX {
+        parts.push(format!("{} more", turned.len() - NAMED_MAX));
+    }
+    let about = || format!("{} with {}.", of_profile.name, parts.join(", "));
+    (!turned.is_empty()).then(about)
 }
 
 fn consent(state: &mut State, action: Option<Action>, typed: Option<char>) -> Vec<Effect> {
@@ -129,6 +149,9 @@ fn consent(state: &mut State, action: Option<Action>, typed: Option<char>) -> Ve
         }
         // What can't be read can't be confirmed.
         _ if !visible => {}
+        Some(Action::Accept) if consent.top < view::dialogs::consent_overhang(consent, place) => {
+            consent.error = Some("Scroll to the end of what it holds first.".into());
+        }
         Some(Action::Accept) => {
             if let Consented::Fully(typed) = consent.accept() {
                 state.dialog = None;

@@ -108,6 +108,7 @@ fn figure_of(knob: &str, settings: Option<&Settings>) -> Figure {
         Some("scan") => Figure::Scan,
         Some("point") => Figure::PointP99,
         Some("wal") => Figure::WalP99,
+        Some("background") => Figure::Background,
         _ => Figure::Total,
     }
 }

@@ -49,6 +49,7 @@ fn a_limit_on_a_rate_is_judged_by_what_it_does_to_the_others() {
         ("background.rate", ["25MB/s", "50MB/s"], Figure::PointP99),
         ("wal.rate", ["25MB/s", "50MB/s"], Figure::WalP99),
         ("scan.depth", ["64", "128"], Figure::Scan),
+        ("background.depth", ["8", "16"], Figure::Background),
     ] {
         let mut state = running(160, 50);
         let (knob, from, to) = (knob.to_owned(), from.to_owned(), to.to_owned());

@@ -124,6 +124,9 @@ fn acted_on(state: &mut State, key: &KeyEvent) -> Vec<Effect> {
     if action == Some(Action::Quit) {
         return quit(state);
     }
+    if action == Some(Action::Suspend) {
+        return act(state, Action::Suspend);
+    }
     let outlives = state.dialog.as_ref().is_some_and(Dialog::outlives_small_screens);
     if layout::tier(state.screen).is_none() && !outlives {
         return Vec::new(); // nothing invisible is turned

@@ -17,6 +17,7 @@ mod mark;
 #[cfg(test)]
 mod mark_tests;
 mod messages;
+mod moments;
 mod mouse;
 mod palette;
 #[cfg(test)]

@@ -36,11 +36,13 @@ fn a_window_of_the_past_is_shown_with_the_settings_of_then() {
 }
 
 #[test]
-fn the_longest_io_is_said_and_so_is_a_key_that_does_nothing() {
+fn the_moments_of_the_tail_are_said_and_so_is_a_key_that_does_nothing() {
     let mut state = running(120, 40);
     for _ in 0..2 {
         press(&mut state, &[KeyCode::Char('L')]);
-        assert!(shown(&state).contains("the longest I/O took "), "{}", shown(&state));
+        assert!(shown(&state).contains("the longest I/O of all classes is "), "{}", shown(&state));
+        press(&mut state, &[KeyCode::Char('P')]);
+        assert!(shown(&state).contains("the highest p99 of all classes is "), "{}", shown(&state));
     }
     press(&mut state, &[KeyCode::Char('K')]);
     assert!(shown(&state).contains("K does nothing here: ? lists the keys"), "{}", shown(&state));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::moments::{no_peak, peak_of};
 use super::session;
 use crate::runs::session::message::Event;
 use crate::ui::tui::beside::Beside;
@@ -11,7 +12,6 @@ use crate::ui::tui::keys::{Action, Step};
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::replay::{NOTHING_RUNS, Replay};
 use crate::ui::tui::state::{Focus, State};
-use crate::units::format_latency;
 
 const ALONE: &str = "one recording is shown: `stacktune show DIR --screen --with DIR` shows two";
 
@@ -46,10 +46,13 @@ pub fn act(state: &mut State, action: Action) -> Option<Vec<Effect>> {
             beside(state, at, last, action == Action::Later);
             return Some(Vec::new());
         }
-        Action::Slowest => {
-            if let Some((longest_ns, at)) = state.live.slowest(state.tail_of) {
-                go(state, at);
-                state.say(format!("the longest I/O took {}", format_latency(longest_ns)));
+        Action::Peak(by) => {
+            match state.live.peak(by, state.tail_of) {
+                Some((ns, at)) => {
+                    go(state, at);
+                    state.say(peak_of(by, ns, state.tail_of));
+                }
+                None => state.say(no_peak(by)),
             }
             return Some(Vec::new());
         }

@@ -104,7 +104,7 @@ fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
         state.of_profile.get_or_insert_with(|| kept.unwrap_or_else(|| Box::new(status.settings.clone())));
         state.message = state.message.take().filter(|message| !message.until_running);
     }
-    state.recording.clone_from(&status.recording);
+    set_recording(state, status.recording.clone());
     state.written_bytes = status.written_bytes;
     let run = state.ran.now();
     run.profile.clone_from(&status.settings.name);
@@ -162,6 +162,12 @@ fn take_recording(state: &mut State, folder: Option<std::path::PathBuf>) {
         (None, Some(folder)) => state.say(format!("recorded in {}", folder.shown())),
         (None, None) => state.say("the recording has ended"),
     }
+    set_recording(state, folder);
+}
+
+fn set_recording(state: &mut State, folder: Option<std::path::PathBuf>) {
+    let now_ns = state.live.shown_end_ns().unwrap_or(0);
+    state.recording_since_ns = folder.as_ref().map(|_| state.recording_since_ns.unwrap_or(now_ns));
     state.recording = folder;
 }
 

@@ -333,6 +333,11 @@ fn enter_alone_never_consents() {
     assert_eq!(key(&mut state, KeyCode::Enter), []);
     key(&mut state, KeyCode::Backspace);
     typed(&mut state, "S4EWNX0R123456");
+    // What it holds is longer than the window.
+    assert_eq!(key(&mut state, KeyCode::Enter), []);
+    assert!(shown(&state).contains("Scroll to the end of what it holds first."), "{}", shown(&state));
+    assert!(shown(&state).contains("1 more below"), "{}", shown(&state));
+    key(&mut state, KeyCode::Down);
     let effects = key(&mut state, KeyCode::Enter);
     assert_eq!(effects, [Effect::Send(Command::Consent(vec!["S4EWNX0R123456".into()]))]);
     assert_eq!(state.dialog, None);
@@ -432,34 +437,6 @@ fn before_anything_is_known_keys_do_no_harm() {
 }
 
 #[test]
-fn ctrl_z_stops_once_the_load_is_paused_and_resumes_it_afterwards() {
-    let ctrl_z = || Msg::Key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL));
-    let mut state = running(80, 24);
-    assert_eq!(update(&mut state, ctrl_z()), [Effect::Suspend]);
-    assert_eq!(update(&mut state, Msg::MayStop(true)), [Effect::Send(Command::Pause(true))]);
-    assert!(said(&state).contains("pausing the load"), "{}", said(&state));
-    let report = |phase| Msg::Session(Event::Status(Arc::new(fixture::status(phase))));
-    assert_eq!(update(&mut state, report(Phase::Running)), [], "not yet");
-    assert_eq!(update(&mut state, report(Phase::Paused)), [Effect::Stop]);
-    assert_eq!(update(&mut state, Msg::Resumed), [Effect::Send(Command::Pause(false))]);
-    assert_eq!(update(&mut state, report(Phase::Paused)), [], "it stops once");
-    // A load that was paused before stays so.
-    assert_eq!(update(&mut state, Msg::StopAsked), [Effect::Suspend]);
-    assert_eq!(update(&mut state, Msg::MayStop(true)), [Effect::Stop]);
-    assert_eq!(update(&mut state, Msg::Resumed), []);
-}
-
-#[test]
-fn ctrl_z_does_nothing_without_a_shell_or_while_a_stack_is_built() {
-    let mut state = running(80, 24);
-    assert_eq!(update(&mut state, Msg::MayStop(false)), []);
-    assert!(said(&state).contains("no shell waits"), "{}", said(&state));
-    tell(&mut state, Event::Status(Arc::new(fixture::status(Phase::Building))));
-    assert_eq!(update(&mut state, Msg::MayStop(true)), []);
-    assert!(said(&state).contains("the stack is being built"), "{}", said(&state));
-}
-
-#[test]
 fn the_first_steps_go_with_esc_or_the_first_turn() {
     let new = || State { first_steps: true, ..running(80, 24) };
     let mut state = new();
@@ -470,6 +447,23 @@ fn the_first_steps_go_with_esc_or_the_first_turn() {
     let kept = update(&mut state, Msg::Session(Event::Ledger(Arc::new(fixture::ledger().remove(0)))));
     assert!(matches!(&kept[..], [Effect::Keep(line)] if line.contains("\"profile\":\"demo\"")), "{kept:?}");
     assert!(!shown(&state).contains("the chosen knob") && !state.first_steps);
+}
+
+#[test]
+fn a_profile_that_is_saved_after_turns_says_what_was_turned() {
+    let mut state = running(80, 24);
+    let saved = |state: &mut State| {
+        letter(state, 's');
+        let effects = key(state, KeyCode::Enter);
+        let [Effect::Save { settings, .. }] = &effects[..] else { panic!("{effects:?}") };
+        settings.about.clone()
+    };
+    let before = state.status.as_ref().unwrap().settings.about.clone();
+    assert_eq!(saved(&mut state), before);
+    let mut turned = fixture::status(Phase::Running);
+    turned.settings.io.buffering = crate::settings::Buffering::Cached;
+    tell(&mut state, Event::Status(Arc::new(turned)));
+    assert_eq!(saved(&mut state), "demo with io.buffering cached.");
 }
 
 #[test]

@@ -284,15 +284,13 @@ fn consent(state: &State, asked: &Consent, buf: &mut Buffer, screen: Rect) {
         text(format!("device {} of {}", asked.typed.len() + 1, asked.wanted.len()), theme.dim),
     ];
     lines.extend(about.iter().skip(top).take(rows).map(|line| text(line.clone(), theme.plain)));
-    let hidden = about.len().saturating_sub(rows);
-    lines.push(text(
-        if hidden > 0 {
-            format!("↑↓ scroll: {} of {} lines above", top, about.len())
-        } else {
-            String::new()
-        },
-        theme.warn,
-    ));
+    let below = about.len().saturating_sub(top + rows);
+    let scroll = match (top, below) {
+        (0, 0) => String::new(),
+        (_, 0) => "↑ scrolls back".into(),
+        _ => format!("{below} more below: ↓ to read on"),
+    };
+    lines.push(text(scroll, theme.warn));
     lines.push(Line::from(vec![
         span(format!("Type its {what} in full to confirm, then Enter: "), theme.plain),
         Span::styled(

@@ -106,6 +106,11 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
 fn steadiness(state: &State) -> Option<Part> {
     let theme = &state.theme;
     let steadiness = &state.figures().totals.as_ref()?.steadiness;
+    // Of a window of the past, not what came after it.
+    let shown_s = state.frozen.as_ref().and_then(|of| of.shown_end_ns()).map(|ns| ns as f64 / 1e9);
+    if steadiness.at_s.zip(shown_s).is_some_and(|(at_s, shown_s)| at_s > shown_s) {
+        return None;
+    }
     let style = match steadiness.state {
         SteadyState::Warming => theme.dim,
         SteadyState::Steady => theme.good,
@@ -134,7 +139,10 @@ fn doing(state: &State) -> Vec<Part> {
         parts.push(part("FROZEN", theme.warn));
     }
     if state.recording.is_some() {
-        parts.push(part("● REC", theme.bad));
+        let since = state.recording_since_ns.zip(state.live.shown_end_ns());
+        let lasts = since.map_or(0.0, |(from_ns, to_ns)| to_ns.saturating_sub(from_ns) as f64 / 1e9);
+        let (text, short) = (format!("● REC {}", approx_span(lasts)), Some("● REC".into()));
+        parts.push(Part { text, style: theme.bad, need: 5, short });
     }
     if state.tracing.is_on() {
         parts.push(part("TRACE", theme.accent));
@@ -226,10 +234,13 @@ fn written(state: &State, status: &Status) -> (String, String) {
         // By the drives' own counts, whoever wrote.
         return (format!("{bytes} written to the drives"), format!("{bytes} written"));
     }
-    // Of a recording, what its windows say.
-    let window = state.figures().window.as_ref().map_or(0, |w| w.written_bytes_total);
-    let of_then = state.replay.is_some() || state.frozen.is_some();
-    let bytes = approx_size(if of_then { window } else { state.written_bytes });
+    if state.replay.is_some() || state.frozen.is_some() {
+        // What windows say: fills are not in it, which count against the limit.
+        let bytes = state.figures().window.as_ref().map_or(0, |window| window.written_bytes_total);
+        let bytes = approx_size(bytes);
+        return (format!("load wrote {bytes}"), format!("{bytes} written"));
+    }
+    let bytes = approx_size(state.written_bytes);
     let short = format!("{bytes} written");
     match status.settings.run.max_writes_bytes {
         Some(limit) => (format!("{bytes} of {} written", format_size(limit)), short),

@@ -13,7 +13,7 @@ use crate::ui::text::width;
 use crate::ui::tui::figures::Figures;
 use crate::ui::tui::heat::{Column, Counts, FIRST_DECADE, Latencies, PER_DECADE, TailOf};
 use crate::ui::tui::state::State;
-use crate::units::approx_span;
+use crate::units::{approx_span, format_latency};
 
 const LABEL_CELLS: u16 = 6;
 /// What a title has beside its remark.
@@ -164,8 +164,15 @@ fn span_of(state: &State, columns: &[Column], room: usize) -> String {
         (false, true) => span.clone(),
         (false, false) => format!("last {span}"),
     };
+    // That of the shown window; windows have none of response times of all classes together.
+    let p99_ns = state.figures().p99_ns(state.tail_of).filter(|_| !state.response);
+    let p99 = p99_ns.map_or_else(String::new, |ns| format!("{} ", format_latency(ns)));
     // What the lines are matters more than how long the map is.
-    let choices = [format!(" · {whole} · p99 ─ p50 ·"), format!(" {span} p99─ p50·")];
+    let choices = [
+        format!(" · {whole} · p99 ─ {p99}p50 ·"),
+        format!(" {span} p99─ {p99}p50·"),
+        format!(" {span} p99─ p50·"),
+    ];
     choices.into_iter().find(|text| width(text) <= room).unwrap_or_else(|| " p99─ p50·".into())
 }
 

@@ -263,7 +263,7 @@ pub fn verdict(state: &State, line: &LedgerLine) -> Vec<Span<'static>> {
         TurnOutcome::NotJudged | TurnOutcome::NoClearChange => theme.dim,
     };
     let mut spans = vec![match (outcome, line.windows.1) {
-        (TurnOutcome::Gathering, 0) => span("settling", style),
+        (TurnOutcome::Gathering, 0) if state.replay.is_none() => span("settling", style),
         (TurnOutcome::Gathering, windows) => span(format!("{} {windows}", outcome.word()), style),
         _ => span(outcome.word(), style),
     }];
@@ -274,11 +274,19 @@ pub fn verdict(state: &State, line: &LedgerLine) -> Vec<Span<'static>> {
     if line.more_durable {
         spans.push(span("  more durable", theme.plain));
     }
+    if line.is_of_other_sizes() {
+        spans.push(span("  I/Os of another size", theme.plain));
+    }
     let flags = line.flags.iter().filter(|flag| !is_of_survival(line, flag)).count();
     if flags > 0 {
         spans.push(span(format!("  ⚑{flags}"), theme.warn));
     }
     spans
+}
+
+/// Whether a part of [`verdict`] says how many flags there are.
+pub fn is_flag_count(span: &Span) -> bool {
+    span.content.trim_start().starts_with('⚑')
 }
 
 /// Whether a flag is what [`verdict`] says in words.
@@ -335,7 +343,7 @@ fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
 
 /// The rate or median that has changed most, as it is most likely to decide: of the class whose knob it is, if it is
 /// one's. A p99 of few windows says nothing yet.
-pub fn most_changed(line: &LedgerLine) -> Option<(LedgerFigure, &Change)> {
+fn most_changed(line: &LedgerLine) -> Option<(LedgerFigure, &Change)> {
     let class = line.knob.split('.').next().unwrap_or_default();
     let is_of_class = |figure: &LedgerFigure| figure.name.to_lowercase().starts_with(class);
     let settles = |figure: &LedgerFigure| figure.unit == FigureUnit::MbPerS || figure.name.ends_with("p50");
@@ -349,17 +357,21 @@ pub fn most_changed(line: &LedgerLine) -> Option<(LedgerFigure, &Change)> {
     most(true).or_else(|| most(false)).map(|(figure, change, _)| (*figure, *change))
 }
 
+/// The figure that a line is about: a program's own where that is the load, else the one that has changed most.
+pub fn foremost<'a>(state: &State, line: &'a LedgerLine) -> Option<(String, &'a Change)> {
+    if state.is_of_program() {
+        let (name, change) = line.metrics.iter().find(|(_, change)| change.relative().is_some())?;
+        return Some((crate::printable::line(name).into_owned(), change));
+    }
+    most_changed(line).map(|(figure, change)| (figure.to_string(), change))
+}
+
 /// Of a turn without a clear change: by how much the figure that changed most may have changed.
 fn unclear_change(state: &State, line: &LedgerLine) -> Option<(String, String, Style)> {
     if line.outcome() != TurnOutcome::NoClearChange {
         return None;
     }
-    let of_program = || {
-        let (name, change) = line.metrics.iter().find(|(_, change)| change.interval.is_some())?;
-        Some((crate::printable::line(name).into_owned(), change))
-    };
-    let of_load = || most_changed(line).map(|(figure, change)| (figure.to_string(), change));
-    let (name, change) = of_program().or_else(of_load)?;
+    let (name, change) = foremost(state, line)?;
     change.interval?;
     Some((name, signed_percent(change.relative()?) + &interval(change), state.theme.plain))
 }
@@ -391,7 +403,7 @@ pub fn both_sides(state: &State, line: &LedgerLine) -> Vec<(String, String, Styl
         .collect();
     let largest = |is_gain: bool| {
         let among = sized.iter().filter(|(gain, ..)| *gain == is_gain);
-        among.max_by(|one, other| one.1.total_cmp(&other.1)).map(|(_, _, name)| name.clone())
+        among.max_by(|one, other| one.1.total_cmp(&other.1)).map(|(.., name)| name.clone())
     };
     let first = [largest(false), largest(true)];
     all.sort_by_key(|(name, ..)| {
@@ -407,7 +419,7 @@ fn by(state: &State, line: &LedgerLine, figure: LedgerFigure, change: &Change) -
 
 /// A stack that survives less is never shown as a gain, nor coloured as one.
 fn style(state: &State, line: &LedgerLine, figure: LedgerFigure, change: &Change) -> Style {
-    gain_style(state, outcome::is_gain(figure, change), line)
+    gain_style(state, outcome::is_gain(figure, change).filter(|_| !line.is_of_other_sizes()), line)
 }
 
 fn gain_style(state: &State, is_gain: Option<bool>, line: &LedgerLine) -> Style {

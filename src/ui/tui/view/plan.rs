@@ -14,8 +14,6 @@ use crate::ui::tui::theme::Theme;
 const CELLS_MAX: u16 = 100;
 /// Cells and lines of the frame and its margin.
 const FRAME: (u16, u16) = (4, 2);
-/// The line of keys stays visible.
-const KEYS: u16 = 1;
 /// The input line, counted from the last line.
 const INPUT_FROM_END: usize = 2;
 
@@ -30,7 +28,7 @@ fn cells(screen: Rect) -> usize {
 /// How many of the plan's lines are visible at once on this screen.
 pub fn rows(asked: &Agreement, screen: Rect) -> usize {
     let foot = asked.foot(cells(screen), 0).len();
-    usize::from(screen.height.saturating_sub(FRAME.1 + KEYS)).saturating_sub(foot).max(1)
+    usize::from(screen.height.saturating_sub(FRAME.1)).saturating_sub(foot).max(1)
 }
 
 /// How far the plan can be scrolled on this screen.

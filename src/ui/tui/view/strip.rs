@@ -5,12 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::frame::{put, span};
-use super::ledger::{both_sides, most_changed, verdict};
+use super::ledger::{both_sides, foremost, is_flag_count, verdict};
 use crate::meter::flag::{FlagKind, kind_of_turns};
 use crate::meter::turns::ledger::{AFTER_WINDOWS, WINDOWS_MIN};
 use crate::meter::turns::outcome::TurnOutcome;
 use crate::meter::turns::settling::settling_ns;
-use crate::meter::window::{Change, LedgerLine};
+use crate::meter::window::LedgerLine;
 use crate::runs::session::message::{DuelShown, Phase};
 use crate::ui::report::duel::verdict_of_line;
 use crate::ui::text::{fit, raw_change, signed_percent, width};
@@ -176,11 +176,8 @@ fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static
     };
     spans.push(span(text, theme.accent));
     let room = cells.saturating_sub(cells_of(&spans));
-    let so_far =
-        |name: &str, change: &Change| Some(format!("  {name} {} so far", signed_percent(change.relative()?)));
-    let of_program =
-        line.metrics.iter().find_map(|(name, change)| so_far(&crate::printable::line(name), change));
-    let so_far = of_program.or_else(|| most_changed(line).and_then(|(figure, of)| so_far(figure.name, of)));
+    let so_far = foremost(state, line)
+        .and_then(|(name, change)| Some(format!("  {name} {} so far", signed_percent(change.relative()?))));
     spans.extend(so_far.filter(|text| width(text) <= room).map(|text| span(text, theme.dim)));
     spans
 }
@@ -210,19 +207,25 @@ fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> 
     let changes = both_sides(state, line);
     let next = next(state, line).unwrap_or_default();
     let begun = |turn: String| [vec![span(turn, theme.plain)], verdict(state, line)].concat();
-    // The first change comes with its interval, for which the values give way first, and the knob then: both are in the
-    // ledger as well.
-    let first = changes.first().map_or(0, |(figure, text, _)| width(figure) + width(text) + 3);
-    let mut forms = [turn(line), turned_to(line), format!("turn {}: ", line.number)].into_iter().map(begun);
-    let whole = forms.find(|spans| cells_of(spans) + first <= cells);
-    let mut spans = whole.unwrap_or_else(|| begun(turn(line)));
-    for (at, (figure, text, style)) in changes.into_iter().enumerate() {
+    // The first change comes with its interval, of a trade-off the first two: the loss and the gain. The values give way
+    // for them first, then the knob, then intervals: all are in the ledger as well.
+    let most = if line.outcome() == TurnOutcome::TradeOff { 2 } else { 1 };
+    let first = || changes.iter().take(most);
+    let whole_cells: usize = first().map(|(figure, text, _)| width(figure) + width(text) + 3).sum();
+    let short_cells: usize = first().map(|(figure, text, _)| width(figure) + width(short(text)) + 3).sum();
+    let forms = || [turn(line), turned_to(line), format!("turn {}: ", line.number)].into_iter().map(begun);
+    let fits = |needed: usize| forms().find(|spans| cells_of(spans) + needed <= cells);
+    let with_intervals = fits(whole_cells);
+    let is_short = with_intervals.is_none() && most > 1;
+    let mut spans = with_intervals.or_else(|| fits(short_cells)).unwrap_or_else(|| begun(turn(line)));
+    for (at, (figure, text, style)) in changes.iter().cloned().enumerate() {
         let name = format!("  {figure} ");
         // Whether the next turn can be judged matters more than a third figure.
         let kept = if at < 2 { 0 } else { width(&next) };
         let room = cells.saturating_sub(cells_of(&spans) + width(&name) + kept);
-        let short = text.split_once(" (").filter(|_| at == 0).map(|(change, _)| change.to_owned());
-        let Some(text) = [Some(text), short].into_iter().flatten().find(|text| width(text) <= room) else {
+        let short = Some(short(&text).to_owned()).filter(|_| at < most);
+        let whole = Some(text).filter(|_| !is_short);
+        let Some(text) = [whole, short].into_iter().flatten().find(|text| width(text) <= room) else {
             break;
         };
         spans.push(span(name, theme.dim));
@@ -232,6 +235,11 @@ fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> 
         spans.push(span(next, theme.dim));
     }
     spans
+}
+
+/// A change without its interval.
+fn short(text: &str) -> &str {
+    text.split_once(" (").map_or(text, |(change, _)| change)
 }
 
 /// The reason comes first: the values, and what was turned, are in the ledger as well.
@@ -246,11 +254,14 @@ fn not_judged(state: &State, line: &LedgerLine, why: &str, cells: usize) -> Vec<
         spans.extend(verdict(state, line).into_iter().skip(1));
         spans
     };
+    let unflagged = |spans: Vec<Span<'static>>| -> Vec<_> {
+        spans.into_iter().filter(|span| !is_flag_count(span)).collect()
+    };
     let raw = raw_change(line).map(|raw| format!("{raw}, "));
-    // What changed matters more than what was turned.
+    // What changed matters more than how many flags there are, and that more than what was turned.
     let with_raw = |turn: &String| raw.as_ref().map(|raw| made(turn.clone(), raw));
     let turns = [turn(line), turned_to(line), short.clone()];
-    let choices = turns.iter().filter_map(with_raw);
+    let choices = turns.iter().filter_map(with_raw).chain(with_raw(&short).map(unflagged));
     let choices = choices.chain(turns[..2].iter().map(|turn| made(turn.clone(), "")));
     let mut spans =
         choices.into_iter().find(|spans| cells_of(spans) <= cells).unwrap_or_else(|| made(short, ""));
@@ -284,7 +295,7 @@ fn next(state: &State, line: &LedgerLine) -> Option<String> {
         return None;
     }
     if let Some((_, flag)) = figures.forbidding() {
-        return Some(format!(" · the next can't yet: {}", flag.text));
+        return Some(format!(" · nor can the next: {}", flag.text));
     }
     let ready = figures.baseline_since(line.at_ns).min(WINDOWS_MIN);
     Some(match ready {
@@ -303,7 +314,8 @@ fn duel(shown: &DuelShown) -> String {
     let (pairs, s) = (report.pairs.len(), if report.pairs.len() == 1 { "" } else { "s" });
     let left_out = report.dropped.last().map(|why| format!(", {} left out ({why})", report.dropped.len()));
     let earlier = report.unsettled.iter().map(Vec::len).sum::<usize>();
-    let again = (earlier > 0).then(|| format!(", {earlier} not counted as blocks settled too briefly"));
+    let again =
+        (earlier > 0).then(|| format!(", {earlier} count only against it as blocks settled too briefly"));
     let not_counted = [left_out, again].into_iter().flatten().collect::<String>();
     let figure = report.figure.name();
     format!("duel of {} {a} and {b} by {figure}: {pairs} pair{s}{not_counted}{evidence}", report.knob)
@@ -351,6 +363,32 @@ mod tests {
         let screen = after(line, 80, 24);
         let strip = " ▶ turn 1: scan 100 → 4149 MB/s, can't be judged: scan cache 97%  ⚑2";
         assert!(screen.contains(strip), "what changed and the reason are whole: {screen}");
+
+        let flags = vec!["background data fits memory".into(), "scan data fits memory".into()];
+        let line = LedgerLine { flags, windows: (8, 5), scan_mb_per_s: scan(743.0), ..LedgerLine::default() };
+        let screen = after(line, 80, 24);
+        let strip = " ▶ turn 1: scan 100 → 743 MB/s, can't be judged: background data fits memory";
+        assert!(screen.contains(strip), "the number of flags gives way: {screen}");
+    }
+
+    #[test]
+    fn a_trade_offs_loss_and_gain_are_both_on_the_strip() {
+        let change = |after: f64, verdict, interval| Change { interval, verdict, ..scan(after) };
+        let line = || LedgerLine {
+            windows: (8, 5),
+            scan_mb_per_s: change(152.0, Verdict::Higher, Some((0.44, 0.61))),
+            point_p50_ns: change(190.0, Verdict::Higher, Some((0.8, 1.0))),
+            point_p99_ns: change(150.0, Verdict::Higher, Some((0.4, 0.6))),
+            ..LedgerLine::default()
+        };
+        let narrow = after(line(), 80, 24);
+        let strip = "▶ turn 1: background.page_size → 64KiB  TRADE-OFF  point p50 +90%  scan MB/s +52%";
+        assert!(
+            narrow.contains(strip) || narrow.contains(&strip.replace("background.page_size → 64KiB  ", ""))
+        );
+        let wide = after(line(), 160, 50);
+        let both = "TRADE-OFF  point p50 +90% (+80 to +100%)  scan MB/s +52% (+44 to +61%)";
+        assert!(wide.contains(both), "{wide}");
     }
 
     #[test]
