@@ -56,8 +56,8 @@ pub mod testing;
 mod skips;
 
 use base::{
-    class, direct, error, held_folder, json, marks, printable, regular_file, short_list, stopping, threads,
-    units,
+    class, direct, error, held_folder, job_control, json, marks, printable, regular_file, short_list,
+    stopping, threads, units,
 };
 
 pub use app::run;

@@ -1,11 +1,15 @@
-//! Signals that end a run cleanly.
+//! Signals that end a run cleanly, or stop it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};
+use signal_hook::iterator::Signals;
 
 use crate::error::{Error, Result, describe};
+use crate::job_control::is_without_shell;
+use crate::stopping::NoneEnding;
+use crate::threads;
 
 /// Makes a write beyond `RLIMIT_FSIZE` fail like others (EFBIG) and be counted, instead of ending the run.
 pub fn outlive_file_limit() {
@@ -17,8 +21,10 @@ pub fn outlive_file_limit() {
 pub struct Interrupts(Arc<AtomicUsize>);
 
 impl Interrupts {
-    /// Counts from now on, instead of dying.
+    /// Counts from now on, instead of dying. Ctrl-Z stops as soon as no thread is ending.
     pub fn watch() -> Result<Self> {
+        // Where there can't be another thread, it stops at once.
+        let _ = threads::start("watch for Ctrl-Z", stop_in_order);
         let count = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM, SIGQUIT, SIGHUP] {
             let theirs = count.clone();
@@ -42,5 +48,16 @@ impl Interrupts {
     /// How many have arrived: hang-ups count as one, however many, and not at all after another signal.
     pub fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Stops the process by Ctrl-Z when none of its threads is ending, as often as it comes.
+fn stop_in_order() {
+    let Ok(mut signals) = Signals::new([SIGTSTP]) else { return };
+    for _ in signals.forever() {
+        // The kernel, too, stops none that nobody would continue.
+        if !is_without_shell() {
+            let _ = NoneEnding::wait().stop_this_process();
+        }
     }
 }

@@ -10,6 +10,7 @@
 //! | [`class`] | the four classes of I/O | – |
 //! | [`printable`] | text that a terminal shows as it is | – |
 //! | [`error`] | what happened, to what, and what to do | printable |
+//! | [`job_control`] | whether a shell could continue this process once it has stopped | – |
 //! | [`json`] | one reader and one writer for all of JSON | error, printable |
 //! | [`marks`] | what files of stacktune's own are called and begin with | units |
 //! | [`direct`] | what direct I/O needs of memory and descriptors | – |
@@ -23,6 +24,7 @@ pub mod class;
 pub mod direct;
 pub mod error;
 pub mod held_folder;
+pub mod job_control;
 pub mod json;
 pub mod marks;
 pub mod printable;

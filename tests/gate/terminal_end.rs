@@ -162,12 +162,18 @@ fn a_panic_restores_the_terminal_and_is_reported_there() {
     assert!(after_the_screen.contains("the list is cursed"), "{}", left.screen);
 }
 
-/// The demo, started by hand in a shell.
-fn in_a_shell(home: &Home) -> Terminal {
+/// A shell with job control.
+fn shell(home: &Home) -> Terminal {
     let shell = ["--norc", "--noprofile", "-i"].map(String::from);
-    let mut terminal =
+    let terminal =
         Terminal::start_program(Path::new("/bin/bash"), home, &shell, (120, 40), &[("PS1", "shell> ")]);
     terminal.wait_for("shell> ");
+    terminal
+}
+
+/// The demo, started by hand in a shell.
+fn in_a_shell(home: &Home) -> Terminal {
+    let mut terminal = shell(home);
     let arguments: Vec<_> = home.sets(&MODEST).iter().map(|set| format!(" '{set}'")).collect();
     terminal.press(&format!("{}{}\r", env!("CARGO_BIN_EXE_stacktune"), arguments.concat()));
     terminal.wait_until_running();
@@ -239,6 +245,24 @@ fn ctrl_z_returns_to_the_shell_and_fg_continues() {
     }
     terminal.press("q");
     terminal.wait("the shell", |screen| !screen.contains("─ stack") && screen.ends_with("shell> "));
+    terminal.press("exit\r");
+    terminal.left().expect(0);
+}
+
+/// Without a screen, too, it stops only when none of its threads is ending.
+#[test]
+fn ctrl_z_stops_a_recording_and_fg_ends_it() {
+    let home = Home::new();
+    let mut terminal = shell(&home);
+    let program = env!("CARGO_BIN_EXE_stacktune");
+    let sets = home.sets(&MODEST).join("' '");
+    let out = home.path("recorded");
+    terminal.press(&format!("{program} record demo '{sets}' --for 2s --out {}\r", out.display()));
+    terminal.wait_for("MB/s: scan ");
+    terminal.press("\x1a");
+    terminal.wait("the shell", |screen| screen.contains("Stopped") && screen.trim_end().ends_with("shell>"));
+    terminal.press("fg; echo ended by $?\r");
+    terminal.wait_for("ended by 0");
     terminal.press("exit\r");
     terminal.left().expect(0);
 }

@@ -55,6 +55,7 @@ pub const IN_SOAK: &[&str] = &[
     "without_leave_no_command_runs",
     "killed_under_load_and_within_up_cleanup_leaves_nothing",
     "a_kept_layer_is_reported_and_cleaned_up",
+    "a_device_that_hangs_at_the_end_of_a_run_is_waited_for",
     "an_array_is_measured_healthy_degraded_and_rebuilding",
     "a_run_on_a_rebuilding_array_that_is_killed_leaves_nothing",
     "an_arrays_states_are_steps_of_a_sweep_and_values_of_a_duel",

@@ -149,6 +149,32 @@ a_kept_layer_is_reported_and_cleaned_up() {
     no_layer_left
 }
 
+# What hangs in the last three seconds of ten, and goes on after the run, is waited for, and counted.
+a_device_that_hangs_at_the_end_of_a_run_is_waited_for() {
+    need dmsetup
+    local out=/share/hung linear name pid
+    linear='[[stack.layer]]
+name = "linear"
+up = [["dmsetup", "create", "--noudevsync", "lin-{id}", "--table", "0 262144 linear {device} 0"], ["dmsetup", "mknodes", "lin-{id}"]]
+down = [["dmsetup", "remove", "lin-{id}"]]
+device = "/dev/mapper/lin-{id}"'
+    mapfile -t destroy < <(consent 0)
+    "$STACKTUNE" record "$(profile hung "$(drive 0)" "$linear")" --for 10s --out "$out" --json "${small[@]}" \
+        --set scan.enabled=off --set wal.rate=1MB/s --set background.rate=2MB/s --set run.window=500ms \
+        --allow-commands "${destroy[@]}" >/dev/null &
+    pid=$!
+    wait_for 120 has_windows "$out/windows.jsonl" 14
+    name=$(mapped | awk '{ print $1; exit }')
+    dmsetup suspend --noflush "$name"
+    sleep 5
+    dmsetup resume "$name"
+    wait "$pid"
+    mapfile -t destroy < <(consent 0 1)
+    no_layer_left
+    awk '/"max":/ { print; if ($2 + 0 >= 2.5e9) hung = 1 } /"missed":/ { if ($2 + 0 > 0) missed = 1 }
+        /"unfinished":/ { if ($2 + 0 > 0) left = 1 } END { exit !(hung && missed && !left) }' "$out/summary.json"
+}
+
 # The gate's layers lie on loop devices.
 [[ -n ${SOAK:-} ]] || exit 0
 run_tests stripes_of_lvm_are_verified_and_leave_nothing \
@@ -156,4 +182,5 @@ run_tests stripes_of_lvm_are_verified_and_leave_nothing \
     a_layer_on_a_drive_of_others_is_refused_and_taken_away \
     without_leave_no_command_runs \
     killed_under_load_and_within_up_cleanup_leaves_nothing \
-    a_kept_layer_is_reported_and_cleaned_up
+    a_kept_layer_is_reported_and_cleaned_up \
+    a_device_that_hangs_at_the_end_of_a_run_is_waited_for

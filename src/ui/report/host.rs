@@ -251,13 +251,14 @@ fn devices(out: &mut String, devices: &[Device]) {
             Some(false) => ", no volatile write cache",
             None => "",
         };
-        // What lies behind a virtual disk its queue can't say: the kernel calls most of them rotational.
-        let is_virtual =
-            ["/dev/vd", "/dev/xvd"].iter().any(|name| device.path.to_string_lossy().starts_with(name));
-        let kind = match (is_virtual, device.rotational) {
-            (true, _) => ", virtual",
-            (false, true) => ", rotational",
-            (false, false) => "",
+        // What lies behind a virtual disk or in a file, its queue can't say: the kernel calls most of them rotational.
+        let is_named = |begins: &str| device.path.to_string_lossy().starts_with(begins);
+        let is_loop = is_named("/dev/loop");
+        let kind = match () {
+            () if is_loop => ", a file as a loop device",
+            () if is_named("/dev/vd") || is_named("/dev/xvd") => ", virtual",
+            () if device.rotational => ", rotational",
+            () => "",
         };
         let physical = match device.physical_block_bytes {
             bytes if bytes > device.logical_block_bytes => format!(" ({} physical)", approx_size(bytes)),
@@ -269,7 +270,8 @@ fn devices(out: &mut String, devices: &[Device]) {
             device.logical_block_bytes
         );
         row(out, &device.path.shown(), &text);
-        let named = [("model", &device.model), ("serial", &device.serial), ("firmware", &device.firmware)];
+        let model = if is_loop { "lies in" } else { "model" };
+        let named = [(model, &device.model), ("serial", &device.serial), ("firmware", &device.firmware)];
         for (name, value) in named {
             if let Some(value) = value {
                 row(out, &format!("  {name}"), value);

@@ -16,7 +16,6 @@ mod figures;
 mod filter;
 pub mod glyphs;
 mod heat;
-mod job_control;
 mod keys;
 mod knob_list;
 mod layout;

@@ -14,6 +14,7 @@ use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::fixture::{duel, running, tell, turned};
 use crate::ui::tui::layout::View;
 use crate::ui::tui::message::Effect;
+use crate::ui::tui::tests::shown;
 
 #[test]
 fn the_chosen_line_of_the_ledger_is_fought_over_by_the_chosen_figure() {
@@ -59,6 +60,32 @@ fn a_limit_on_a_rate_is_judged_by_what_it_does_to_the_others() {
         let Some(Dialog::Duel { chosen, .. }) = state.dialog else { panic!("{knob}: {:?}", said(&state)) };
         assert_eq!(Figure::ALL[chosen], expected, "{knob}");
     }
+}
+
+#[test]
+fn of_many_figures_the_chosen_one_is_always_on_the_screen() {
+    let mut state = turned(80, 24);
+    let status = state.status.as_mut().map(Arc::make_mut).unwrap();
+    let metric = |at: usize| crate::settings::Metric {
+        name: format!("rate of part {at}"),
+        line: "([0-9]+)".into(),
+        unit: String::new(),
+        better: Some(crate::settings::Better::Higher),
+    };
+    let metrics = (0..30).map(metric).collect();
+    status.settings.program = Some(crate::settings::Program { metrics, ..Default::default() });
+    let values = ["64".into(), "128".into()];
+    state.dialog = Some(Dialog::Duel { line: 1, knob: "scan.depth".into(), values, chosen: 0 });
+    for at in 0..30 {
+        let screen = shown(&state);
+        assert!(
+            screen.contains(&format!("▸ rate of part {at} ")) && screen.contains("Enter begins"),
+            "{screen}"
+        );
+        key(&mut state, KeyCode::Down);
+    }
+    key(&mut state, KeyCode::Up);
+    assert!(shown(&state).contains("▸ rate of part 28 "), "{}", shown(&state));
 }
 
 #[test]

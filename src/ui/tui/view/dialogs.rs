@@ -235,7 +235,11 @@ fn asks_duel(state: &State, knob: &str, values: &[String; 2], chosen: usize, buf
     let mut lines: Vec<_> =
         wrap(&what, inner_cells_max(screen)).into_iter().map(|part| text(part, theme.plain)).collect();
     lines.push(Line::default());
-    for (at, figure) in duel::figures(state).iter().enumerate() {
+    let figures = duel::figures(state);
+    // Frame, the line after the list, and the line of keys.
+    let rows = usize::from(screen.height).saturating_sub(lines.len() + 4).max(1);
+    let first = (chosen + 1).saturating_sub(rows).min(figures.len().saturating_sub(rows));
+    for (at, figure) in figures.iter().enumerate().skip(first).take(rows) {
         let (mark, style) = if at == chosen { ("▸ ", theme.strong) } else { ("  ", theme.plain) };
         lines.push(Line::from(vec![span(mark, theme.accent), span(figure.name(), style)]));
     }
