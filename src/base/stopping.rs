@@ -4,6 +4,7 @@
 //! neither ends nor stops, and Linux (6.18) never tells the shell that its job has stopped.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +12,14 @@ use rustix::process::{Signal, getpid, kill_process};
 
 /// How long to wait for threads that are ending.
 const ENDING_MAX: Duration = Duration::from_secs(2);
+
+/// How often this process was about to stop, or went on.
+static STOPS: AtomicU64 = AtomicU64::new(0);
+
+/// A number that is another one once this process has stopped, or gone on.
+pub fn stops() -> u64 {
+    STOPS.load(Ordering::Relaxed)
+}
 
 static OURS: Threads = Threads { ending: Mutex::new(0), ended: Condvar::new() };
 
@@ -71,7 +80,10 @@ impl NoneEnding {
     /// # Errors
     /// If the kernel refuses the signal.
     pub fn stop_this_process(self) -> io::Result<()> {
+        // Once in the window before, and once in the one after.
+        STOPS.fetch_add(1, Ordering::Relaxed);
         let stopped = kill_process(getpid(), Signal::STOP);
+        STOPS.fetch_add(1, Ordering::Relaxed);
         drop(self.0);
         Ok(stopped?)
     }

@@ -263,6 +263,8 @@ fn ctrl_z_stops_a_recording_and_fg_ends_it() {
     terminal.wait("the shell", |screen| screen.contains("Stopped") && screen.trim_end().ends_with("shell>"));
     terminal.press("fg; echo ended by $?\r");
     terminal.wait_for("ended by 0");
+    let windows = json_lines(&out.join("windows.jsonl"));
+    assert!(windows.iter().any(|window| window["paused"] == true), "{windows:#?}");
     terminal.press("exit\r");
     terminal.left().expect(0);
 }

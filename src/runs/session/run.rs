@@ -384,7 +384,7 @@ impl Session {
             setting: self.turns.setting,
             turned: schedule.turned,
             warmup: self.meters.start_ns() < resolved.pace.warmup_ns,
-            paused: schedule.paused || schedule.paused_in_window,
+            paused: schedule.has_paused(),
             classes: Class::ALL.map(|class| self.classes.context(resolved.job(class), schedule.paused)),
             array: resolved.host.md.array,
             wal_durable: resolved.job(Class::Wal).sync != Sync::None,

@@ -322,8 +322,17 @@ fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, conditions: Con
     // A layer by commands makes one device of them.
     let several = members(s) > 1 && s.stack.raid == Raid::None && s.stack.by_commands.is_empty();
     several.then(|| {
+        let one = if s.target.devices.is_empty() {
+            "set `target.files.count` to 1 first"
+        } else {
+            "name a single device in `target.devices` first"
+        };
+        // No advice that this host can't take.
+        let md = Value::Choice(Raid::Md0.name());
+        let joined = raid_unavailable(&md, s, Class::Scan, conditions).is_none();
+        let joined = if joined { ", or `stack.raid` to md0" } else { "" };
         format!(
-            "set `stack.raid` first (to md0, say; with btrfs chosen then, to btrfs0), or take one of the {} members (`target.files.count`, `target.devices`): a file system is on a single device",
+            "{one}{joined}: a file system is on a single device, and the target has {} members",
             members(s)
         )
     })

@@ -61,6 +61,11 @@ pub fn duel(report: &Report) -> String {
     out
 }
 
+/// Why a duel has begun again, after that many pairs.
+pub fn begun_again(pairs: usize) -> String {
+    format!("begun again after {pairs}, as blocks need longer to settle")
+}
+
 /// What a duel costs for whose blocks the storage is built, a line each.
 pub fn cost(cost: &Cost) -> String {
     let mut out = String::new();

@@ -255,7 +255,7 @@ fn devices(out: &mut String, devices: &[Device]) {
         let is_named = |begins: &str| device.path.to_string_lossy().starts_with(begins);
         let is_loop = is_named("/dev/loop");
         let kind = match () {
-            () if is_loop => ", a file as a loop device",
+            () if is_loop => ", loop device",
             () if is_named("/dev/vd") || is_named("/dev/xvd") => ", virtual",
             () if device.rotational => ", rotational",
             () => "",

@@ -45,6 +45,7 @@ mod typed;
 pub mod update;
 pub mod view;
 mod wake;
+mod writers;
 
 #[cfg(test)]
 mod beside_tests;

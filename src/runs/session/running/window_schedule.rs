@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use crate::meter::context::Tuned;
 use crate::runs::session::message::Phase;
+use crate::stopping;
 
 /// How long windows are, and when the first one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub(in crate::runs::session) struct Schedule {
     /// What the run turned of queues and of the array in the window that runs.
     pub tuned_in_window: Tuned,
     pub ending: bool,
+    /// [`stopping::stops`] as the window began that runs.
+    stops: u64,
 }
 
 impl Schedule {
@@ -48,6 +51,7 @@ impl Schedule {
             traced_in_window: false,
             tuned_in_window: Tuned::default(),
             ending: false,
+            stops: stopping::stops(),
         }
     }
 
@@ -56,8 +60,14 @@ impl Schedule {
         self.next_window_ns = window_end_ns(self.next_window_ns, now_ns, pace.window_ns, pace.warmup_ns);
         self.turned = turned;
         self.paused_in_window = self.paused;
+        self.stops = stopping::stops();
         self.traced_in_window = self.traced;
         self.tuned_in_window = Tuned::default();
+    }
+
+    /// Whether the run was paused, or this process stopped, at any time in the window that runs.
+    pub fn has_paused(&self) -> bool {
+        self.paused || self.paused_in_window || self.stops != stopping::stops()
     }
 
     /// Whether no class is to run.

@@ -18,6 +18,8 @@ use crate::ui::tui::state::{Focus, State};
 use crate::ui::tui::update::input::blocked;
 use crate::ui::tui::update::mark;
 
+const MAX_WRITES: &str = "run.max_writes";
+
 /// Ends the duel that goes on; else asks by which figure one is to be: of the marked and the present setting, or of a turn.
 pub fn ask(state: &mut State) -> Vec<Effect> {
     if state.duel.is_some() {
@@ -52,7 +54,8 @@ fn of_line(state: &mut State) {
         ledger.iter().rev().nth(state.ledger_chosen.min(ledger.len().saturating_sub(1)))
     } else {
         let of_knob = ledger.iter().rev().find(|line| line.knob == state.knob().path);
-        of_knob.or_else(|| ledger.back())
+        // That writers may go on changes nothing that a duel could be about.
+        of_knob.or_else(|| ledger.iter().rev().find(|line| line.knob != MAX_WRITES))
     };
     let Some(line) = line.cloned() else {
         state.say("a duel compares the two values of a turn: turn a knob first");

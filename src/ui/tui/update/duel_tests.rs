@@ -89,6 +89,29 @@ fn of_many_figures_the_chosen_one_is_always_on_the_screen() {
 }
 
 #[test]
+fn a_limit_of_writes_is_not_fought_over_and_one_that_would_end_a_duel_is_said() {
+    let mut state = turned(120, 40);
+    let number = state.live.ledger.back().unwrap().number;
+    let knob = "run.max_writes".to_owned();
+    let line = LedgerLine {
+        number: number + 1,
+        knob,
+        from: "20GiB".into(),
+        to: "60GiB".into(),
+        ..Default::default()
+    };
+    tell(&mut state, Event::Ledger(Arc::new(line)));
+    letter(&mut state, 'D');
+    let Some(Dialog::Duel { line, .. }) = state.dialog else { panic!("{:?}", state.dialog) };
+    assert_eq!(line, number);
+    let warning = "Writers stop in about";
+    assert!(!shown(&state).contains(warning));
+    let limit = state.status.as_ref().unwrap().settings.run.max_writes_bytes.unwrap();
+    state.written_bytes = limit - 1;
+    assert!(shown(&state).contains(warning), "{}", shown(&state));
+}
+
+#[test]
 fn an_older_line_is_fought_over_where_it_is_chosen() {
     let mut state = turned(160, 50);
     let line = state.live.ledger.iter().rev().nth(1).unwrap().clone();

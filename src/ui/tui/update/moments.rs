@@ -53,9 +53,11 @@ pub fn no_peak(by: Peak) -> &'static str {
 
 /// A peak in words: whose, and how long.
 pub fn peak_of(by: Peak, ns: u64, of: TailOf) -> String {
-    let whose = match of {
-        TailOf::All => "all classes".to_owned(),
-        TailOf::Class(class) => class.to_string(),
+    let whose = match (of, by) {
+        (TailOf::Class(class), _) => class.to_string(),
+        (TailOf::All, Peak::LongestIo) => "all classes".to_owned(),
+        // A class of few I/Os may have a higher one.
+        (TailOf::All, Peak::P99) => "all I/Os together".to_owned(),
     };
     let what = match by {
         Peak::LongestIo => "the longest I/O",

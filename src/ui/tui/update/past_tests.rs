@@ -42,7 +42,7 @@ fn the_moments_of_the_tail_are_said_and_so_is_a_key_that_does_nothing() {
         press(&mut state, &[KeyCode::Char('L')]);
         assert!(shown(&state).contains("the longest I/O of all classes is "), "{}", shown(&state));
         press(&mut state, &[KeyCode::Char('P')]);
-        assert!(shown(&state).contains("the highest p99 of all classes is "), "{}", shown(&state));
+        assert!(shown(&state).contains("the highest p99 of all I/Os together is "), "{}", shown(&state));
     }
     press(&mut state, &[KeyCode::Char('K')]);
     assert!(shown(&state).contains("K does nothing here: ? lists the keys"), "{}", shown(&state));

@@ -132,7 +132,7 @@ fn values_are_checked_against_the_collected_changes() {
     choose(&mut state, "stack.filesystem");
     letter(&mut state, 'l');
     let passing = state.passing.clone().unwrap();
-    assert!(passing.reason.contains("set `stack.raid` first"), "{}", passing.reason);
+    assert!(passing.reason.contains("set `target.files.count` to 1 first"), "{}", passing.reason);
     assert!(state.collected.is_empty());
     assert!(shown(&state).contains("can't"));
     let mut state = collected();

@@ -16,9 +16,13 @@ use crate::ui::tui::profiles::ProfileEntry;
 use crate::ui::tui::state::State;
 use crate::ui::tui::typed::Typed;
 use crate::ui::tui::update::{duel, profile};
+use crate::ui::tui::writers;
+use crate::units::approx_span;
 
 /// Lines for the reason why a profile can't be opened.
 const REASON: usize = 3;
+/// What a duel of windows of a second takes at most.
+const DUEL_S_MAX: f64 = 320.0;
 /// Lines of the consent dialog that are not about the device: frame, warning, question, input, keys.
 const CONSENT_FRAME: u16 = 11;
 
@@ -234,6 +238,12 @@ fn asks_duel(state: &State, knob: &str, values: &[String; 2], chosen: usize, buf
     );
     let mut lines: Vec<_> =
         wrap(&what, inner_cells_max(screen)).into_iter().map(|part| text(part, theme.plain)).collect();
+    if let Some(left_s) = writers::end_in_s(state).filter(|left_s| *left_s < DUEL_S_MAX) {
+        let left = approx_span(left_s);
+        let warning =
+            format!("Writers stop in about {left}, and the duel with them: raise run.max_writes first.");
+        lines.extend(wrap(&warning, inner_cells_max(screen)).into_iter().map(|part| text(part, theme.warn)));
+    }
     lines.push(Line::default());
     let figures = duel::figures(state);
     // Frame, the line after the list, and the line of keys.

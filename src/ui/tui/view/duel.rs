@@ -6,6 +6,7 @@ use ratatui::text::Line;
 use super::frame::span;
 use crate::runs::duel::{PAIRS_MIN, Report};
 use crate::runs::session::message::DuelShown;
+use crate::ui::report::duel::begun_again;
 use crate::ui::text::{bounds, fit, width};
 use crate::ui::tui::state::State;
 use crate::units::{SECOND_NS, approx_span, three_digits};
@@ -44,6 +45,10 @@ fn words(shown: &DuelShown, style: Style, cells: usize) -> Vec<Line<'static>> {
     }];
     if let Some(why) = report.dropped.last() {
         words.push(format!("{} left out: {why}", report.dropped.len()));
+    }
+    let earlier = report.unsettled.iter().map(Vec::len).sum::<usize>();
+    if earlier > 0 {
+        words.push(begun_again(earlier));
     }
     if let Some(row) = report.figures.first().filter(|row| row.pairs > 0) {
         words.extend(row.interval.map(|interval| format!("change {}", bounds(row.change, interval))));

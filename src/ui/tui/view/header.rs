@@ -14,6 +14,7 @@ use crate::ui::report::stack_properties;
 use crate::ui::text::{NONE, count, fit, width};
 use crate::ui::tui::replay::Replay;
 use crate::ui::tui::state::State;
+use crate::ui::tui::writers;
 use crate::units::{approx_size, approx_span, format_size};
 
 /// A part of the line; where not all fits, the least needed is dropped first.
@@ -74,7 +75,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     if let Some(status) = &state.status {
         let (text, short) = written(state, status);
         let (need, short) = if state.replay.is_some() { (1, None) } else { (WRITTEN, Some(short)) };
-        parts.push(match writers_end_in_s(state, status) {
+        parts.push(match writers::end_in_s(state).filter(|left_s| *left_s < WRITERS_END_S) {
             Some(left_s) => {
                 let text = format!("writers stop in {}", approx_span(left_s));
                 Part { text, style: theme.warn, need: ALWAYS, short: None }
@@ -214,16 +215,8 @@ fn survives(status: &Status) -> Option<String> {
     status.properties.as_ref().map(|stack| stack_properties::resilience(&stack.resilience))
 }
 
-/// When the limit of what may be written is near: a duel in that time is in vain.
+/// When the limit of what may be written is near.
 const WRITERS_END_S: f64 = 120.0;
-
-/// The time until writers have written what they may, at the rate of the last windows; none if it is long, or never comes.
-fn writers_end_in_s(state: &State, status: &Status) -> Option<f64> {
-    let limit = status.settings.run.max_writes_bytes.filter(|_| state.replay.is_none())?;
-    let left = limit.checked_sub(state.written_bytes).filter(|left| *left > 0)?;
-    let left_s = left as f64 / state.live.written_bytes_per_s()?;
-    (state.phase() == Phase::Running && left_s < WRITERS_END_S).then_some(left_s)
-}
 
 /// What was written with the limit, as writing wears the drive; and without.
 fn written(state: &State, status: &Status) -> (String, String) {

@@ -166,11 +166,11 @@ fn span_of(state: &State, columns: &[Column], room: usize) -> String {
     };
     // That of the shown window; windows have none of response times of all classes together.
     let p99_ns = state.figures().p99_ns(state.tail_of).filter(|_| !state.response);
-    let p99 = p99_ns.map_or_else(String::new, |ns| format!("{} ", format_latency(ns)));
+    let p99 = p99_ns.map_or_else(String::new, |ns| format!(" {}", format_latency(ns)));
     // What the lines are matters more than how long the map is.
     let choices = [
-        format!(" · {whole} · p99 ─ {p99}p50 ·"),
-        format!(" {span} p99─ {p99}p50·"),
+        format!(" · {whole} · p99{p99} ─ p50 ·"),
+        format!(" {span} p99{p99}─ p50·"),
         format!(" {span} p99─ p50·"),
     ];
     choices.into_iter().find(|text| width(text) <= room).unwrap_or_else(|| " p99─ p50·".into())

@@ -145,6 +145,7 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
         // What can be done after the end, and in a pause.
         keys::Action::Open => state.ended.is_some(),
         keys::Action::Pause => state.phase() == Phase::Paused,
+        keys::Action::Duel => state.duel.is_some(),
         _ => false,
     };
     // Nothing follows the last one.

@@ -388,7 +388,7 @@ pub fn clear_changes(state: &State, line: &LedgerLine) -> Vec<(String, String, S
     of_program.chain(figures).collect()
 }
 
-/// The same, of a trade-off the largest loss and the largest gain first.
+/// The same, of a trade-off the largest loss and the largest gain first: of the load's own figures, if it is of them.
 pub fn both_sides(state: &State, line: &LedgerLine) -> Vec<(String, String, Style)> {
     let mut all = clear_changes(state, line);
     all.extend(unclear_change(state, line));
@@ -398,12 +398,16 @@ pub fn both_sides(state: &State, line: &LedgerLine) -> Vec<(String, String, Styl
     let clear = line.changes().into_iter().filter(|(_, change)| change.verdict.is_clear());
     let sized: Vec<_> = clear
         .filter_map(|(figure, change)| {
-            Some((outcome::is_gain(figure, change)?, change.relative()?.ln_1p().abs(), figure.to_string()))
+            let of_load = matches!(figure.unit, FigureUnit::MbPerS | FigureUnit::LatencyNs);
+            let size = (of_load, change.relative()?.ln_1p().abs());
+            Some((outcome::is_gain(figure, change)?, size, figure.to_string()))
         })
         .collect();
     let largest = |is_gain: bool| {
         let among = sized.iter().filter(|(gain, ..)| *gain == is_gain);
-        among.max_by(|one, other| one.1.total_cmp(&other.1)).map(|(.., name)| name.clone())
+        let most =
+            among.max_by(|(_, one, _), (_, other, _)| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)));
+        most.map(|(.., name)| name.clone())
     };
     let first = [largest(false), largest(true)];
     all.sort_by_key(|(name, ..)| {

@@ -12,7 +12,7 @@ use crate::meter::turns::outcome::TurnOutcome;
 use crate::meter::turns::settling::settling_ns;
 use crate::meter::window::LedgerLine;
 use crate::runs::session::message::{DuelShown, Phase};
-use crate::ui::report::duel::verdict_of_line;
+use crate::ui::report::duel::{begun_again, verdict_of_line};
 use crate::ui::text::{fit, raw_change, signed_percent, width};
 use crate::ui::tui::beside::Beside;
 use crate::ui::tui::state::State;
@@ -205,7 +205,7 @@ fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> 
         return not_judged(state, line, &why, cells);
     }
     let changes = both_sides(state, line);
-    let next = next(state, line).unwrap_or_default();
+    let next = next(state, line, "the next can't be judged now").unwrap_or_default();
     let begun = |turn: String| [vec![span(turn, theme.plain)], verdict(state, line)].concat();
     // The first change comes with its interval, of a trade-off the first two: the loss and the gain. The values give way
     // for them first, then the knob, then intervals: all are in the ledger as well.
@@ -265,7 +265,7 @@ fn not_judged(state: &State, line: &LedgerLine, why: &str, cells: usize) -> Vec<
     let choices = choices.chain(turns[..2].iter().map(|turn| made(turn.clone(), "")));
     let mut spans =
         choices.into_iter().find(|spans| cells_of(spans) <= cells).unwrap_or_else(|| made(short, ""));
-    let more = by_memory(why).map(str::to_owned).into_iter().chain(next(state, line));
+    let more = by_memory(why).map(str::to_owned).into_iter().chain(next(state, line, "nor can the next now"));
     for more in more {
         if cells_of(&spans) + width(&more) <= cells {
             spans.push(span(more, theme.dim));
@@ -288,14 +288,14 @@ fn by_memory(why: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether the turn after this one could be judged, and why not.
-fn next(state: &State, line: &LedgerLine) -> Option<String> {
+/// Whether the turn after this one could be judged, and why not: then it begins as given.
+fn next(state: &State, line: &LedgerLine, cannot: &str) -> Option<String> {
     let figures = state.figures();
     if state.replay.is_some() {
         return None;
     }
     if let Some((_, flag)) = figures.forbidding() {
-        return Some(format!(" · nor can the next: {}", flag.text));
+        return Some(format!(" · {cannot}: {}", flag.text));
     }
     let ready = figures.baseline_since(line.at_ns).min(WINDOWS_MIN);
     Some(match ready {
@@ -314,8 +314,7 @@ fn duel(shown: &DuelShown) -> String {
     let (pairs, s) = (report.pairs.len(), if report.pairs.len() == 1 { "" } else { "s" });
     let left_out = report.dropped.last().map(|why| format!(", {} left out ({why})", report.dropped.len()));
     let earlier = report.unsettled.iter().map(Vec::len).sum::<usize>();
-    let again =
-        (earlier > 0).then(|| format!(", {earlier} count only against it as blocks settled too briefly"));
+    let again = (earlier > 0).then(|| format!(", {}", begun_again(earlier)));
     let not_counted = [left_out, again].into_iter().flatten().collect::<String>();
     let figure = report.figure.name();
     format!("duel of {} {a} and {b} by {figure}: {pairs} pair{s}{not_counted}{evidence}", report.knob)
