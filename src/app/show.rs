@@ -13,7 +13,7 @@ use crate::ui::report::{self, ListedFolder};
 use crate::ui::tui::{Beside, Replay};
 
 /// A kept ledger has a few kilobytes for each turn.
-const LEDGER_BYTES_MAX: u64 = 256 << 20;
+const LEDGER_BYTES_MAX: u64 = 64 << 20;
 
 /// Runs the command.
 pub fn run(args: &ShowArgs) -> Result<()> {

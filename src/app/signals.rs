@@ -1,7 +1,7 @@
 //! Signals that end a run cleanly, or stop it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};
 use signal_hook::iterator::Signals;
@@ -23,8 +23,9 @@ pub struct Interrupts(Arc<AtomicUsize>);
 impl Interrupts {
     /// Counts from now on, instead of dying. Ctrl-Z stops as soon as no thread is ending.
     pub fn watch() -> Result<Self> {
-        // Where there can't be another thread, it stops at once.
-        let _ = threads::start("watch for Ctrl-Z", stop_in_order);
+        // A second thread would stop what the first has let go on. Where there can't be one, Ctrl-Z stops at once.
+        static STOPS: Once = Once::new();
+        STOPS.call_once(|| drop(threads::start("watch for Ctrl-Z", stop_in_order)));
         let count = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM, SIGQUIT, SIGHUP] {
             let theirs = count.clone();

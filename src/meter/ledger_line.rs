@@ -87,11 +87,6 @@ impl LedgerLine {
         own.into_iter().chain(of_duel)
     }
 
-    /// Whether the other says what was known of the same turn at another time.
-    pub fn is_same_turn(&self, other: &Self) -> bool {
-        (self.number, self.at_ns) == (other.number, other.at_ns)
-    }
-
     /// Its values in words: the one before and the one after, or those that a duel compared.
     pub fn values(&self) -> String {
         let between = if self.duel.is_empty() { "→" } else { "against" };

@@ -27,6 +27,12 @@ pub fn summarize(delta: &LatencyDelta) -> Option<Latency> {
     Some(Latency { count, mean, p50, p90, p99, p999, p9999, p99999, p999999, max: Some(max) })
 }
 
+/// The p99, if enough samples support it.
+pub fn p99_ns(histogram: &Histogram<u64>) -> Option<u64> {
+    let [_, _, p99, ..] = percentiles(histogram);
+    p99
+}
+
 /// A class's histograms, no larger than their highest value needs.
 pub fn histograms(delta: &Delta) -> ClassHistograms {
     let fitted = |latency: &LatencyDelta| {

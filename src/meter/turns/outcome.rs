@@ -71,12 +71,14 @@ impl LedgerLine {
         if all.into_iter().all(|change| change.verdict == Verdict::None) {
             return TurnOutcome::NotJudged;
         }
+        if self.is_of_other_sizes() {
+            return TurnOutcome::Different;
+        }
         let any = |wanted: bool| {
             let of_program = || self.metrics.values().any(|change| change.is_gain() == Some(wanted));
             changes.iter().any(|(figure, change)| is_gain(*figure, change) == Some(wanted)) || of_program()
         };
         match (any(true), any(false) || self.is_less_safe()) {
-            _ if self.is_of_other_sizes() => TurnOutcome::Different,
             (true, false) => TurnOutcome::Better,
             (false, true) if !self.more_durable => TurnOutcome::Worse,
             (_, true) => TurnOutcome::TradeOff,

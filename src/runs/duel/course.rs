@@ -25,6 +25,8 @@ const BUILT_SETTLING: usize = 5;
 const REPORTED_SETTLING: usize = 1;
 /// The most pairs.
 pub const PAIRS_MAX: usize = 40;
+/// The windows that a duel takes at most, unless its blocks need longer to settle.
+pub const WINDOWS_MAX: usize = PAIRS_MAX * 2 * (1 + SETTLING + MEASURED);
 /// With fewer pairs no evidence is enough, whatever they are.
 pub const PAIRS_MIN: usize = 7;
 /// Pairs after which it is looked at whether blocks settle, and the evidence that they don't.

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::class::Class;
 use crate::meter::flag::FlagKind;
-use crate::meter::latencies::latency::SAMPLES_BEYOND;
+use crate::meter::latencies::latency::p99_ns;
 use crate::meter::turns::estimate::STALLED;
 use crate::meter::window::{ClassState, Window};
 use crate::settings::{Better, Metric, Settings};
@@ -169,7 +169,7 @@ fn p99(windows: &[Window], class: Class) -> Option<f64> {
             all.add(histogram).ok()?;
         }
     }
-    (all.len() / 100 >= SAMPLES_BEYOND).then(|| all.value_at_quantile(0.99) as f64)
+    p99_ns(&all).map(|ns| ns as f64)
 }
 
 /// None beside others, whose cycles would be in it.

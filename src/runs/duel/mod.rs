@@ -19,6 +19,6 @@ pub mod evidence;
 pub mod figures;
 pub mod report;
 
-pub use course::{Course, DuelMove, DuelSpec, PAIRS_MAX, PAIRS_MIN};
+pub use course::{Course, DuelMove, DuelSpec, PAIRS_MAX, PAIRS_MIN, WINDOWS_MAX};
 pub use figures::Figure;
 pub use report::{Begins, Report};

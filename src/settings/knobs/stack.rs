@@ -310,7 +310,12 @@ fn raid_unavailable(value: &Value, s: &Settings, _: Class, conditions: Condition
     no_driver(driver, conditions).or_else(|| not_built_with(&["mdadm"], s, conditions))
 }
 
-fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditions) -> Option<String> {
+fn filesystem_unavailable(
+    value: &Value,
+    s: &Settings,
+    class: Class,
+    conditions: Conditions,
+) -> Option<String> {
     let Value::Choice(name) = value else { return None };
     if *name == NONE {
         return None;
@@ -329,7 +334,7 @@ fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, conditions: Con
         };
         // No advice that this host can't take.
         let md = Value::Choice(Raid::Md0.name());
-        let joined = raid_unavailable(&md, s, Class::Scan, conditions).is_none();
+        let joined = raid_unavailable(&md, s, class, conditions).is_none();
         let joined = if joined { ", or `stack.raid` to md0" } else { "" };
         format!(
             "{one}{joined}: a file system is on a single device, and the target has {} members",

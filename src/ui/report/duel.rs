@@ -61,9 +61,10 @@ pub fn duel(report: &Report) -> String {
     out
 }
 
-/// Why a duel has begun again, after that many pairs.
-pub fn begun_again(pairs: usize) -> String {
-    format!("begun again after {pairs}, as blocks need longer to settle")
+/// After how many pairs a duel has begun again, and why; none where it has not.
+pub fn begun_again(report: &Report) -> Option<String> {
+    let pairs: usize = report.unsettled.iter().map(Vec::len).sum();
+    (pairs > 0).then(|| format!("begun again after {pairs}, as blocks need longer to settle"))
 }
 
 /// What a duel costs for whose blocks the storage is built, a line each.

@@ -56,6 +56,18 @@ struct Kept<'a> {
     turn: Cow<'a, LedgerLine>,
 }
 
+/// How each line of that begins.
+const KEPT_BEGINS: &str = "{\"profile\":";
+
+impl Run {
+    /// Whether a turn under that profile is one of this run's: the next, or more that is known of an earlier one.
+    fn goes_on_with(&self, profile: &str, turn: &LedgerLine) -> bool {
+        let known = || self.turns.iter().rev().find(|known| known.number == turn.number);
+        let is_next = self.turns.last().is_none_or(|last| last.number < turn.number);
+        self.profile == profile && (is_next || known().is_some_and(|known| known.at_ns == turn.at_ns))
+    }
+}
+
 impl Ran {
     /// Another profile runs, or the first.
     pub fn begin(&mut self) {
@@ -106,25 +118,20 @@ impl Ran {
 /// # Errors
 /// If a line is not a turn; a last one that a kill cut is left out.
 pub fn kept_runs(text: &str) -> Result<Vec<Run>> {
-    let mut runs: Vec<Run> = Vec::new();
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    for (at, line) in whole.lines().enumerate() {
-        let kept: Kept = serde_json::from_str(line)
-            .map_err(|error| Error::input(format!("line {} is not a turn of a ledger: {error}", at + 1)))?;
-        let (profile, turn) = (kept.profile.into_owned(), Arc::new(kept.turn.into_owned()));
-        let last = runs.last_mut().filter(|run| run.profile == profile);
-        match last {
-            Some(run) if run.turns.last().is_none_or(|last| last.number < turn.number) => {
-                run.turns.push(turn);
-            }
-            Some(run) if run.turns.iter().any(|known| known.is_same_turn(&turn)) => {
-                let known = run.turns.iter_mut().find(|known| known.is_same_turn(&turn));
-                known.into_iter().for_each(|known| *known = Arc::clone(&turn));
-            }
-            _ => runs.push(Run { profile, turns: vec![turn], ..Run::default() }),
+    let mut ran = Ran::default();
+    let (whole, cut) = text.rsplit_once('\n').unwrap_or(("", text));
+    let is_cut = |line: &str| line.starts_with(KEPT_BEGINS) || KEPT_BEGINS.starts_with(line);
+    for (at, line) in whole.lines().chain([cut].into_iter().filter(|cut| !is_cut(cut))).enumerate() {
+        let Kept { profile, turn } = serde_json::from_str(line).map_err(|error| {
+            Error::input(format!("line {} is not a turn of a ledger: {error}", at + 1))
+                .hint("give a recording's folder, or the file of a ledger that the screen has kept")
+        })?;
+        if !ran.runs.last().is_some_and(|run| run.goes_on_with(&profile, &turn)) {
+            ran.runs.push(Run { profile: profile.into_owned(), ..Run::default() });
         }
+        ran.turn(Arc::new(turn.into_owned()));
     }
-    Ok(runs)
+    Ok(ran.runs)
 }
 
 /// Their text.
@@ -324,5 +331,6 @@ mod tests {
         let error = kept_runs("{\"profile\": 3}\n").unwrap_err();
         assert!(error.what.starts_with("line 1 is not a turn of a ledger"), "{error}");
         assert_eq!(ran_turns(&kept_runs("").unwrap()), "no turns\n");
+        assert!(kept_runs("not a ledger").is_err(), "a line that no kill has cut");
     }
 }

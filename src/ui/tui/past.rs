@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::heat::{TailOf, Tails};
 use crate::class::Class;
-use crate::meter::latencies::latency::SAMPLES_BEYOND;
+use crate::meter::latencies::latency::p99_ns;
 use crate::meter::latencies::pooled::{PooledLatencies, PooledLatency};
 use crate::meter::window::{Latency, Window};
 
@@ -115,7 +115,7 @@ fn p99_of_all(window: &Window) -> Option<u64> {
     for other in of_classes {
         all.add(other).ok()?;
     }
-    (all.len() / 100 >= SAMPLES_BEYOND).then(|| all.value_at_quantile(0.99))
+    p99_ns(&all)
 }
 
 /// Windows that follow one another, packed.

@@ -1,5 +1,7 @@
 //! The dialogs.
 
+use std::time::Duration;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -7,6 +9,7 @@ use ratatui::text::{Line, Span};
 
 use super::frame::{dialog_cells, inner_cells_max, put, span, window};
 use crate::printable::Shown as _;
+use crate::runs::duel::WINDOWS_MAX;
 use crate::settings::knobs::{Knob, Scope};
 use crate::ui::text::{fit, fit_end, left, width, wrap};
 use crate::ui::tui::consent::{Consent, word_kind};
@@ -21,8 +24,6 @@ use crate::units::approx_span;
 
 /// Lines for the reason why a profile can't be opened.
 const REASON: usize = 3;
-/// What a duel of windows of a second takes at most.
-const DUEL_S_MAX: f64 = 320.0;
 /// Lines of the consent dialog that are not about the device: frame, warning, question, input, keys.
 const CONSENT_FRAME: u16 = 11;
 
@@ -238,7 +239,7 @@ fn asks_duel(state: &State, knob: &str, values: &[String; 2], chosen: usize, buf
     );
     let mut lines: Vec<_> =
         wrap(&what, inner_cells_max(screen)).into_iter().map(|part| text(part, theme.plain)).collect();
-    if let Some(left_s) = writers::end_in_s(state).filter(|left_s| *left_s < DUEL_S_MAX) {
+    if let Some(left_s) = writers::end_in_s(state).filter(|left_s| *left_s < duel_s_max(state)) {
         let left = approx_span(left_s);
         let warning =
             format!("Writers stop in about {left}, and the duel with them: raise run.max_writes first.");
@@ -256,6 +257,12 @@ fn asks_duel(state: &State, knob: &str, values: &[String; 2], chosen: usize, buf
     lines.push(Line::default());
     lines.push(text("Enter begins · Esc cancels · D ends a duel that goes on", theme.dim));
     show(state, buf, screen, "duel", &lines);
+}
+
+/// What a duel takes at most.
+fn duel_s_max(state: &State) -> f64 {
+    let window = state.status.as_ref().map_or(Duration::ZERO, |status| status.settings.run.window);
+    WINDOWS_MAX as f64 * window.as_secs_f64()
 }
 
 /// The question when quitting with a stack in place.

@@ -46,10 +46,7 @@ fn words(shown: &DuelShown, style: Style, cells: usize) -> Vec<Line<'static>> {
     if let Some(why) = report.dropped.last() {
         words.push(format!("{} left out: {why}", report.dropped.len()));
     }
-    let earlier = report.unsettled.iter().map(Vec::len).sum::<usize>();
-    if earlier > 0 {
-        words.push(begun_again(earlier));
-    }
+    words.extend(begun_again(report));
     if let Some(row) = report.figures.first().filter(|row| row.pairs > 0) {
         words.extend(row.interval.map(|interval| format!("change {}", bounds(row.change, interval))));
         words.push(format!("evidence {} of {}", three_digits(row.evidence.min(9999.0)), row.threshold));

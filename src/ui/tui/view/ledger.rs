@@ -2,19 +2,15 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::duel;
 use super::frame::{has_focus, panel, put, span};
-use crate::meter::flag::FlagKind;
-use crate::meter::turns::outcome::{self, TurnOutcome};
+use super::turn::{clear, clear_changes, is_of_survival, own_style, style, unclear_change, verdict};
 use crate::meter::window::{Change, FigureUnit, LedgerFigure, LedgerLine, Verdict};
 use crate::ui::report::duel::verdict_of_line;
 use crate::ui::report::ran::Run;
-use crate::ui::text::{
-    NONE, clear_change, fit, interval, ledger_value, left, raw_change, signed_percent, width, wrap,
-};
+use crate::ui::text::{NONE, clear_change, fit, interval, ledger_value, left, raw_change, width, wrap};
 use crate::ui::tui::layout;
 use crate::ui::tui::state::{FIRST_KNOB, Focus, State};
 use crate::units::{approx_span, three_digits};
@@ -251,49 +247,6 @@ fn several(state: &State, line: &LedgerLine, before: Vec<Span<'static>>, cells: 
     rows.into_iter().map(Line::from).collect()
 }
 
-/// The verdict in a word, what stands against it, and how many flags there are.
-pub fn verdict(state: &State, line: &LedgerLine) -> Vec<Span<'static>> {
-    let theme = &state.theme;
-    let outcome = line.outcome();
-    let style = match outcome {
-        TurnOutcome::Better => theme.good.patch(theme.title),
-        TurnOutcome::Worse => theme.bad,
-        TurnOutcome::TradeOff | TurnOutcome::Different => theme.warn,
-        TurnOutcome::Gathering | TurnOutcome::Duel => theme.accent,
-        TurnOutcome::NotJudged | TurnOutcome::NoClearChange => theme.dim,
-    };
-    let mut spans = vec![match (outcome, line.windows.1) {
-        (TurnOutcome::Gathering, 0) if state.replay.is_none() => span("settling", style),
-        (TurnOutcome::Gathering, windows) => span(format!("{} {windows}", outcome.word()), style),
-        _ => span(outcome.word(), style),
-    }];
-    let less = if line.less_durable { Some(FlagKind::LessDurable.text().to_owned()) } else { None };
-    for words in less.into_iter().chain(line.survives_less.iter().cloned()) {
-        spans.push(span(format!("  {words}"), theme.warn));
-    }
-    if line.more_durable {
-        spans.push(span("  more durable", theme.plain));
-    }
-    if line.is_of_other_sizes() {
-        spans.push(span("  I/Os of another size", theme.plain));
-    }
-    let flags = line.flags.iter().filter(|flag| !is_of_survival(line, flag)).count();
-    if flags > 0 {
-        spans.push(span(format!("  ⚑{flags}"), theme.warn));
-    }
-    spans
-}
-
-/// Whether a part of [`verdict`] says how many flags there are.
-pub fn is_flag_count(span: &Span) -> bool {
-    span.content.trim_start().starts_with('⚑')
-}
-
-/// Whether a flag is what [`verdict`] says in words.
-fn is_of_survival(line: &LedgerLine, flag: &str) -> bool {
-    flag == FlagKind::LessDurable.text() || line.survives_less.iter().any(|less| less == flag)
-}
-
 /// The flags and what a duel of the turn said, in words.
 fn remarks(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
     let flags = line.flags.iter().filter(|flag| !is_of_survival(line, flag)).cloned();
@@ -339,111 +292,6 @@ fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
     let raw = raw.map(|text| wrap(&text, room)).unwrap_or_default();
     let raw = raw.into_iter().map(|text| vec![Span::raw(" ".repeat(INDENT)), span(text, state.theme.dim)]);
     rows.into_iter().chain(raw).chain(duel).map(Line::from).collect()
-}
-
-/// The rate or median that has changed most, as it is most likely to decide: of the class whose knob it is, if it is
-/// one's. A p99 of few windows says nothing yet.
-fn most_changed(line: &LedgerLine) -> Option<(LedgerFigure, &Change)> {
-    let class = line.knob.split('.').next().unwrap_or_default();
-    let is_of_class = |figure: &LedgerFigure| figure.name.to_lowercase().starts_with(class);
-    let settles = |figure: &LedgerFigure| figure.unit == FigureUnit::MbPerS || figure.name.ends_with("p50");
-    let known = line.changes().into_iter().filter(|(figure, _)| settles(figure));
-    let known: Vec<_> =
-        known.filter_map(|(figure, of)| Some((figure, of, of.relative()?.ln_1p().abs()))).collect();
-    let most = |of_class: bool| {
-        let among = known.iter().filter(|(figure, ..)| !of_class || is_of_class(figure));
-        among.max_by(|one, other| one.2.total_cmp(&other.2))
-    };
-    most(true).or_else(|| most(false)).map(|(figure, change, _)| (*figure, *change))
-}
-
-/// The figure that a line is about: a program's own where that is the load, else the one that has changed most.
-pub fn foremost<'a>(state: &State, line: &'a LedgerLine) -> Option<(String, &'a Change)> {
-    if state.is_of_program() {
-        let (name, change) = line.metrics.iter().find(|(_, change)| change.relative().is_some())?;
-        return Some((crate::printable::line(name).into_owned(), change));
-    }
-    most_changed(line).map(|(figure, change)| (figure.to_string(), change))
-}
-
-/// Of a turn without a clear change: by how much the figure that changed most may have changed.
-fn unclear_change(state: &State, line: &LedgerLine) -> Option<(String, String, Style)> {
-    if line.outcome() != TurnOutcome::NoClearChange {
-        return None;
-    }
-    let (name, change) = foremost(state, line)?;
-    change.interval?;
-    Some((name, signed_percent(change.relative()?) + &interval(change), state.theme.plain))
-}
-
-/// The figures that changed clearly, a program's first: name, change and colour.
-pub fn clear_changes(state: &State, line: &LedgerLine) -> Vec<(String, String, Style)> {
-    let figures = line.changes().into_iter().filter_map(|(figure, change)| {
-        let (text, style) = by(state, line, figure, change)?;
-        Some((figure.to_string(), text, style))
-    });
-    let of_program = line.metrics.iter().filter_map(|(name, change)| {
-        Some((crate::printable::line(name).into_owned(), clear(change)?, own_style(state, line, change)))
-    });
-    of_program.chain(figures).collect()
-}
-
-/// The same, of a trade-off the largest loss and the largest gain first: of the load's own figures, if it is of them.
-pub fn both_sides(state: &State, line: &LedgerLine) -> Vec<(String, String, Style)> {
-    let mut all = clear_changes(state, line);
-    all.extend(unclear_change(state, line));
-    if line.outcome() != TurnOutcome::TradeOff {
-        return all;
-    }
-    let clear = line.changes().into_iter().filter(|(_, change)| change.verdict.is_clear());
-    let sized: Vec<_> = clear
-        .filter_map(|(figure, change)| {
-            let of_load = matches!(figure.unit, FigureUnit::MbPerS | FigureUnit::LatencyNs);
-            let size = (of_load, change.relative()?.ln_1p().abs());
-            Some((outcome::is_gain(figure, change)?, size, figure.to_string()))
-        })
-        .collect();
-    let largest = |is_gain: bool| {
-        let among = sized.iter().filter(|(gain, ..)| *gain == is_gain);
-        let most =
-            among.max_by(|(_, one, _), (_, other, _)| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)));
-        most.map(|(.., name)| name.clone())
-    };
-    let first = [largest(false), largest(true)];
-    all.sort_by_key(|(name, ..)| {
-        first.iter().position(|of| of.as_ref() == Some(name)).unwrap_or(first.len())
-    });
-    all
-}
-
-/// A clear change in per cent, with its interval: `−25% (−29 to −21%)`.
-fn by(state: &State, line: &LedgerLine, figure: LedgerFigure, change: &Change) -> Option<(String, Style)> {
-    Some((clear_change(figure, change)?, style(state, line, figure, change)))
-}
-
-/// A stack that survives less is never shown as a gain, nor coloured as one.
-fn style(state: &State, line: &LedgerLine, figure: LedgerFigure, change: &Change) -> Style {
-    gain_style(state, outcome::is_gain(figure, change).filter(|_| !line.is_of_other_sizes()), line)
-}
-
-fn gain_style(state: &State, is_gain: Option<bool>, line: &LedgerLine) -> Style {
-    let theme = &state.theme;
-    match (is_gain, line.is_less_safe()) {
-        (None, _) | (Some(true), true) => theme.plain,
-        (Some(true), false) => theme.good,
-        (Some(false), _) => theme.bad,
-    }
-}
-
-/// By how much a program's figure changed clearly.
-fn clear(change: &Change) -> Option<String> {
-    let percent = change.relative().filter(|_| change.verdict.is_clear())?;
-    Some(format!("{}{}", signed_percent(percent), interval(change)))
-}
-
-/// Coloured where its profile says which way it gets better.
-fn own_style(state: &State, line: &LedgerLine, change: &Change) -> Style {
-    gain_style(state, change.is_gain(), line)
 }
 
 /// A program's figure on both sides of the turn.

@@ -36,5 +36,6 @@ pub mod stack;
 mod strip;
 pub mod themes;
 mod too_small;
+mod turn;
 
 pub use screen::{draw, plots};
