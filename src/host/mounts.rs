@@ -69,6 +69,13 @@ pub(crate) fn mounted_at(dir: &Path) -> std::io::Result<Vec<String>> {
     Ok(here.map(|mount| mount.source).collect())
 }
 
+/// Where something is mounted in that folder, or over it, in this process's namespace; none if nothing is.
+pub(crate) fn mounted_below(dir: &Path) -> std::io::Result<Option<PathBuf>> {
+    let text = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let mut points = text.lines().filter_map(mount).map(|mount| PathBuf::from(mount.point));
+    Ok(points.find(|point| point.starts_with(dir)))
+}
+
 /// The paths of a folder: its own, and those at which bind mounts show it, too.
 pub(crate) fn paths_of(dir: &Path) -> Vec<PathBuf> {
     paths_among(&own(&Root::new(Path::new("/"))), dir)

@@ -141,6 +141,7 @@ pub fn of_steps(id: &str, steps: Vec<Step>, exposed: Exposed) -> Plan {
         steps,
         destroys: Vec::new(),
         exposed,
+        log: None,
         properties,
         writes_bytes: 0,
         fit: None,

@@ -236,7 +236,10 @@ fn killed_at_any_time_cleanup_ends_it_and_nothing_else() {
     let Some(_loops) = Loops::take("killed_at_any_time_cleanup_ends_it_and_nothing_else", 1) else { return };
     let words = format!("sleep 8{}", std::process::id());
     let bystander = Bystander::start(&words);
-    let script = format!("(setsid {words} &); (trap '' INT TERM; {words}) & {words}; {words}");
+    // Its log is beside the stack.
+    let script = format!(
+        "echo {{wal}} >{{wal}}/log; (setsid {words} &); (trap '' INT TERM; {words}) & {words}; {words}"
+    );
     let times = if is_soak() { 20 } else { 1 };
     for phase in ["setup", "start", "run", "stop"].into_iter().flat_map(|phase| iter::repeat_n(phase, times))
     {
@@ -248,7 +251,10 @@ fn killed_at_any_time_cleanup_ends_it_and_nothing_else() {
         let text = format!(
             "[command]\n{before}{server}{ready}{run}{phase} = [\"sh\", \"-c\", \"echo in {phase}; {script}\"]\n[stack]\nfilesystem = \"ext4\"\n"
         );
-        let sets = ON_EXT4.map(|set| format!("--set={set}"));
+        let log_dir = home.path("log");
+        fs::create_dir(&log_dir).unwrap();
+        let mut sets = ON_EXT4.map(|set| format!("--set={set}")).to_vec();
+        sets.push(format!("--set=wal.target={}", log_dir.display()));
         let more: Vec<&str> = ["--user", USER].into_iter().chain(sets.iter().map(String::as_str)).collect();
         let mut running = Running::start(&mut of_profile(&home, "1m", &text, &more));
         wait_for(phase, || process_with(&words));
@@ -257,8 +263,12 @@ fn killed_at_any_time_cleanup_ends_it_and_nothing_else() {
         assert!(running.outcome().status.is_none());
         let status = program(&home, &["status"]).expect(0).stdout;
         assert!(status.contains("program in cgroup /sys/fs/cgroup/"), "{phase}: {status}");
+        let kept = fs::read_dir(&log_dir).unwrap().next().unwrap().unwrap().path();
+        assert!(status.contains(&format!("folder of a program's log {}", kept.display())), "{status}");
+        assert!(kept.join("stacktune-program/log").exists());
         program(&home, &["cleanup"]).expect(0);
         assert_eq!(process_with(&words), None, "{phase}");
+        assert_eq!(fs::read_dir(&log_dir).unwrap().count(), 0, "{phase}");
         assert_nothing_left(&home);
     }
     drop(bystander);

@@ -1,10 +1,12 @@
 //! A program whose log lies on a drive of its own.
 
 use std::fs;
+use std::path::Path;
 
 use crate::common::devices::{Loops, Mount, run as run_tool};
 use crate::common::program::Home;
 use crate::program::{USER, figure, log, nothing_runs, of_profile, on_ext4, outcome};
+use crate::stack_run::{assert_nothing_left, program};
 
 #[test]
 fn a_log_on_another_drive_is_measured_with_the_data_and_stays_with_them() {
@@ -51,7 +53,61 @@ fn a_log_on_another_drive_is_measured_with_the_data_and_stays_with_them() {
         let refused = run(&sets(wal)).expect(2);
         assert!(refused.stderr.contains(why), "{refused:?}");
     }
-    let built = outcome(on_ext4(&home, "1s", &["--user", USER, &sets(&wal)[1]], "true")).expect(2);
-    assert!(built.stderr.contains("beside a stack that is built"), "{built:?}");
     nothing_runs(&home);
+}
+
+#[test]
+fn a_log_beside_a_stack_is_measured_with_it_and_goes_with_it_alone() {
+    let name = "a_log_beside_a_stack_is_measured_with_it_and_goes_with_it_alone";
+    let Some(loops) = Loops::take(name, 2) else { return };
+    let home = Home::new();
+    let device = loops.device(96, |file| drop(run_tool("mkfs.ext4", &["-q", file.to_str().unwrap()])));
+    let mount = Mount::of(&device, "rw");
+    let log_dir = mount.at.path();
+    let set = format!("--set=wal.target={}", log_dir.display());
+    // Of somebody's.
+    fs::create_dir(log_dir.join("stacktune-program")).unwrap();
+    fs::write(log_dir.join("stacktune-program/theirs"), "theirs").unwrap();
+    let before = names(log_dir);
+    let script = "echo {dir} {wal}; stat -c %u:%a {dir} {wal}; ln -s /etc {wal}/link; mkdir {wal}/deep; \
+                  dd if=/dev/zero of={dir}/a bs=1M count=32 oflag=direct 2>&1; \
+                  dd if=/dev/zero of={wal}/deep/b bs=1M count=16 oflag=direct 2>&1; sleep 1";
+    let run = |more: &[&str]| {
+        let _ = fs::remove_dir_all(home.path("out"));
+        outcome(on_ext4(&home, "1m", &[&["--user", USER, &set], more].concat(), script)).expect(0)
+    };
+    let built = run(&[]);
+    let said = log(&home);
+    assert_eq!(said.matches("\n65534:700").count(), 2, "{said}");
+    let written = figure(&built.json(), "drives_written_bytes") >> 20;
+    assert!((48..56).contains(&written), "{written} MiB");
+    assert_eq!(names(log_dir), before);
+    assert_eq!(fs::read_to_string(log_dir.join("stacktune-program/theirs")).unwrap(), "theirs");
+    assert!(fs::exists("/etc/passwd").unwrap());
+    assert_nothing_left(&home);
+
+    // A stack that was kept keeps its log, which may be somebody's by now.
+    run(&["--keep"]);
+    let kept = names(log_dir).into_iter().find(|name| !before.contains(name)).unwrap();
+    let kept = log_dir.join(kept);
+    let id = kept.file_name().unwrap().to_str().unwrap().strip_prefix("stack-").unwrap().to_owned();
+    let refused = program(&home, &["cleanup", &id]).expect(3);
+    assert!(refused.stdout.contains("holds a program's log, and its stack was kept"), "{refused:?}");
+    assert!(kept.join("stacktune-program/deep/b").exists());
+    fs::remove_dir_all(kept.join("stacktune-program")).unwrap();
+    // So does what is on the stack itself.
+    let refused = program(&home, &["cleanup", &id]).expect(3);
+    assert!(refused.stdout.contains("holds stacktune-program, which"), "{refused:?}");
+    assert_eq!(names(log_dir), before);
+    let data = home.path("state/stacktune/mnt").join(&id).join("stacktune-program");
+    fs::read_dir(data).unwrap().for_each(|entry| fs::remove_file(entry.unwrap().path()).unwrap());
+    program(&home, &["cleanup", &id]).expect(0);
+    assert_nothing_left(&home);
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = entries.collect();
+    names.sort();
+    names
 }

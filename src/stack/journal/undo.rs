@@ -149,6 +149,11 @@ pub enum Undo {
         #[serde(default)]
         switched_on: bool,
     },
+    /// Removes the folder of a program's log, which lies on a file system of others, with what the program left in it.
+    RemoveLog {
+        /// The folder.
+        dir: PathBuf,
+    },
     /// Ends all that is in the cgroups of a program, and removes them.
     EndProgram {
         /// Their folders.
@@ -164,6 +169,7 @@ impl Undo {
     pub fn describe(&self) -> String {
         match self {
             Self::RemoveFolder { dir, .. } => format!("folder {}", dir.shown()),
+            Self::RemoveLog { dir } => format!("folder of a program's log {}", dir.shown()),
             Self::RemoveFile { file } => format!("file {}", file.shown()),
             Self::DetachLoop { file } => format!("loop device over {}", file.shown()),
             Self::RemovePartitions { drive, .. } => format!("partition table on {}", drive.describe()),

@@ -203,6 +203,7 @@ mod tests {
                 endurance: Endurance::default(),
             }],
             exposed: Exposed::Files { dir: format!("/s/{id}").into(), data_bytes: 5, wal_bytes: 1 },
+            log: None,
             properties: Properties {
                 resilience: Resilience {
                     power_cut: PowerCutReason::LoopDevices,

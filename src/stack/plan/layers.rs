@@ -84,8 +84,18 @@ impl Layers {
 
 /// The stack's folder for the files of its loop devices.
 pub(super) fn files_dir(spec: &StackSpec, id: &StackId) -> Result<PathBuf> {
-    let dir = std::path::absolute(expand_home(&spec.target.dir)?)
-        .map_err(|error| Error::input(format!("target.files.dir: {error}")))?;
+    folder_in("target.files.dir", &spec.target.dir, id)
+}
+
+/// Its folder for the log of the program on it; none where that has no place of its own.
+pub(super) fn log_dir(spec: &StackSpec, id: &StackId) -> Result<Option<PathBuf>> {
+    let wal = spec.wal_target.as_ref().filter(|_| spec.program);
+    wal.map(|wal| folder_in("wal.target", wal, id)).transpose()
+}
+
+fn folder_in(setting: &str, dir: &str, id: &StackId) -> Result<PathBuf> {
+    let dir = std::path::absolute(expand_home(dir)?)
+        .map_err(|error| Error::input(format!("{setting}: {error}")))?;
     Ok(dir.join(format!("stack-{}", id.0)))
 }
 

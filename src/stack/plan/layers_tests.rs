@@ -49,7 +49,7 @@ fn lines(layers: Layers) -> String {
         price_missing: None,
     };
     let Layers { steps, exposed, .. } = layers;
-    Plan { id: id(), steps, destroys: Vec::new(), exposed, properties, writes_bytes: 0, fit: None }
+    Plan { id: id(), steps, destroys: Vec::new(), exposed, log: None, properties, writes_bytes: 0, fit: None }
         .lines()
         .join("\n")
 }
@@ -235,6 +235,7 @@ fn what_layers_leave_is_measured_and_their_commands_want_leave() {
         steps: layers.steps,
         destroys: Vec::new(),
         exposed: layers.exposed,
+        log: None,
         properties: Properties { at_most: true, ..properties },
         writes_bytes: 0,
         fit: crate::stack::plan::fit::Fit::of(&spec),

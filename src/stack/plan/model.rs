@@ -25,6 +25,8 @@ pub struct Plan {
     pub destroys: Vec<Destroyed>,
     /// What the target is opened on afterwards.
     pub exposed: Exposed,
+    /// The folder of a program's log, which is made beside the stack and goes with it, where there is to be one.
+    pub log: Option<PathBuf>,
     /// What it survives, holds and costs.
     pub properties: Properties,
     /// Bytes written by the steps and then the fill, over all drives; what mkfs and md write for themselves
@@ -118,7 +120,8 @@ impl Plan {
         let most = if self.fit.is_some() { "at most " } else { "" };
         let fill = match &self.exposed {
             Exposed::Files { dir, .. } if self.is_for_program() => {
-                format!("run the program in {}", dir.shown())
+                let log = self.log.as_ref().map(|log| format!(", with its log in {}", log.shown()));
+                format!("run the program in {}{}", dir.shown(), log.unwrap_or_default())
             }
             Exposed::Files { dir, data_bytes, wal_bytes: 0 } => {
                 format!("load {most}{} of pairs in {}", approx_size(*data_bytes), dir.shown())

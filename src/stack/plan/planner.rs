@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::endurance::endurance;
 use super::fit::Fit;
-use super::layers::{Layers, MEMBER_BYTES_MIN, StackPlace, files_dir};
+use super::layers::{Layers, MEMBER_BYTES_MIN, StackPlace, files_dir, log_dir};
 use super::lba_format::format_steps;
 use super::model::{Destroyed, Plan};
 use super::resilience::{Properties, properties};
@@ -74,6 +74,7 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
         destroyed.writes_bytes = *writes_bytes;
     }
     let fit = Fit::of(spec);
+    let log = log_dir(spec, &id)?;
     let properties = properties(spec, context.facts, layers.usable_bytes).without(spec.lost_as_set());
     Ok(Plan {
         properties: Properties { at_most: fit.is_some(), ..properties },
@@ -82,6 +83,7 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
         destroys,
         steps: layers.steps,
         exposed: layers.exposed,
+        log,
         writes_bytes: layers.writes_bytes.iter().sum(),
     })
 }

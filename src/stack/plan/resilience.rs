@@ -30,7 +30,7 @@ pub enum PowerCutReason {
     },
     /// The target is files: it depends on the disk below them.
     LoopDevices,
-    /// The WAL is not on a drive of this host.
+    /// The WAL has a place of its own that is no drive of this host.
     NoDrive,
     /// A drive does not report whether its write cache is volatile.
     UnknownCache,

@@ -9,6 +9,8 @@ mod enter;
 #[cfg(feature = "programs")]
 mod groups;
 #[cfg(feature = "programs")]
+mod log_folder;
+#[cfg(feature = "programs")]
 mod place;
 
 pub(crate) use end::{end, remove_all};
@@ -16,5 +18,7 @@ pub(crate) use end::{end, remove_all};
 pub use enter::{Start, find, installed_by};
 #[cfg(feature = "programs")]
 pub use groups::{Groups, Part};
+#[cfg(feature = "programs")]
+pub use log_folder::make_log_folder;
 #[cfg(feature = "programs")]
 pub use place::Place;

@@ -12,6 +12,7 @@ mod layers;
 mod leftovers;
 mod one_step;
 mod others;
+mod program_log;
 mod tables;
 mod undoer;
 

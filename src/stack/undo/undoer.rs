@@ -33,6 +33,12 @@ pub(super) struct InFolder {
 }
 
 impl InFolder {
+    /// Opens it, if it is a folder.
+    pub(super) fn open(&self) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(&self.folder, &self.name, flags, Mode::empty())
+    }
+
     /// Removes it: `REMOVEDIR` for a folder, which must be empty.
     pub(super) fn remove(&self, flags: AtFlags) -> rustix::io::Result<()> {
         unlinkat(&self.folder, &self.name, flags)

@@ -54,7 +54,9 @@ fn reason(reason: &PowerCutReason) -> String {
             format!("{option} keeps flushes from the volatile write caches of {volatile} drives")
         }
         PowerCutReason::LoopDevices => "loop devices: it depends on the file system below the files".into(),
-        PowerCutReason::NoDrive => "the WAL is not on a drive of this host".into(),
+        PowerCutReason::NoDrive => {
+            "the WAL lies in a file or a folder of its own, not on a drive itself".into()
+        }
         PowerCutReason::UnknownCache => "a drive does not report whether its write cache is volatile".into(),
         PowerCutReason::UnknownLayers => "what the layers by commands do with a flush is unknown".into(),
         PowerCutReason::Flushed { volatile: 0, .. } => {

@@ -40,7 +40,9 @@ pub(in crate::runs::session) fn refuse_unsafe_folders(settings: &Settings, facts
         }
     }
     if let Some(dir) = log_folder(settings)? {
-        refuse_unsafe("wal.target", &dir, Trusting::Caller)?;
+        // Beside a stack, what is in it goes with that: others must not choose what that is.
+        let trusting = if settings.stack.is_built() { Trusting::Root } else { Trusting::Caller };
+        refuse_unsafe("wal.target", &dir, trusting)?;
         // Made, it would be on the file system above, where a drive is not mounted.
         if !dir.is_dir() {
             return Err(Error::input(format!("wal.target: there is no folder {}", dir.shown()))

@@ -59,7 +59,7 @@ pub(in crate::runs::session) fn refuse_unsuited(spec: &BuiltSpec, options: &Opti
         let what = "a stack is built by writing, and --read-only writes nothing";
         return Err(Error::input(what).hint("set stack.* to none, or leave --read-only out"));
     }
-    if spec.wal.target.is_some() {
+    if spec.wal.target.is_some() && !spec.program {
         let what = "wal.target names a place outside the target, and a stack holds the WAL itself";
         return Err(Error::input(what).hint("leave wal.target out, or build no stack"));
     }

@@ -1,6 +1,7 @@
 //! What a session does with its program, and when.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open, syncfs};
@@ -21,7 +22,7 @@ use crate::runs::session::run::Session;
 use crate::stack::id::StackId;
 use crate::stack::journal::Journal;
 use crate::stack::paths::state_dir;
-use crate::stack::program::{Groups, Part, Place};
+use crate::stack::program::{Groups, Part, Place, make_log_folder};
 
 impl Session {
     /// Makes the program's folder and cgroups, and does what comes before it is measured: setup, start, ready.
@@ -35,7 +36,7 @@ impl Session {
         notice: &mut dyn FnMut(&str),
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<()> {
-        let Some(program) = &self.resolved.settings.program else {
+        let Some(program) = self.resolved.settings.program.clone() else {
             return Err(Error::input("the profile names no program"));
         };
         refuse_unknown_pressure(&options)?;
@@ -44,12 +45,13 @@ impl Session {
         let (target, wal) = (paths.next().unwrap_or_default(), paths.next());
         let levels = layout.levels.clone();
         let is_built = self.target.built().is_some();
+        let wal = self.make_log_folder()?.or(wal);
         let trusting = if is_built { Trusting::Root } else { Trusting::Caller };
         let place = Place::open(&target, wal.as_deref(), trusting, options.user.as_ref())?;
         let folders = [place.dir(), place.wal()];
-        let values = Values::of(program, &options, folders, self.resolved.facts.memory_bytes);
+        let values = Values::of(&program, &options, folders, self.resolved.facts.memory_bytes);
         let run_unfilled = program.run.clone();
-        let program = values.program(program)?;
+        let program = values.program(&program)?;
         let mut own = None;
         if !is_built {
             let id = StackId::random();
@@ -97,6 +99,15 @@ impl Session {
         running.turn_knobs(goes_on)?;
         self.begin_anew();
         Ok(())
+    }
+
+    /// The folder of the program's log beside a stack, where it is to have one.
+    fn make_log_folder(&mut self) -> Result<Option<PathBuf>> {
+        let log = self.target.built().and_then(|built| built.plan().log.clone());
+        if let (Some(log), Some(journal)) = (&log, self.target.journal()) {
+            make_log_folder(journal, log)?;
+        }
+        Ok(log)
     }
 
     /// Ends what is left of the program in order: what is measured, then the server by `command.stop`, then everything

@@ -41,12 +41,6 @@ fn refuse_contradictions(settings: &Settings) -> Result<()> {
         let what = "run.cache_limit is stacktune's own, which does no I/O here";
         return Err(Error::input(what).hint("limit the program's memory: --mem, or command.memory_max"));
     }
-    if settings.stack.is_built() && settings.wal.target.is_some() {
-        let what = "wal.target: a program's log can't have a place beside a stack that is built for its data";
-        return Err(Error::input(what).hint(
-            "make both file systems before, and name a folder on each: target.files.dir and wal.target",
-        ));
-    }
     let bare = if settings.stack.is_built() {
         settings.stack.filesystem == Filesystem::None
     } else {

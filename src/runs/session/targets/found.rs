@@ -74,7 +74,8 @@ impl FoundTarget {
                 Ok(Self::Folder(own_folder("target.files.dir", dir)?, wal))
             }
             TargetSpec::Stack(spec) if spec.program => {
-                folder(&spec.target.dir, exposed, "a program").map(|dir| Self::Folder(dir, None))
+                let wal = spec.wal.target.as_ref().map(|wal| own_folder("wal.target", wal)).transpose()?;
+                folder(&spec.target.dir, exposed, "a program").map(|dir| Self::Folder(dir, wal))
             }
             TargetSpec::Stack(spec) => match (&spec.kv, built) {
                 (Some(kv), _) => {

@@ -1,0 +1,136 @@
+//! Removing the folder of a program's log, with what the program left in it.
+
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, fstat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::undoer::Undoer;
+use crate::error::{Error, Result};
+use crate::host::mounted_below;
+use crate::marks::PROGRAM_NAME;
+use crate::printable::Shown as _;
+
+impl Undoer<'_> {
+    /// Removes it from a file system that is not the stack's. In one that was retained, what the program left may be
+    /// somebody's by now.
+    pub(super) fn remove_log(&self, dir: &Path) -> Result<()> {
+        let Some(entry) = self.own_entry(dir)? else { return Ok(()) };
+        let exchanged = || Error::refused(format!("{} is not the folder that was made there", dir.shown()));
+        if entry.kind != FileType::Directory {
+            return Err(exchanged());
+        }
+        let failed = |error: Errno| Error::os("cannot examine", dir, error);
+        let folder = entry.open().map_err(failed)?;
+        let found = fstat(&folder).map_err(failed)?;
+        let is_private = !Mode::from_raw_mode(found.st_mode).intersects(Mode::RWXG | Mode::RWXO);
+        if found.st_uid != geteuid().as_raw() || !is_private {
+            return Err(exchanged());
+        }
+        // By the descriptor: nobody can exchange what is above.
+        let held = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+        let left = held.join(PROGRAM_NAME);
+        let is_left = fs::read_dir(&left).is_ok_and(|mut entries| entries.next().is_some());
+        if self.retained && is_left {
+            let what = format!("{} holds a program's log, and its stack was kept", dir.shown());
+            return Err(Error::refused(what).hint("move it elsewhere or remove it, then clean up again"));
+        }
+        let here = fs::read_link(&held).map_err(|error| Error::os("cannot examine", dir, error))?;
+        let below = mounted_below(&here)
+            .map_err(|error| Error::os("cannot read", Path::new("/proc/self/mountinfo"), error))?;
+        if let Some(point) = below {
+            let what = format!("something is mounted at {}", point.shown());
+            return Err(Error::refused(what).hint("unmount that first: it is not part of the stack"));
+        }
+        // Follows no links.
+        match fs::remove_dir_all(&left) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::os("cannot remove", &dir.join(PROGRAM_NAME), error));
+            }
+            _ => {}
+        }
+        self.remove_folder(dir)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{DirBuilder, Permissions};
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+
+    use super::*;
+    use crate::stack::id::StackId;
+    use crate::stack::journal::{Journal, Undo, all};
+    use crate::stack::runner::Runner;
+    use crate::stack::undo::undo_all;
+
+    const ID: &str = "00112233aabbccdd";
+
+    /// What undoing says where `make` was there in place of the folder, and whether the folder's path then leads nowhere.
+    fn undone(name: &str, make: impl FnOnce(&Path)) -> (Result<()>, bool) {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join(name);
+        let mut journal =
+            Journal::begin(&dir.path().join("state"), &StackId(ID.into()), "mine", &[]).unwrap();
+        journal.act("mkdir", Some(Undo::RemoveLog { dir: folder.clone() }), || Ok(())).unwrap();
+        make(&folder);
+        let outcome = undo_all(journal, &Runner::default(), &mut |_| true);
+        let left = all(&dir.path().join("state")).unwrap().len();
+        assert_eq!(left, usize::from(outcome.is_err()), "its journal stays where it could not be removed");
+        (outcome, folder.symlink_metadata().is_err())
+    }
+
+    fn private(folder: &Path) {
+        DirBuilder::new().mode(0o700).create(folder).unwrap();
+    }
+
+    #[test]
+    fn the_log_goes_and_what_its_links_lead_to_stays() {
+        let others = tempfile::tempdir().unwrap();
+        let precious = others.path().join("precious");
+        fs::write(&precious, "a").unwrap();
+        let name = format!("stack-{ID}");
+        let (outcome, gone) = undone(&name, |folder| {
+            private(folder);
+            let program = folder.join(PROGRAM_NAME);
+            fs::create_dir_all(program.join("deep/deeper")).unwrap();
+            fs::write(program.join("deep/deeper/log"), "any").unwrap();
+            symlink(others.path(), program.join("deep/link")).unwrap();
+        });
+        assert!(outcome.is_ok() && gone, "{outcome:?}");
+        assert!(precious.exists());
+        let (outcome, gone) = undone(&name, private);
+        assert!(outcome.is_ok() && gone, "killed before anything was in it: {outcome:?}");
+        assert!(undone(&name, |_| ()).0.is_ok(), "killed before it was made");
+    }
+
+    #[test]
+    fn what_is_not_the_folder_that_was_made_stays() {
+        let others = tempfile::tempdir().unwrap();
+        private(&others.path().join(PROGRAM_NAME));
+        let name = format!("stack-{ID}");
+        let open = |folder: &Path| {
+            private(folder);
+            fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
+        };
+        let link = |folder: &Path| symlink(others.path(), folder).unwrap();
+        let file = |folder: &Path| fs::write(folder, "a").unwrap();
+        let kinds: [&dyn Fn(&Path); 3] = [&open, &link, &file];
+        for make in kinds {
+            let (outcome, gone) = undone(&name, make);
+            let why = outcome.unwrap_err().to_string();
+            assert!(!gone && why.contains("is not the folder that was made there"), "{why}");
+        }
+        assert!(others.path().join(PROGRAM_NAME).exists());
+        let (outcome, gone) = undone(&name, |folder| {
+            private(folder);
+            fs::write(folder.join("theirs"), "a").unwrap();
+        });
+        assert!(!gone && outcome.unwrap_err().to_string().contains("is not empty: it holds theirs"));
+        let (outcome, gone) = undone("of-nobody", private);
+        assert!(!gone && outcome.unwrap_err().to_string().contains("is not in a folder of stack"));
+    }
+}
