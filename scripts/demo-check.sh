@@ -23,7 +23,11 @@ fi
 TIMEFORMAT='%U %S'
 { time "${build[@]}" 2>&3; } 3>&2 2>"$work/time"
 spent=$(awk '{ printf "%.0f", $1 + $2 }' "$work/time")
-printf 'The build took %s CPU-seconds.\n' "$spent"
+if [[ -n ${FRESH:-} ]]; then
+    printf 'The build took %s CPU-seconds.\n' "$spent"
+else
+    printf 'What was not built before took %s CPU-seconds to build.\n' "$spent"
+fi
 [[ -z ${REMARKS:-} ]] || printf '%s CPU-seconds\n' "$spent" >>"$REMARKS"
 [[ -z ${FRESH:-} ]] || ((spent <= LIMIT_S)) || stop "more than $LIMIT_S CPU-seconds"
 

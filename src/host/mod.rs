@@ -63,7 +63,7 @@ pub use facts::{Cpu, Facts, Node, TargetFacts};
 pub use feature::Feature;
 pub use find::has_node;
 pub use mounts::MountPoint;
-pub(crate) use mounts::{mounted_at, mounted_below, paths_of};
+pub(crate) use mounts::{mount_point_of, mounted_at, mounted_below, paths_of};
 pub(crate) use nodes::number_text;
 pub use own_folder::{
     NewFolders, Trusting, doubted, make_folders, make_own_folder, open_own_folder, refuse_exchangeable,

@@ -69,6 +69,15 @@ pub(crate) fn mounted_at(dir: &Path) -> std::io::Result<Vec<String>> {
     Ok(here.map(|mount| mount.source).collect())
 }
 
+/// Where the file system is mounted that a folder lies on, in this process's namespace.
+pub(crate) fn mount_point_of(dir: &Path) -> std::io::Result<PathBuf> {
+    let dir = dir.canonicalize()?;
+    let text = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let around = text.lines().filter_map(mount).map(|mount| PathBuf::from(mount.point));
+    let around = around.filter(|point| dir.starts_with(point));
+    Ok(around.max_by_key(|point| point.as_os_str().len()).unwrap_or_else(|| PathBuf::from("/")))
+}
+
 /// Where something is mounted in that folder, or over it, in this process's namespace; none if nothing is.
 pub(crate) fn mounted_below(dir: &Path) -> std::io::Result<Option<PathBuf>> {
     let text = std::fs::read_to_string("/proc/self/mountinfo")?;

@@ -153,6 +153,8 @@ pub enum Undo {
     RemoveLog {
         /// The folder.
         dir: PathBuf,
+        /// Where that file system is mounted: unmounted, it still has the folder.
+        mount: PathBuf,
     },
     /// Ends all that is in the cgroups of a program, and removes them.
     EndProgram {
@@ -169,7 +171,7 @@ impl Undo {
     pub fn describe(&self) -> String {
         match self {
             Self::RemoveFolder { dir, .. } => format!("folder {}", dir.shown()),
-            Self::RemoveLog { dir } => format!("folder of a program's log {}", dir.shown()),
+            Self::RemoveLog { dir, .. } => format!("folder of a program's log {}", dir.shown()),
             Self::RemoveFile { file } => format!("file {}", file.shown()),
             Self::DetachLoop { file } => format!("loop device over {}", file.shown()),
             Self::RemovePartitions { drive, .. } => format!("partition table on {}", drive.describe()),

@@ -59,7 +59,7 @@ impl Undoer<'_> {
             Undo::RemoveFolder { dir, .. } if self.is_above(dir) => self.remove_above(dir),
             Undo::RemoveFolder { dir, .. } => self.remove_folder(dir),
             Undo::RemoveFile { file } => self.remove_file(file),
-            Undo::RemoveLog { dir } => self.remove_log(dir),
+            Undo::RemoveLog { dir, mount } => self.remove_log(dir, mount),
             Undo::DetachLoop { file } => self.own(file).and_then(|()| self.detach_loops(file)),
             Undo::LeaveLayer { name, made } => self.leave_layer(name, made),
             gone if self.went_with_the_kernel(gone) => Ok(()),
@@ -121,7 +121,7 @@ impl Undoer<'_> {
                 dirs.iter().filter_map(kill).chain(rmdir).collect()
             }
             Undo::RemoveFile { file } => vec![typed("rm", file)],
-            Undo::RemoveLog { dir } => vec![typed("rm --recursive --one-file-system", dir)],
+            Undo::RemoveLog { dir, .. } => vec![typed("rm --recursive --one-file-system", dir)],
             Undo::GiveBack { address } => handover::commands(address),
             Undo::RestoreFormat { drive, namespace, old, new } => {
                 self.format_command(drive, *namespace, (*old, *new)).into_iter().collect()

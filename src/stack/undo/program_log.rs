@@ -10,15 +10,15 @@ use rustix::process::geteuid;
 
 use super::undoer::Undoer;
 use crate::error::{Error, Result};
-use crate::host::mounted_below;
+use crate::host::{mounted_at, mounted_below};
 use crate::marks::PROGRAM_NAME;
 use crate::printable::Shown as _;
 
 impl Undoer<'_> {
-    /// Removes it from a file system that is not the stack's. In one that was retained, what the program left may be
-    /// somebody's by now.
-    pub(super) fn remove_log(&self, dir: &Path) -> Result<()> {
-        let Some(entry) = self.own_entry(dir)? else { return Ok(()) };
+    /// Removes it from a file system that is not the stack's, and was mounted there. In one that was retained, what the
+    /// program left may be somebody's by now.
+    pub(super) fn remove_log(&self, dir: &Path, mount: &Path) -> Result<()> {
+        let Some(entry) = self.own_entry(dir)? else { return self.refuse_unmounted(dir, mount) };
         let exchanged = || Error::refused(format!("{} is not the folder that was made there", dir.shown()));
         if entry.kind != FileType::Directory {
             return Err(exchanged());
@@ -39,8 +39,7 @@ impl Undoer<'_> {
             return Err(Error::refused(what).hint("move it elsewhere or remove it, then clean up again"));
         }
         let here = fs::read_link(&held).map_err(|error| Error::os("cannot examine", dir, error))?;
-        let below = mounted_below(&here)
-            .map_err(|error| Error::os("cannot read", Path::new("/proc/self/mountinfo"), error))?;
+        let below = mounted_below(&here).map_err(unreadable)?;
         if let Some(point) = below {
             let what = format!("something is mounted at {}", point.shown());
             return Err(Error::refused(what).hint("unmount that first: it is not part of the stack"));
@@ -54,6 +53,23 @@ impl Undoer<'_> {
         }
         self.remove_folder(dir)
     }
+
+    /// Refuses to take a folder for gone whose file system is not mounted, as after a reboot.
+    fn refuse_unmounted(&self, dir: &Path, mount: &Path) -> Result<()> {
+        if self.forget_missing || !mounted_at(mount).map_err(unreadable)?.is_empty() {
+            return Ok(());
+        }
+        let (dir, mount, id) = (dir.shown(), mount.shown(), &self.id.0);
+        let what = format!("{dir} is on the file system that was mounted at {mount}, which it no longer is");
+        Err(Error::failed(what).hint(format!(
+            "mount it and run `stacktune cleanup {id}`, or give the folder up: \
+             `stacktune cleanup --forget-missing {id}`"
+        )))
+    }
+}
+
+fn unreadable(error: std::io::Error) -> Error {
+    Error::os("cannot read", Path::new("/proc/self/mountinfo"), error)
 }
 
 #[cfg(test)]
@@ -71,11 +87,17 @@ mod tests {
 
     /// What undoing says where `make` was there in place of the folder, and whether the folder's path then leads nowhere.
     fn undone(name: &str, make: impl FnOnce(&Path)) -> (Result<()>, bool) {
+        undone_on("/", name, make)
+    }
+
+    fn undone_on(mount: &str, name: &str, make: impl FnOnce(&Path)) -> (Result<()>, bool) {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join(name);
         let mut journal =
             Journal::begin(&dir.path().join("state"), &StackId(ID.into()), "mine", &[]).unwrap();
-        journal.act("mkdir", Some(Undo::RemoveLog { dir: folder.clone() }), || Ok(())).unwrap();
+        journal
+            .act("mkdir", Some(Undo::RemoveLog { dir: folder.clone(), mount: mount.into() }), || Ok(()))
+            .unwrap();
         make(&folder);
         let outcome = undo_all(journal, &Runner::default(), &mut |_| true);
         let left = all(&dir.path().join("state")).unwrap().len();
@@ -105,6 +127,9 @@ mod tests {
         let (outcome, gone) = undone(&name, private);
         assert!(outcome.is_ok() && gone, "killed before anything was in it: {outcome:?}");
         assert!(undone(&name, |_| ()).0.is_ok(), "killed before it was made");
+        let (outcome, _) = undone_on("/nowhere/mounted", &name, |_| ());
+        let why = outcome.unwrap_err().to_string();
+        assert!(why.contains("mounted at /nowhere/mounted, which it no longer is"), "{why}");
     }
 
     #[test]
