@@ -212,7 +212,6 @@ fn keeping(path: &Path, kept: &Kept, time: Duration) -> Result<Cost> {
         how: kept.how,
         cpu_ns: without(both.cpu_ns),
         user_ns: both.user_ns.map(without),
-        iops: 1.0 / (1.0 / both.iops - 1.0 / drawing.iops),
         ..both
     })
 }

@@ -14,6 +14,11 @@ pub fn expand_home(path: &str) -> Result<PathBuf> {
     expand_with(path, std::env::var_os("HOME"), std::env::var_os("XDG_CACHE_HOME"))
 }
 
+/// The absolute path that a setting names: [`expand_home`], from the working folder.
+pub fn absolute(setting: &str, path: &str) -> Result<PathBuf> {
+    std::path::absolute(expand_home(path)?).map_err(|error| Error::input(format!("{setting}: {error}")))
+}
+
 fn expand_with(path: &str, home: Option<OsString>, cache: Option<OsString>) -> Result<PathBuf> {
     let Some(rest) = path.strip_prefix('~') else { return Ok(path.into()) };
     if !rest.is_empty() && !rest.starts_with('/') {

@@ -264,7 +264,7 @@ fn killed_at_any_time_cleanup_ends_it_and_nothing_else() {
         let status = program(&home, &["status"]).expect(0).stdout;
         assert!(status.contains("program in cgroup /sys/fs/cgroup/"), "{phase}: {status}");
         let kept = fs::read_dir(&log_dir).unwrap().next().unwrap().unwrap().path();
-        assert!(status.contains(&format!("folder of a program's log {}", kept.display())), "{status}");
+        assert!(status.contains(&format!("program's log in {}", kept.display())), "{status}");
         assert!(kept.join("stacktune-program/log").exists());
         program(&home, &["cleanup"]).expect(0);
         assert_eq!(process_with(&words), None, "{phase}");

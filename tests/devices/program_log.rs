@@ -69,9 +69,13 @@ fn a_log_beside_a_stack_is_measured_with_it_and_goes_with_it_alone() {
     fs::create_dir(log_dir.join("stacktune-program")).unwrap();
     fs::write(log_dir.join("stacktune-program/theirs"), "theirs").unwrap();
     let before = names(log_dir);
-    let script = "echo {dir} {wal}; stat -c %u:%a {dir} {wal}; ln -s /etc {wal}/link; mkdir {wal}/deep; \
+    let precious = home.path("precious");
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("theirs"), "theirs").unwrap();
+    let script = "stat -c %u:%a {dir} {wal}; ln -s PRECIOUS {wal}/link; mkdir {wal}/deep; \
                   dd if=/dev/zero of={dir}/a bs=1M count=32 oflag=direct 2>&1; \
                   dd if=/dev/zero of={wal}/deep/b bs=1M count=16 oflag=direct 2>&1; sleep 1";
+    let script = &script.replace("PRECIOUS", precious.to_str().unwrap());
     let run = |more: &[&str]| {
         let _ = fs::remove_dir_all(home.path("out"));
         outcome(on_ext4(&home, "1m", &[&["--user", USER, &set], more].concat(), script)).expect(0)
@@ -83,7 +87,7 @@ fn a_log_beside_a_stack_is_measured_with_it_and_goes_with_it_alone() {
     assert!((48..56).contains(&written), "{written} MiB");
     assert_eq!(names(log_dir), before);
     assert_eq!(fs::read_to_string(log_dir.join("stacktune-program/theirs")).unwrap(), "theirs");
-    assert!(fs::exists("/etc/passwd").unwrap());
+    assert!(precious.join("theirs").exists());
     assert_nothing_left(&home);
 
     // A stack that was kept keeps its log, which may be somebody's by now.
@@ -92,7 +96,7 @@ fn a_log_beside_a_stack_is_measured_with_it_and_goes_with_it_alone() {
     let kept = log_dir.join(kept);
     let id = kept.file_name().unwrap().to_str().unwrap().strip_prefix("stack-").unwrap().to_owned();
     let refused = program(&home, &["cleanup", &id]).expect(3);
-    assert!(refused.stdout.contains("holds a program's log, and its stack was kept"), "{refused:?}");
+    assert!(refused.stdout.contains("holds stacktune-program, which"), "{refused:?}");
     assert!(kept.join("stacktune-program/deep/b").exists());
     fs::remove_dir_all(kept.join("stacktune-program")).unwrap();
     // So does what is on the stack itself.

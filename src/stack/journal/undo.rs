@@ -171,7 +171,7 @@ impl Undo {
     pub fn describe(&self) -> String {
         match self {
             Self::RemoveFolder { dir, .. } => format!("folder {}", dir.shown()),
-            Self::RemoveLog { dir, .. } => format!("folder of a program's log {}", dir.shown()),
+            Self::RemoveLog { dir, .. } => format!("program's log in {}", dir.shown()),
             Self::RemoveFile { file } => format!("file {}", file.shown()),
             Self::DetachLoop { file } => format!("loop device over {}", file.shown()),
             Self::RemovePartitions { drive, .. } => format!("partition table on {}", drive.describe()),

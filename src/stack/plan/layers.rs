@@ -9,7 +9,7 @@ use super::spec::StackSpec;
 use super::step::Step;
 use super::{capacity, filesystem_options};
 use crate::error::{Error, Result};
-use crate::settings::paths::expand_home;
+use crate::settings::paths::absolute;
 use crate::settings::{DriveState, Filesystem, Raid, Stack};
 use crate::stack::devices::BlockDevice;
 use crate::stack::id::StackId;
@@ -94,9 +94,7 @@ pub(super) fn log_dir(spec: &StackSpec, id: &StackId) -> Result<Option<PathBuf>>
 }
 
 fn folder_in(setting: &str, dir: &str, id: &StackId) -> Result<PathBuf> {
-    let dir = std::path::absolute(expand_home(dir)?)
-        .map_err(|error| Error::input(format!("{setting}: {error}")))?;
-    Ok(dir.join(format!("stack-{}", id.0)))
+    Ok(absolute(setting, dir)?.join(format!("stack-{}", id.0)))
 }
 
 /// Loop devices over new files, in a folder of the stack.

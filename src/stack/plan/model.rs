@@ -25,7 +25,7 @@ pub struct Plan {
     pub destroys: Vec<Destroyed>,
     /// What the target is opened on afterwards.
     pub exposed: Exposed,
-    /// The folder of a program's log, which is made beside the stack and goes with it, where there is to be one.
+    /// The folder of a program's log, made beside the stack and removed with it; none where the log is with the data.
     pub log: Option<PathBuf>,
     /// What it survives, holds and costs.
     pub properties: Properties,

@@ -38,9 +38,11 @@ pub fn others_in(dir: &Path) -> io::Result<Vec<String>> {
 /// If the folder can't be read.
 pub(super) fn others_left_in(dir: &Path, retained: bool) -> io::Result<Vec<String>> {
     let mut others = others_in(dir)?;
-    let made =
-        || fs::read_dir(dir.join(marks::PROGRAM_NAME)).is_ok_and(|mut entries| entries.next().is_some());
-    if retained && made() {
+    let may_hold_any = || match fs::read_dir(dir.join(marks::PROGRAM_NAME)) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(error) => ![ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()),
+    };
+    if retained && may_hold_any() {
         others.push(marks::PROGRAM_NAME.to_owned());
     }
     Ok(others)

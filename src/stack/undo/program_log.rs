@@ -8,6 +8,8 @@ use rustix::fs::{FileType, Mode, fstat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::filesystems::refuse_others;
+use super::others::others_left_in;
 use super::undoer::Undoer;
 use crate::error::{Error, Result};
 use crate::host::{mounted_at, mounted_below};
@@ -15,8 +17,7 @@ use crate::marks::PROGRAM_NAME;
 use crate::printable::Shown as _;
 
 impl Undoer<'_> {
-    /// Removes it from a file system that is not the stack's, and was mounted there. In one that was retained, what the
-    /// program left may be somebody's by now.
+    /// Removes it from a file system that is not the stack's, and was mounted there.
     pub(super) fn remove_log(&self, dir: &Path, mount: &Path) -> Result<()> {
         let Some(entry) = self.own_entry(dir)? else { return self.refuse_unmounted(dir, mount) };
         let exchanged = || Error::refused(format!("{} is not the folder that was made there", dir.shown()));
@@ -32,12 +33,9 @@ impl Undoer<'_> {
         }
         // By the descriptor: nobody can exchange what is above.
         let held = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
-        let left = held.join(PROGRAM_NAME);
-        let is_left = fs::read_dir(&left).is_ok_and(|mut entries| entries.next().is_some());
-        if self.retained && is_left {
-            let what = format!("{} holds a program's log, and its stack was kept", dir.shown());
-            return Err(Error::refused(what).hint("move it elsewhere or remove it, then clean up again"));
-        }
+        let others = others_left_in(&held, self.retained)
+            .map_err(|error| Error::os("cannot look for others' files in", dir, error))?;
+        refuse_others(&dir.shown(), &others)?;
         let here = fs::read_link(&held).map_err(|error| Error::os("cannot examine", dir, error))?;
         let below = mounted_below(&here).map_err(unreadable)?;
         if let Some(point) = below {
@@ -45,7 +43,7 @@ impl Undoer<'_> {
             return Err(Error::refused(what).hint("unmount that first: it is not part of the stack"));
         }
         // Follows no links.
-        match fs::remove_dir_all(&left) {
+        match fs::remove_dir_all(held.join(PROGRAM_NAME)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::os("cannot remove", &dir.join(PROGRAM_NAME), error));
             }
@@ -154,7 +152,13 @@ mod tests {
             private(folder);
             fs::write(folder.join("theirs"), "a").unwrap();
         });
-        assert!(!gone && outcome.unwrap_err().to_string().contains("is not empty: it holds theirs"));
+        assert!(
+            !gone
+                && outcome
+                    .unwrap_err()
+                    .to_string()
+                    .contains("holds theirs, which stacktune did not put there")
+        );
         let (outcome, gone) = undone("of-nobody", private);
         assert!(!gone && outcome.unwrap_err().to_string().contains("is not in a folder of stack"));
     }

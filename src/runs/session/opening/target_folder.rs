@@ -11,7 +11,7 @@ use crate::load::kv::acks;
 use crate::load::kv::dataset::DatabaseFolder;
 use crate::printable::{self, Shown as _};
 use crate::settings::Settings;
-use crate::settings::paths::expand_home;
+use crate::settings::paths::absolute;
 use crate::stack::id::StackId;
 use crate::stack::system_folder::refuse_system_folder;
 use crate::stack::undo::others_in;
@@ -105,32 +105,23 @@ fn refuse_long(what: &str, path: &Path) -> Result<()> {
 
 /// Where a program is to have its log; none where it is with the rest.
 fn log_folder(settings: &Settings) -> Result<Option<PathBuf>> {
-    let Some(wal) = settings.wal.target.as_ref().filter(|_| settings.program.is_some()) else {
-        return Ok(None);
-    };
-    let dir = std::path::absolute(expand_home(wal)?);
-    dir.map(Some).map_err(|error| Error::input(format!("wal.target: {error}")))
+    let wal = settings.wal.target.as_ref().filter(|_| settings.program.is_some());
+    wal.map(|wal| absolute("wal.target", wal)).transpose()
 }
 
 /// Files that have a place of their own, each with its setting.
 fn files_elsewhere(settings: &Settings, facts: &Facts) -> Result<Vec<(&'static str, PathBuf)>> {
-    let absolute = |what, file: PathBuf| {
-        let file = std::path::absolute(file).map_err(|error| Error::input(format!("{what}: {error}")))?;
-        Ok((what, file))
-    };
+    let named = |what, file: &String| Ok((what, absolute(what, file)?));
     if !settings.touches_storage() || settings.program.is_some() {
         return Ok(Vec::new());
     }
     if settings.is_keyed() {
         let acks = settings.kv.acks.iter();
-        return acks.map(|acks| absolute(WAL_ACKS, expand_home(acks)?)).collect();
+        return acks.map(|acks| named(WAL_ACKS, acks)).collect();
     }
     // What is wrong with a device is found where it is looked at.
-    let wal = settings.wal.target.as_ref().and_then(|wal| own_wal(wal, facts).ok());
-    match wal {
-        Some(OwnWal::File(file)) => Ok(vec![absolute("wal.target", file)?]),
-        _ => Ok(Vec::new()),
-    }
+    let is_file = |wal: &&String| matches!(own_wal(wal, facts), Ok(OwnWal::File(_)));
+    settings.wal.target.iter().filter(is_file).map(|wal| named("wal.target", wal)).collect()
 }
 
 /// What a run does with files that have a place of their own, as notes.
@@ -176,8 +167,7 @@ fn folder(settings: &Settings) -> Result<Option<PathBuf>> {
     if !settings.target.devices.is_empty() || !settings.touches_storage() {
         return Ok(None);
     }
-    let dir = std::path::absolute(expand_home(&settings.target.dir)?);
-    dir.map(Some).map_err(|error| Error::input(format!("target.files.dir: {error}")))
+    absolute("target.files.dir", &settings.target.dir).map(Some)
 }
 
 #[cfg(test)]

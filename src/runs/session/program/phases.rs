@@ -19,6 +19,7 @@ use crate::marks::PROGRAM_NAME;
 use crate::meter::programs::program::ProgramFigures;
 use crate::meter::programs::program_probe::ProgramProbe;
 use crate::runs::session::run::Session;
+use crate::runs::session::targets::Target;
 use crate::stack::id::StackId;
 use crate::stack::journal::Journal;
 use crate::stack::paths::state_dir;
@@ -36,7 +37,7 @@ impl Session {
         notice: &mut dyn FnMut(&str),
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<()> {
-        let Some(program) = self.resolved.settings.program.clone() else {
+        let Some(program) = &self.resolved.settings.program else {
             return Err(Error::input("the profile names no program"));
         };
         refuse_unknown_pressure(&options)?;
@@ -45,13 +46,13 @@ impl Session {
         let (target, wal) = (paths.next().unwrap_or_default(), paths.next());
         let levels = layout.levels.clone();
         let is_built = self.target.built().is_some();
-        let wal = self.make_log_folder()?.or(wal);
+        let wal = log_beside(&mut self.target)?.or(wal);
         let trusting = if is_built { Trusting::Root } else { Trusting::Caller };
         let place = Place::open(&target, wal.as_deref(), trusting, options.user.as_ref())?;
         let folders = [place.dir(), place.wal()];
-        let values = Values::of(&program, &options, folders, self.resolved.facts.memory_bytes);
+        let values = Values::of(program, &options, folders, self.resolved.facts.memory_bytes);
         let run_unfilled = program.run.clone();
-        let program = values.program(&program)?;
+        let program = values.program(program)?;
         let mut own = None;
         if !is_built {
             let id = StackId::random();
@@ -99,15 +100,6 @@ impl Session {
         running.turn_knobs(goes_on)?;
         self.begin_anew();
         Ok(())
-    }
-
-    /// The folder of the program's log beside a stack, where it is to have one.
-    fn make_log_folder(&mut self) -> Result<Option<PathBuf>> {
-        let log = self.target.built().and_then(|built| built.plan().log.clone());
-        if let (Some(log), Some(journal)) = (&log, self.target.journal()) {
-            make_log_folder(journal, log)?;
-        }
-        Ok(log)
     }
 
     /// Ends what is left of the program in order: what is measured, then the server by `command.stop`, then everything
@@ -206,6 +198,15 @@ impl Session {
         let running = self.program.as_mut()?;
         Some(running.figures())
     }
+}
+
+/// Makes the folder of the program's log beside the stack, if its plan has one.
+fn log_beside(target: &mut Target) -> Result<Option<PathBuf>> {
+    let log = target.built().and_then(|built| built.plan().log.clone());
+    if let (Some(log), Some(journal)) = (&log, target.journal()) {
+        make_log_folder(journal, log)?;
+    }
+    Ok(log)
 }
 
 fn refuse_unknown_pressure(options: &ProgramOptions) -> Result<()> {

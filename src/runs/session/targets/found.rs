@@ -14,7 +14,7 @@ use crate::runs::session::opening::consent::refuse_stray_consent;
 use crate::runs::session::opening::data_set::folder;
 use crate::runs::session::options::Options;
 use crate::settings::Sim;
-use crate::settings::paths::expand_home;
+use crate::settings::paths::absolute;
 use crate::stack::build::Built;
 use crate::stack::plan::Exposed;
 
@@ -70,11 +70,10 @@ impl FoundTarget {
             }
             TargetSpec::Folder(dir, wal) => {
                 refuse_stray_consent(&options.destroy, &[], facts)?;
-                let wal = wal.as_ref().map(|wal| own_folder("wal.target", wal)).transpose()?;
-                Ok(Self::Folder(own_folder("target.files.dir", dir)?, wal))
+                Ok(Self::Folder(absolute("target.files.dir", dir)?, log_folder(wal.as_ref())?))
             }
             TargetSpec::Stack(spec) if spec.program => {
-                let wal = spec.wal.target.as_ref().map(|wal| own_folder("wal.target", wal)).transpose()?;
+                let wal = log_folder(spec.wal.target.as_ref())?;
                 folder(&spec.target.dir, exposed, "a program").map(|dir| Self::Folder(dir, wal))
             }
             TargetSpec::Stack(spec) => match (&spec.kv, built) {
@@ -135,9 +134,9 @@ fn pairs(spec: &KvSpec, exposed: Option<&Exposed>, options: &Options) -> Result<
     FoundPairs::look(dir, spec.kv.clone(), options.anew).map(FoundTarget::KeyValue)
 }
 
-/// The folder that a setting names.
-fn own_folder(what: &str, dir: &str) -> Result<PathBuf> {
-    std::path::absolute(expand_home(dir)?).map_err(|error| Error::input(format!("{what}: {error}")))
+/// The folder of a program's log, where it has a place of its own.
+fn log_folder(wal: Option<&String>) -> Result<Option<PathBuf>> {
+    wal.map(|wal| absolute("wal.target", wal)).transpose()
 }
 
 fn writes_at_once() -> Error {
