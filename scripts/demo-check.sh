@@ -44,6 +44,10 @@ grep -q 'this build has no RocksDB.*make build' <<<"${said//$'\n'/ }" ||
 said=$("$program" check demo --set load.engine=rocksdb 2>&1) || true
 grep -q 'no RocksDB.*make build' <<<"${said//$'\n'/ }" || stop "load.engine doesn't say how to get RocksDB: $said"
 
+said=$("$program" check demo --set io.interface=vfio 2>&1) || true
+grep -q 'no drives leave the kernel.*make build' <<<"${said//$'\n'/ }" ||
+    stop "io.interface doesn't say how to get vfio: $said"
+
 # Each command that it lacks, whatever follows it, and where they are listed.
 listed=$("$program" --help | grep --after-context 3 'make build') || stop "the help lists none of what it lacks"
 for words in 'run demo --out x -- true' 'reproduce --list' attest 'contract trace --json' trace ftl mimic \

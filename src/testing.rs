@@ -95,6 +95,7 @@ pub mod load {
             pub use crate::load::io::clock::now_ns;
         }
 
+        #[cfg(feature = "userspace")]
         pub mod vfio {
             pub use crate::load::io::vfio::{Drives, Polled};
         }
@@ -105,6 +106,7 @@ pub mod load {
         pub use crate::load::kv::dataset::DatabaseFolder;
     }
 
+    #[cfg(feature = "userspace")]
     pub mod nvme {
         pub use crate::load::nvme::identify::{ControllerFacts, active_namespaces};
         pub use crate::load::nvme::{Controller, Namespace, Patience};

@@ -105,6 +105,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Help { topic }) => explain(topic.as_deref()),
         #[cfg(feature = "documents")]
         Some(Cmd::Completions { shell }) => manual::completions(shell),
+        #[cfg(feature = "userspace")]
         Some(Cmd::DriveSpdk) => crate::load::remote::helper::run(),
         #[cfg(feature = "documents")]
         Some(Cmd::Picture(args)) => picture::run(&args),

@@ -18,6 +18,7 @@ pub mod calibrate;
 pub mod io;
 pub mod kv;
 pub mod nvme;
+#[cfg(feature = "userspace")]
 pub mod remote;
 pub mod spdk;
 pub mod volume;

@@ -3,6 +3,8 @@
 //! Everything that depends on the interface asks its row. Variants are named here, in the interface's own
 //! file and in the launch table of [`crate::load::io`]; a test in `tests/house` forbids them elsewhere.
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 
 use super::named::Named;
@@ -85,6 +87,16 @@ const PLAIN: Capabilities = Capabilities {
     unsafe_noiommu: false,
 };
 
+/// Whether this build has stacktune's own driver.
+static OWN_DRIVER: LazyLock<Feature> = LazyLock::new(|| {
+    if cfg!(feature = "userspace") {
+        return Feature::Present;
+    }
+    Feature::Missing(
+        "this build lets no drives leave the kernel: `make build` builds stacktune with that".into(),
+    )
+});
+
 /// The rows, in the order of the variants.
 const ROWS: &[Capabilities] = &[
     Capabilities {
@@ -137,6 +149,7 @@ const ROWS: &[Capabilities] = &[
         name: "vfio",
         about: "stacktune's own polling driver: the drives leave the kernel for the run",
         path: Path::UserspaceDriver,
+        needs: |_| &OWN_DRIVER,
         polls: true,
         unsafe_noiommu: true,
         ..PLAIN

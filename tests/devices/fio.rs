@@ -153,16 +153,19 @@ fn reads_and_their_latency_are_those_that_fio_reports() {
         range.contains(&ratio)
     };
     // At depth 1 nothing but the device decides: the latency is fio's, however far its own runs are apart.
-    let is_fios = || {
+    let one_is_fios = || {
         let pairs = pairs(1, 7);
         is_close(1, "p50", 0.15, compared(&pairs, |reads| reads.p50_ns), false)
             & is_close(1, "IOPS", 0.25, compared(&pairs, |reads| reads.iops), true)
     };
-    assert!((0..3).any(|_| is_fios()), "at depth 1 reads are not as fio's are");
+    assert!((0..3).any(|_| one_is_fios()), "at depth 1 reads are not as fio's are");
     // At 32 also how each program hands I/Os over.
-    let pairs = pairs(32, 3);
-    assert!(is_close(32, "p50", 0.3, compared(&pairs, |reads| reads.p50_ns), true), "p50");
-    assert!(is_close(32, "IOPS", 0.3, compared(&pairs, |reads| reads.iops), true), "IOPS");
+    let many_are_fios = || {
+        let pairs = pairs(32, 5);
+        is_close(32, "p50", 0.3, compared(&pairs, |reads| reads.p50_ns), true)
+            & is_close(32, "IOPS", 0.3, compared(&pairs, |reads| reads.iops), true)
+    };
+    assert!((0..3).any(|_| many_are_fios()), "at depth 32 reads are not as fio's are");
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub mod sim;
 pub mod spdk;
 pub mod sync;
 pub mod uring;
+#[cfg(feature = "userspace")]
 pub mod vfio;
 
 pub use backend::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
@@ -32,6 +33,7 @@ use passthrough::Passthrough;
 use spdk::Spdk;
 use sync::SyncIo;
 use uring::Uring;
+#[cfg(feature = "userspace")]
 use vfio::Vfio;
 
 use crate::settings::interface::Interface;
@@ -55,7 +57,10 @@ pub fn dispatch<U: Use>(interface: Interface, with: U) -> Option<U::Output> {
         Interface::NvmePassthrough => with.backend::<Passthrough>(),
         Interface::Null => with.backend::<Null>(),
         Interface::Sim => return None,
+        #[cfg(feature = "userspace")]
         Interface::Vfio => with.backend::<Vfio>(),
+        #[cfg(not(feature = "userspace"))]
+        Interface::Vfio => return None,
         #[cfg(feature = "spdk")]
         Interface::Spdk => with.backend::<Spdk>(),
         #[cfg(not(feature = "spdk"))]

@@ -42,14 +42,18 @@ pub mod model;
 mod model_memory;
 #[cfg(test)]
 mod model_state;
+#[cfg(feature = "userspace")]
 pub mod noiommu;
 pub mod prp;
 pub mod queue;
+#[cfg(feature = "userspace")]
 pub mod space;
 pub mod spec;
 pub mod status;
 pub mod transfer;
+#[cfg(feature = "userspace")]
 pub mod vfio;
+#[cfg(feature = "userspace")]
 mod words;
 
 pub use admin::{Condition, Patience};

@@ -227,6 +227,7 @@ pub enum Cmd {
     #[cfg(feature = "documents")]
     Man,
     /// Run the workers of another stacktune on drives through SPDK
+    #[cfg(feature = "userspace")]
     #[command(hide = true, name = "drive-spdk")]
     DriveSpdk,
     /// Draw the screen of a run into an SVG file, still or moving

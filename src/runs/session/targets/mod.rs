@@ -13,8 +13,10 @@
 //! | [`pages`] | files and devices, read and written in pages |
 //! | [`key_value`] | a data set of key-value pairs |
 //! | [`stack`] | either of these on what is built for them |
-//! | [`userspace_drives`] | drives that have left the kernel |
+//! | `userspace_drives` | drives that have left the kernel; `absent` stands in for them in a build without |
 
+#[cfg(not(feature = "userspace"))]
+mod absent;
 mod found;
 mod key_value;
 mod layout;
@@ -22,9 +24,12 @@ mod pages;
 mod spec;
 mod stack;
 mod target;
+#[cfg(feature = "userspace")]
 mod userspace_drives;
 pub(super) mod verified;
 
+#[cfg(not(feature = "userspace"))]
+use absent as userspace_drives;
 pub(super) use found::{Content, FoundTarget};
 pub(super) use key_value::KeyValue;
 pub use layout::paths_of;

@@ -153,7 +153,7 @@ impl Target {
             Self::Files(pages)
             | Self::Devices(pages)
             | Self::Stack(Stack { content: OnStack::Pages(pages), .. }) => &pages.layout,
-            Self::UserspaceDrives(drives) => &drives.layout,
+            Self::UserspaceDrives(drives) => drives.layout(),
             Self::KeyValue(pairs) | Self::Stack(Stack { content: OnStack::KeyValue(pairs), .. }) => {
                 &pairs.layout
             }
@@ -168,7 +168,7 @@ impl Target {
             Self::Files(pages)
             | Self::Devices(pages)
             | Self::Stack(Stack { content: OnStack::Pages(pages), .. }) => &mut pages.layout,
-            Self::UserspaceDrives(drives) => &mut drives.layout,
+            Self::UserspaceDrives(drives) => drives.layout_mut(),
             Self::KeyValue(pairs) | Self::Stack(Stack { content: OnStack::KeyValue(pairs), .. }) => {
                 &mut pairs.layout
             }
@@ -180,7 +180,7 @@ impl Target {
     /// What it can do; none where nothing touches storage.
     pub fn facts(&self) -> Option<&TargetFacts> {
         if let Self::UserspaceDrives(drives) = self {
-            return Some(&drives.facts);
+            return Some(drives.facts());
         }
         let pairs = || self.key_value().map(|pairs| &pairs.facts);
         self.pages().map(|pages| &pages.volume.facts).or_else(pairs)
@@ -207,7 +207,7 @@ impl Target {
     /// The map of what is written, where one is kept.
     pub(in crate::runs::session) fn map(&self) -> Option<Arc<WriteMap>> {
         match self {
-            Self::UserspaceDrives(drives) => drives.map.clone(),
+            Self::UserspaceDrives(drives) => drives.map(),
             target => target.pages().and_then(|pages| pages.volume.map()),
         }
     }

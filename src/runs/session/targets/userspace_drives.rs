@@ -42,10 +42,10 @@ pub struct UserspaceDrives {
     driver: Driver,
     over: HandedOver,
     /// What the target can do, as it was found before.
-    pub(super) facts: TargetFacts,
-    pub(super) layout: Layout,
+    facts: TargetFacts,
+    layout: Layout,
     /// What is written is kept there.
-    pub(super) map: Option<Arc<WriteMap>>,
+    map: Option<Arc<WriteMap>>,
 }
 
 /// What drives them.
@@ -129,6 +129,25 @@ impl UserspaceDrives {
             notes.push(format!("{spdk} drives them, on {dpdk}, in a separate process"));
         }
         notes
+    }
+
+    /// What the target can do, as it was found before.
+    pub(super) fn facts(&self) -> &TargetFacts {
+        &self.facts
+    }
+
+    /// Where the load's I/O goes.
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(super) fn layout_mut(&mut self) -> &mut Layout {
+        &mut self.layout
+    }
+
+    /// The map of what is written, where one is kept.
+    pub(super) fn map(&self) -> Option<Arc<WriteMap>> {
+        self.map.clone()
     }
 
     /// The steps that give the drives back.
