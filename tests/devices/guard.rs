@@ -219,6 +219,19 @@ fn a_device_opened_exclusively_elsewhere_is_refused() {
 }
 
 #[test]
+fn who_only_glances_at_a_device_is_waited_for() {
+    let Some(device) = Examined::blank("who_only_glances_at_a_device_is_waited_for") else { return };
+    let found = device.examine().unwrap();
+    let holder = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(&device.path).unwrap();
+    let glance = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        drop(holder);
+    });
+    guard::permit(found, &Consent::default()).unwrap().open().unwrap();
+    glance.join().unwrap();
+}
+
+#[test]
 fn a_device_that_another_process_writes_to_is_refused() {
     let Some(device) = Examined::blank("a_device_that_another_process_writes_to_is_refused") else { return };
     let script = format!("exec 3<>{}; echo ready; read line", device.path);

@@ -1,8 +1,10 @@
 //! Devices that this process alone holds, open for writing.
 
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use super::uses::{read_only, refuse_in_use};
 use super::wipe;
@@ -11,6 +13,11 @@ use crate::host::{Device, Facts, number_text};
 use crate::printable::Shown as _;
 use crate::stack::devices::node;
 use crate::stack::runner::Runner;
+
+/// How long a device may be held before it counts as in use: a program that only looks at it, such as udev's or
+/// another run's list of devices, holds it for less.
+const GLANCE: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// A device that is open for writing and that no other program can mount, swap on or build upon.
 ///
@@ -71,13 +78,27 @@ impl Claim {
 
 /// Opens a device exclusively, and makes sure that it is the right one.
 pub(super) fn claim(device: &Device, options: &mut OpenOptions) -> Result<File> {
-    let opened = options.custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(&device.path);
-    let file = opened.map_err(|error| cannot_claim(&device.path, error))?;
+    options.custom_flags(libc::O_EXCL | libc::O_CLOEXEC);
+    let file =
+        past_glances(|| options.open(&device.path)).map_err(|error| cannot_claim(&device.path, error))?;
     let metadata = file.metadata().map_err(|error| Error::os("cannot examine", &device.path, error))?;
     if number_text(metadata.rdev()) == device.number { Ok(file) } else { Err(gone(device)) }
 }
 
-fn cannot_claim(path: &Path, error: std::io::Error) -> Error {
+/// Opens a device exclusively, again and again while others may only glance at it.
+fn past_glances(open: impl Fn() -> io::Result<File>) -> io::Result<File> {
+    let ends = Instant::now() + GLANCE;
+    loop {
+        match open() {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < ends => {
+                std::thread::sleep(LOOK);
+            }
+            opened => return opened,
+        }
+    }
+}
+
+fn cannot_claim(path: &Path, error: io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::EBUSY) => {
             let what = format!("{} is held exclusively by another program", path.shown());
@@ -121,7 +142,7 @@ pub fn claim_built(node: &Path) -> Result<Claim> {
 }
 
 /// Opens it for reading, exclusively; fails while another program holds it exclusively.
-fn open_exclusively(node: &Path) -> std::io::Result<File> {
+fn open_exclusively(node: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(node)
 }
 
@@ -132,7 +153,7 @@ pub(super) fn is_held(node: &Path) -> bool {
 /// Checks that no program holds a node exclusively.
 pub(crate) fn refuse_claimed(node: &Path) -> Result<()> {
     node::check(node)?;
-    open_exclusively(node).map(drop).map_err(|error| cannot_claim(node, error))
+    past_glances(|| open_exclusively(node)).map(drop).map_err(|error| cannot_claim(node, error))
 }
 
 pub(super) fn gone(device: &Device) -> Error {

@@ -1,12 +1,13 @@
 //! Examining a device before it is written; nothing is written here.
 
 use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd as _;
 
 use super::claim::{Claim, claim, gone};
 use super::content::{self, OwnData, Signature};
 use super::sampling;
 use super::uses::{refuse_in_use, refuse_member, refuse_written_below, whole_device};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::{Device, Facts};
 use crate::stack::devices::Drive;
 use crate::stack::runner::Runner;
@@ -70,7 +71,11 @@ pub fn examine_all(
 pub(crate) fn examine_device(device: &Device, min_bytes: u64, own_data: &dyn OwnData) -> Result<Examination> {
     refuse_in_use(device, min_bytes)?;
     refuse_written_below(device)?;
-    let file = claim(device, OpenOptions::new().read(true))?;
+    let held = claim(device, OpenOptions::new().read(true))?;
+    // What is looked at for seconds is not kept from others: whoever writes it claims it, and looks again.
+    let file = File::open(format!("/proc/self/fd/{}", held.as_raw_fd()))
+        .map_err(|error| Error::os("cannot open", &device.path, error))?;
+    drop(held);
     looked_at(device, &file, min_bytes, own_data)
 }
 
