@@ -6,6 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::thread::{Builder, JoinHandle, Scope};
+use std::time::Duration;
 
 use crate::error::{Error, Result, describe};
 use crate::short_list;
@@ -25,6 +26,12 @@ pub fn report_panics_elsewhere() {
 /// Whether somebody else reports a panic of this thread.
 pub fn are_panics_reported_elsewhere() -> bool {
     REPORTED_ELSEWHERE.get()
+}
+
+/// What this thread has had of a processor: the time that it waits for one costs nobody anything.
+pub fn own_cpu() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)
 }
 
 /// What a thread that panicked said.

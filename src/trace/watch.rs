@@ -8,8 +8,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
-
 use super::contract::{ContractSpec, Scores, score};
 use super::events::Events;
 use super::io::{LostEvents, Note, Trace};
@@ -157,8 +155,7 @@ fn follow(
         // Whoever still scores, or rests, has this one left out.
         let _ = scorer.try_send(Taken { events, lost, last });
     }
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    let cpu = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
+    let cpu = threads::own_cpu();
     let start_ns = tracer.start_ns();
     let (trace, overrun) = tracer.stop(Path::new("the trace"))?;
     Ok(Traced { trace, start_ns, overrun, cpu, is_cut: !goes_on })

@@ -23,7 +23,8 @@ fn programs_have_their_io_by_name_although_they_have_ended() {
     let name = "programs_have_their_io_by_name_although_they_have_ended";
     let Some(_loops) = Loops::take(name, 1) else { return };
     let home = Home::new();
-    let script = "dd if=/dev/zero of={dir}/f bs=1M count=64 oflag=direct 2>&1; \
+    // Each lives for some looks at the processes, on a busy machine, too.
+    let script = "dd if=/dev/zero of={dir}/f bs=1M count=64 oflag=direct,dsync 2>&1; \
                   for i in 1 2 3; do dd if={dir}/f of=/dev/null bs=256k iflag=direct 2>&1; done; \
                   for i in 1 2 3 4; do echo $i >>{dir}/g; sync {dir}/g; done; sleep 0.3";
     let summary = outcome(on_ext4(&home, "1m", &["--user", USER], script)).expect(0).json();

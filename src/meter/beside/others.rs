@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use super::others_io_probe::IoCounts;
 use crate::host::processes_in;
 use crate::meter::processor::{CpuFigures, matters_from};
+use crate::threads;
 use crate::units::SECOND_NS;
 
 /// The least time between two readings: the times have steps of 10 ms.
@@ -207,7 +208,7 @@ impl Others {
         if now_ns < self.next_ns || now_ns < self.at_ns + APART_NS {
             return self.last;
         }
-        let began_ns = own_cpu_ns();
+        let began = threads::own_cpu();
         let seconds = (now_ns - std::mem::replace(&mut self.at_ns, now_ns)) as f64 / SECOND_NS as f64;
         let [ours, for_us, mut others] = self.look();
         self.attributed += ours + for_us + others;
@@ -226,7 +227,7 @@ impl Others {
             others: cores(others),
             unattributed: unattributed.unwrap_or(0.0),
         });
-        let cost_ns = own_cpu_ns().saturating_sub(began_ns);
+        let cost_ns = threads::own_cpu().saturating_sub(began).as_nanos() as u64;
         self.next_ns = now_ns.saturating_add(cost_ns.saturating_mul(COST_ONE_IN));
         self.last
     }
@@ -342,12 +343,6 @@ impl Process {
             written: None,
         })
     }
-}
-
-/// What this thread has had of a processor: the time that it waits for one costs nobody anything.
-fn own_cpu_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec.cast_unsigned() * SECOND_NS + time.tv_nsec.cast_unsigned()
 }
 
 #[cfg(test)]

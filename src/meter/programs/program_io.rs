@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::program::ProcessIo;
 use crate::error::Result;
@@ -105,7 +105,7 @@ impl ByName {
         let (theirs, in_groups, below) = (state.clone(), groups.clone(), proc.clone());
         threads::start("look at the program's processes", move || {
             loop {
-                let began = Instant::now();
+                let began = threads::own_cpu();
                 {
                     let mut state = theirs.lock().unwrap_or_else(PoisonError::into_inner);
                     if state.ended {
@@ -114,7 +114,8 @@ impl ByName {
                     let pids: Vec<u32> = in_groups.iter().flat_map(|dir| processes_in(dir)).collect();
                     state.look(&below, &pids);
                 }
-                std::thread::sleep(APART.max(began.elapsed() * COST_ONE_IN));
+                let cost = threads::own_cpu().saturating_sub(began);
+                std::thread::sleep(APART.max(cost * COST_ONE_IN));
             }
         })?;
         Ok(Self(Arc::new(Watched { proc, groups, state })))
