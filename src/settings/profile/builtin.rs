@@ -5,7 +5,7 @@ use super::parse::parse;
 use crate::settings::values::Settings;
 
 /// Name and text of each, in the order of lists.
-pub const BUILTIN: [(&str, &str); 34] = [
+pub const BUILTIN: [(&str, &str); 36] = [
     ("demo", include_str!("../../../profiles/demo.toml")),
     ("inside-the-drive", include_str!("../../../profiles/inside-the-drive.toml")),
     ("kv-figure4", include_str!("../../../profiles/kv-figure4.toml")),
@@ -17,12 +17,14 @@ pub const BUILTIN: [(&str, &str); 34] = [
     ("mqssd-table3-scans", include_str!("../../../profiles/mqssd-table3-scans.toml")),
     ("mqssd-table4", include_str!("../../../profiles/mqssd-table4.toml")),
     ("rocksdb", include_str!("../../../profiles/rocksdb.toml")),
+    ("run-aerospike", include_str!("../../../profiles/run-aerospike.toml")),
     ("run-db_bench", include_str!("../../../profiles/run-db_bench.toml")),
     ("run-duckdb", include_str!("../../../profiles/run-duckdb.toml")),
     ("run-fio", include_str!("../../../profiles/run-fio.toml")),
     ("run-leanstore", include_str!("../../../profiles/run-leanstore.toml")),
     ("run-leveldb", include_str!("../../../profiles/run-leveldb.toml")),
     ("run-mariadb", include_str!("../../../profiles/run-mariadb.toml")),
+    ("run-mysql", include_str!("../../../profiles/run-mysql.toml")),
     ("run-pgbench", include_str!("../../../profiles/run-pgbench.toml")),
     ("run-redis", include_str!("../../../profiles/run-redis.toml")),
     ("run-sqlite", include_str!("../../../profiles/run-sqlite.toml")),
