@@ -39,7 +39,9 @@ pub fn take(file: &File, path: &Path, share: Share) -> Result<()> {
             Ok(()) => return Ok(()),
             Err(Errno::WOULDBLOCK) => {
                 let holder = holder(file);
-                if holder.is_some() || Instant::now() >= patience_ends {
+                // What this process has closed, a program that it is starting may still have open.
+                let is_other = holder.is_some_and(|pid| pid != std::process::id());
+                if is_other || Instant::now() >= patience_ends {
                     return Err(in_use(path, holder));
                 }
                 std::thread::sleep(RETRY);
@@ -114,5 +116,19 @@ mod tests {
         assert_eq!(holder_in(locks, "fd:00:94", &["WRITE"]), Some(812));
         assert_eq!(holder_in(locks, "fd:00:94", &["WRITE", "READ"]), Some(8));
         assert_eq!(holder_in(locks, "fd:00:95", &["WRITE"]), None);
+    }
+
+    #[test]
+    fn what_this_process_still_has_open_for_a_moment_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("locked");
+        let [held, file] = [(); 2].map(|()| File::options().create(true).append(true).open(&path).unwrap());
+        take(&held, &path, Share::Exclusive).unwrap();
+        let closed = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            drop(held);
+        });
+        take(&file, &path, Share::Exclusive).unwrap();
+        closed.join().unwrap();
     }
 }
