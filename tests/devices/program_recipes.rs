@@ -122,7 +122,7 @@ fn the_built_in_profiles_of_programs_run_and_are_measured() {
     let Some(_loops) = Loops::take(name, 1) else { return };
     let home = Home::new();
     let list = program(&home, &["run", "--list"]).expect(0).stdout;
-    assert_eq!(list.lines().count(), 12, "{list}");
+    assert_eq!(list.lines().count(), 14, "{list}");
     // That Python has a binding, no list of programs can say.
     let import = || Command::new("/usr/bin/python3").args(["-c", "import plyvel"]).output();
     let has_leveldb = is_soak() && import().is_ok_and(|ran| ran.status.success());

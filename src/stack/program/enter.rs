@@ -34,13 +34,18 @@ const PACKAGES: [(&str, &str); 11] = [
     ("db_bench", "rocksdb-tools"),
 ];
 /// Programs that Debian does not have, and what installs them.
-const ELSEWHERE: [(&str, &str); 3] = [
+const ELSEWHERE: [(&str, &str); 8] = [
     ("duckdb", "pip install duckdb-cli"),
     ("tpchgen-cli", "pip install tpchgen-cli (4 or later)"),
     (
         "leanstore-tpcc",
         "build github.com/leanstore/leanstore, and link its frontend/tpcc to /usr/local/bin/leanstore-tpcc",
     ),
+    ("mysqld", "unpack MySQL 8.4, and link its bin/mysqld to /usr/local/bin"),
+    ("mysql", "unpack MySQL 8.4, and link its bin/mysql to /usr/local/bin"),
+    ("mysqladmin", "unpack MySQL 8.4, and link its bin/mysqladmin to /usr/local/bin"),
+    ("asd", "build github.com/aerospike/aerospike-server, and link its asd to /usr/local/bin"),
+    ("asbench", "build github.com/aerospike/aerospike-benchmark, and link its asbench to /usr/local/bin"),
 ];
 /// Descriptors that a kernel without `CLOSE_RANGE_CLOEXEC` is asked to close one by one.
 const DESCRIPTORS_MAX: i32 = 1 << 20;
