@@ -1,6 +1,5 @@
 //! What ran on a screen that is gone: its turns with their verdicts, bytes written, recordings.
 
-use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,11 +48,17 @@ pub struct Ran {
 }
 
 /// A line of the file that keeps the ledger: a turn, once as it is made and once with its verdict.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 struct Kept<'a> {
-    profile: Cow<'a, str>,
+    profile: &'a str,
     #[serde(flatten)]
-    turn: Cow<'a, LedgerLine>,
+    turn: &'a LedgerLine,
+}
+
+/// What such a line has beside the turn, which is read by itself: read as one, the turn would be compiled twice.
+#[derive(Debug, Deserialize)]
+struct KeptUnder {
+    profile: String,
 }
 
 /// How each line of that begins.
@@ -107,8 +112,7 @@ impl Ran {
 
     /// A turn of the run that goes on as a line of JSON, as it is kept.
     pub fn json(&mut self, turn: &LedgerLine) -> String {
-        let profile = Cow::Borrowed(self.now().profile.as_str());
-        let line = json::line(&Kept { profile, turn: Cow::Borrowed(turn) }).unwrap_or_default();
+        let line = json::line(&Kept { profile: &self.now().profile, turn }).unwrap_or_default();
         String::from_utf8_lossy(&line).into_owned()
     }
 }
@@ -122,14 +126,17 @@ pub fn kept_runs(text: &str) -> Result<Vec<Run>> {
     let (whole, cut) = text.rsplit_once('\n').unwrap_or(("", text));
     let is_cut = |line: &str| line.starts_with(KEPT_BEGINS) || KEPT_BEGINS.starts_with(line);
     for (at, line) in whole.lines().chain([cut].into_iter().filter(|cut| !is_cut(cut))).enumerate() {
-        let Kept { profile, turn } = serde_json::from_str(line).map_err(|error| {
+        let bytes = line.as_bytes();
+        let read = json::read(bytes)
+            .and_then(|under: KeptUnder| Ok((under.profile, json::read::<LedgerLine>(bytes)?)));
+        let (profile, turn) = read.map_err(|error| {
             Error::input(format!("line {} is not a turn of a ledger: {error}", at + 1))
                 .hint("give a recording's folder, or the file of a ledger that the screen has kept")
         })?;
         if !ran.runs.last().is_some_and(|run| run.goes_on_with(&profile, &turn)) {
-            ran.runs.push(Run { profile: profile.into_owned(), ..Run::default() });
+            ran.runs.push(Run { profile, ..Run::default() });
         }
-        ran.turn(Arc::new(turn.into_owned()));
+        ran.turn(Arc::new(turn));
     }
     Ok(ran.runs)
 }
