@@ -27,7 +27,7 @@ const WINDOW: Duration = Duration::from_millis(250);
 const BETWEEN: usize = 6;
 /// It restarts the classes like any other, and changes nothing that is measured.
 const EQUAL: (&str, [&str; 2]) = ("run.slow_log", ["59s", "60s"]);
-/// What is planted, and the figure that shows it: the scan's depth halved, and a tenth of its rate taken.
+/// What is planted, and the figure that is lower by it: the scan's depth halved, and a tenth of its rate taken.
 const PLANTED: [(&str, [&str; 2], Figure); 2] =
     [("scan.depth", ["4", "2"], Figure::Scan), ("scan.rate", ["20MB/s", "18MB/s"], Figure::Scan)];
 /// One in twenty may be called; a rule that calls one in ten is to be found out.
@@ -77,16 +77,23 @@ fn on_device(device: &str, amounts: &str) {
     for (knob, [from, to], figure) in PLANTED.into_iter().filter(|_| planted > 0) {
         let (mut by_ledger, mut by_duel) = (Share::default(), Share::default());
         for _ in 0..planted {
-            run.turn(knob, from);
+            run.begin_with(knob, from);
             let line = run.turn(knob, to);
             by_ledger.add(judged(&line), line.scan_mb_per_s.verdict.is_clear());
             let report = run.duel(knob, [from, to], figure.clone());
-            by_duel.add(report.verdict != Verdict::NotJudged, called(&report));
+            println!(
+                "{knob}: {:?} by the ledger, {:?} by the duel after {} pairs",
+                line.scan_mb_per_s,
+                report.verdict,
+                report.pairs.len()
+            );
+            by_duel.add(report.verdict != Verdict::NotJudged, report.verdict == Verdict::First);
         }
         let of = |share: &Share| format!("{} of {}", share.called, share.judged);
-        let (by_duel, by_ledger) = (of(&by_duel), of(&by_ledger));
-        remark(&format!("{knob} {from} → {to} found by duels {by_duel}, by the ledger {by_ledger}"));
-        run.turn(knob, if knob == "scan.rate" { "none" } else { from });
+        let (found, by_ledger) = (of(&by_duel), of(&by_ledger));
+        remark(&format!("{knob} {from} → {to} found by duels {found}, by the ledger {by_ledger}"));
+        assert!(by_duel.called * 2 > planted, "{knob}: found by duels {found}");
+        run.begin_with(knob, if knob == "scan.rate" { "none" } else { from });
     }
     run.session.dismantle(false, &mut |_| true).unwrap();
     for (what, share) in [("turns", &lines), ("duels", &fought)] {
@@ -246,7 +253,14 @@ impl Run {
         });
     }
 
-    /// Turns a knob; returns the line once it is closed, and leaves some windows after it.
+    /// Sees to it that a knob has this value, which it may have already, and leaves some windows after it.
+    fn begin_with(&mut self, knob: &str, value: &str) {
+        let value = self.set(knob, value);
+        self.session.turn(knob, &value);
+        self.wait(4 * BETWEEN);
+    }
+
+    /// Turns a knob to another value; returns the line once it is closed, and leaves some windows after it.
     fn turn(&mut self, knob: &str, value: &str) -> LedgerLine {
         let number = self.lines + 1;
         let value = self.set(knob, value);
@@ -280,13 +294,10 @@ impl Run {
             margin: 0.05,
             seed: self.seed,
         };
-        let first = self.set(knob, values[0]);
-        self.session.turn(knob, &first);
+        self.begin_with(knob, values[0]);
         let mut duel = Duel::new(spec, &self.settings).unwrap();
         self.watch(|session, event| duel.watch(session, event).unwrap());
-        let now = self.set(knob, values[0]);
-        self.session.turn(knob, &now);
-        self.wait(4 * BETWEEN);
+        self.begin_with(knob, values[0]);
         duel.report()
     }
 }
