@@ -1,16 +1,16 @@
 # `make demo` and `make test` need no other set-up; `make help` lists the rest.
 
-# A shell that is not make's default also makes the exported PATH below hold for every command.
+# Setting a shell other than make's default also makes make pass the exported PATH below to every command.
 SHELL := /bin/bash
 
 # rustup's folder may be missing from PATH, and so may the one where mkfs and losetup live.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/sbin:/sbin
 
-# A folder of its own: cargo's plain way compiles RocksDB otherwise, and neither undoes the other's.
+# A separate folder: plain cargo compiles RocksDB differently, and the builds would undo each other.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target/make
 RELEASE := $(CARGO_TARGET_DIR)/release/stacktune
 
-# RocksDB's library, compiled once for all builds; cargo's own way where that fails.
+# RocksDB's library, compiled once for all builds; if that fails, cargo compiles it.
 WITH_ROCKSDB = eval "$$(scripts/rocksdb.sh)" &&
 
 .DEFAULT_GOAL := help

@@ -58,7 +58,7 @@ FIO = {
     "fio-libaio": [*BLOCK, "--ioengine=libaio", *DEEP],
     "fio-io_uring": [*BLOCK, "--ioengine=io_uring", *DEEP],
     "fio-iopoll": [*BLOCK, "--ioengine=io_uring", "--hipri=1", *DEEP],
-    # A character device knows no O_DIRECT, nor a page cache.
+    # A character device has neither O_DIRECT nor a page cache.
     "fio-nvme_passthrough": [f"--filename=/dev/ng{NAME.removeprefix('nvme')}", "--ioengine=io_uring_cmd",
                              "--cmd_type=nvme", *DEEP],
 }
@@ -87,14 +87,14 @@ def watch(command, has_begun, seconds):
     are chosen afterwards by their own times.
     """
     samples, began_s = [], None
-    # A pipe that nobody reads would stop a child that has much to say.
+    # Nobody reads a pipe here, and a full one would block a chatty child.
     said = tempfile.TemporaryFile("w+")
     child = subprocess.Popen(list(map(str, command)), stdout=said, stderr=subprocess.STDOUT)
     while child.poll() is None:
         now_s = time.monotonic()
         if began_s is None and has_begun():
             began_s = now_s
-        # It may have ended since.
+        # The process may have ended in the meantime.
         with contextlib.suppress(OSError):
             samples.append((now_s, busy_s(), clock_s(child.pid)))
         time.sleep(0.1)
@@ -131,10 +131,10 @@ def fios(name, options, seconds):
     stat = pathlib.Path(f"/sys/block/{NAME}/stat")
     reads = lambda: int(stat.read_text().split()[0])
     before, started_s = reads(), time.monotonic()
-    # Commands go past the block layer, which counts none: fio is then given three seconds to begin.
+    # The block layer doesn't count commands that bypass it, so fio gets three seconds to begin instead.
     counted = "--ioengine=io_uring_cmd" not in options
     has_begun = lambda: reads() > before + 1000 if counted else time.monotonic() - started_s > 3
-    # In threads, so that its clock is that of all jobs.
+    # With threads, the process's clock covers all jobs.
     command = ["fio", "--name=b", "--thread", "--rw=randread", "--bs=4k", "--ramp_time=2", "--time_based",
                f"--runtime={seconds + 2}", "--group_reporting", "--output-format=terse", *options]
     output, cores = watch(command, has_begun, seconds)
@@ -149,7 +149,7 @@ def main():
     work = pathlib.Path("/run/bench")
     work.mkdir(exist_ok=True)
     (work / "profile.toml").write_text(PROFILE)
-    # The first run fills the drive, which is not to be watched.
+    # The first run fills the drive, so it isn't measured.
     watch([stacktune, "record", work / "profile.toml", "--for", "2s", "--out", work / "fill"], lambda: True, 1)
     for name, knobs in OURS.items():
         ours(stacktune, work, name, knobs, seconds)

@@ -81,8 +81,8 @@ def row_b(bench):
         "io.registered_buffers": True, "io.registered_files": True, "scan.depth": 128, "scan.batch": 32}
     bench.fill(target, settings)
     path = data_file(target, 256 * MIB)
-    # By itself fio takes each completion as it comes; taking them by the batch as well is an option of its own, with
-    # which it saves a third of its time.
+    # By default fio reaps completions one by one; reaping them in batches takes an extra option, which saves it a
+    # third of its time.
     yield cached_reads(bench, target, settings, path, "fio's", ORDINARY_OPTIONS, 0.6)
     yield cached_reads(bench, target, settings, path, "fio's, tuned", SCAN_OPTIONS, None)
 
@@ -169,7 +169,7 @@ def row_d(bench):
 def row_e(bench):
     """The terminal UI's CPU time at 160×50, and throughput beside headless."""
     target = files(bench, 512 * MIB)
-    # A light load at a rate, so that the difference of the two is the screen's cost and little else.
+    # A light, rate-limited load, so that the difference is little more than the screen's cost.
     light = only("point") | {"point.rate": "1MB/s"}
     bench.fill(target, light)
     pairs = bench.ratios(lambda: observe(bench, tui(bench, target, light)).cores,
@@ -200,7 +200,7 @@ def row_f(bench):
     buffers = sum(depth.values()) * PAGE_BYTES
     bound = 64 * MIB + 512 * KIB * len(depth)
     with headless(bench, target, settings, seconds=bench.seconds * 3 + 60) as pid:
-        # Until then histograms grow to the slowest I/O of the run.
+        # Until then, histograms grow to fit the run's slowest I/O.
         time.sleep(30)
         early = memory(pid)["VmRSS"]
         time.sleep(bench.seconds * 3)
@@ -302,7 +302,7 @@ def tui(bench, target, settings, columns=160, lines=50):
     shown = bytearray()
 
     def drain():
-        # Reading fails once the other side is closed.
+        # Reads fail once the other side is closed.
         with contextlib.suppress(OSError):
             while chunk := os.read(master, 1 << 16):
                 shown.extend(chunk)

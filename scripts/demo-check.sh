@@ -1,7 +1,7 @@
 #!/bin/bash
-# Builds what `make demo` builds, and tries it: the screen opens, a run is recorded, and what it lacks
-# is said in one sentence. With FRESH=1 it builds from nothing, and compiling may take 180 CPU-seconds
-# (user and system; downloads don't count).
+# Builds what `make demo` builds, and tries it: the screen opens, a run is recorded, and missing commands are
+# explained in one sentence. FRESH=1 builds from scratch and limits compilation to 180 CPU-seconds (user and
+# system; downloads don't count).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,7 +33,7 @@ fi
 
 program=${CARGO_TARGET_DIR:-target}/release/stacktune
 
-# What a newcomer runs, filling included, on small files.
+# What a newcomer would run, including the fill, on small files.
 XDG_CACHE_HOME=$work "$program" record demo --for 1s --out "$work/recording" --set target.files.size=32MiB >/dev/null
 [[ -s $work/recording/summary.json ]] || stop "'record demo' left no summary"
 
@@ -48,7 +48,7 @@ said=$("$program" check demo --set io.interface=vfio 2>&1) || true
 grep -q 'no drives leave the kernel.*make build' <<<"${said//$'\n'/ }" ||
     stop "io.interface doesn't say how to get vfio: $said"
 
-# Each command that it lacks, whatever follows it, and where they are listed.
+# Every command missing from this build, with any arguments, and the place where the help lists them.
 listed=$("$program" --help | grep --after-context 3 'make build') || stop "the help lists none of what it lacks"
 for words in 'run demo --out x -- true' 'reproduce --list' attest 'contract trace --json' trace ftl mimic \
     'completions bash' man picture 'run --help'; do
@@ -62,7 +62,7 @@ done
 said=$("$program" help attest)
 [[ $said == *'this build '*'make build'*fio* ]] || stop "'stacktune help attest' doesn't say how to get it: $said"
 
-# The screen in a pseudo-terminal: it draws the table of classes, and q leaves it.
+# The screen in a pseudo-terminal: it draws the table of classes, and q quits.
 export TERM=xterm-256color
 timeout 60 script --quiet --return --log-out "$work/screen" --command \
     "stty cols 120 rows 40; '$program' demo --set io.interface=sim" < <(sleep 4; printf q; sleep 2; printf y) \

@@ -1,16 +1,16 @@
 #!/bin/bash
-# The files of a release, in target/dist; never with parts under the GPL (no SPDK).
+# The files of a release, in target/dist; never with GPL parts (no SPDK).
 #
-#   scripts/dist.sh [PART…]      static glibc deb sbom package aarch64 sums chroots; all without one
+#   scripts/dist.sh [PART…]      static glibc deb sbom package aarch64 sums chroots; all by default
 #
 # static   without RocksDB, for any Linux on x86-64 (musl)
 # glibc    with RocksDB, compiled by zig for glibc 2.28: Debian 10, Ubuntu 18.10, RHEL 8 and later
-# deb      that as a package, with completions and man page
-# sbom     what went in, as SPDX
+# deb      that build as a package, with completions and man page
+# sbom     bill of materials, as SPDX
 # package  what `cargo publish` would send
 # aarch64  the cross-build, and the unit tests under QEMU's user emulation
 # sums     sha256 of all files
-# chroots  starts each in Debian 12 and Ubuntu 24.04, and times the way to the first figures (needs root)
+# chroots  starts each in Debian 12 and Ubuntu 24.04, and times it up to the first figures (needs root)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -67,7 +67,7 @@ static() {
 
 glibc() {
     get_zig
-    # Zig brings libc++ of its own, linked statically. Its -msse4.2 does not imply CRC32, as the compilers' do.
+    # Zig links its own libc++ statically. Its -msse4.2 does not imply CRC32 as other compilers' do.
     export CXXSTDLIB=c++ CXXFLAGS=-mcrc32 CXX="$tools/zig/bin/python -m ziglang c++ -target x86_64-linux-gnu.$GLIBC" \
         AR="$tools/zig/bin/python -m ziglang ar"
     unset ROCKSDB_LIB_DIR ROCKSDB_STATIC ROCKSDB_INCLUDE_DIR
@@ -82,7 +82,7 @@ deb() {
     local folder=$CARGO_TARGET_DIR/$X86_GNU/dist shell
     [[ -x $folder/stacktune ]] || stop "make the part glibc first"
     get_cargo_tool cargo-deb "$DEB"
-    # Where cargo-deb looks for what a build made.
+    # cargo-deb looks for generated files here.
     mkdir -p "$folder/share"
     "$folder/stacktune" man >"$folder/share/stacktune.1"
     for shell in bash zsh fish; do
@@ -106,14 +106,14 @@ package() {
 
 sums() { (cd "$out" && sha256sum -- *.tar.gz *.deb *.json >SHA256SUMS && cat SHA256SUMS); }
 
-# Runs a command in the system $1, with the processes and devices of this one.
+# Runs a command in the system $1, with this system's processes and devices.
 inside() {
     # shellcheck disable=SC2016 # expanded by the inner shell
     unshare --mount bash -c 'for folder in proc sys dev; do mount --bind "/$folder" "$1/$folder"; done
         exec env -i HOME=/tmp/home PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$@"' bash "$@"
 }
 
-# Unpacks the archive $2 in the system $1, and times the way from there to figures in a recording.
+# Unpacks the archive $2 in the system $1, and times it up to the first figures in a recording.
 start_in() {
     local root=$1 name=${2##*/} started spent
     name=${name%.tar.gz}
@@ -129,7 +129,7 @@ start_in() {
     awk -v spent="$spent" -v most="$FIRST_FIGURES_S" 'BEGIN { exit spent > most }' || stop "more than $FIRST_FIGURES_S s"
 }
 
-# Makes the system $1 with the debootstrap script $3, and starts there what was built.
+# Makes the system $1 with the debootstrap script $3, and starts our builds there.
 in_system() {
     local suite=$1 mirror=$2 script=/usr/share/debootstrap/scripts/$3 root=$work/$1 target
     debootstrap --variant=minbase "${@:4}" "$suite" "$root" "$mirror" "$script" >"$work/$suite.log" 2>&1 || {
@@ -152,12 +152,12 @@ chroots() {
     work=$(mktemp -d -p /var/tmp stacktune-dist.XXXXXX)
     trap 'rm -rf --one-file-system "$work"' EXIT
     in_system bookworm http://deb.debian.org/debian sid
-    # Debian has no keyring of Ubuntu's, and no script named noble; what is started there is ours.
+    # Debian has neither Ubuntu's keyring nor a script for noble; only our own builds are started there.
     in_system noble http://archive.ubuntu.com/ubuntu gutsy --no-check-gpg
     ((systems == 2)) || stop "only $systems of the two systems could be made"
 }
 
-# Static, so that the emulator needs no system beside it.
+# Static, so that the emulator needs no system libraries.
 aarch64() {
     command -v qemu-aarch64-static >/dev/null || stop "no qemu-aarch64-static: apt-get install qemu-user-static"
     rustup target add "$ARM_MUSL"
@@ -165,7 +165,7 @@ aarch64() {
         CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER=qemu-aarch64-static
     cargo build --profile dist --locked --no-default-features --features full --target "$ARM_MUSL"
     archive "$ARM_MUSL" "$CARGO_TARGET_DIR/$ARM_MUSL/dist/stacktune"
-    # What the emulator of a process lacks: io_uring, libaio, preadv2 and direct I/O. The rest of the tests run.
+    # QEMU's user emulation lacks io_uring, libaio, preadv2 and direct I/O. The other tests run.
     local name lacking=(load::io::uring:: load::calibrate:: load::workers::tests:: ui::tui::pty_tests::
         counts_of_the_helper_arrive what_is_cached_is_dropped who_quits_while_the_load_drains) skips=()
     for name in "${lacking[@]}"; do skips+=(--skip "$name"); done
@@ -181,7 +181,7 @@ for part; do
         static | glibc | deb | sbom | package | aarch64 | sums | chroots) ;;
         *) stop "there is no part $part" ;;
     esac
-    # In a condition, -e would not be in force.
+    # In a condition, -e would be off.
     set +e
     (set -e; "$part")
     status=$?

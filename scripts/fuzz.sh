@@ -1,13 +1,13 @@
 #!/bin/bash
-# Feeds the readers of files with what a fuzzer makes of the kept seeds, two readers at once.
+# Fuzzes the readers of files, starting from the kept seeds, two readers at a time.
 #
-#   scripts/fuzz.sh                  all of them, SECONDS_EACH (600) each, half of it where few strangers write
+#   scripts/fuzz.sh                  all of them, SECONDS_EACH (600) each, half that where few strangers write
 #   scripts/fuzz.sh READER…          these
-#   scripts/fuzz.sh READER FILE      that input once
+#   scripts/fuzz.sh READER FILE      only that input, once
 #
-# The seeds are in fuzz/seeds; what the fuzzer finds besides goes to fuzz/corpus, and is used the next time. An input
-# that stops a reader fails the run, and goes to fuzz/artifacts: once the reader is mended, it is kept among the seeds
-# under a name that says what it does. The gate feeds all seeds (tests/gate/seeds.rs).
+# The seeds are in fuzz/seeds; new inputs that the fuzzer finds go to fuzz/corpus, and are used the next time. An
+# input that stops a reader fails the run, and goes to fuzz/artifacts: once the reader is fixed, keep it among the
+# seeds under a name that says what it does. The gate feeds all seeds (tests/gate/seeds.rs).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,11 +33,11 @@ prepare() {
     [[ -x $tools/bin/cargo-fuzz ]] ||
         env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$tools" "cargo-fuzz@$CARGO_FUZZ"
     PATH="$tools/bin:$PATH"
-    # As the tests are compiled: arithmetic is checked.
+    # Compiled like the tests, with arithmetic checks.
     cargo "+$TOOLCHAIN" fuzz build --dev --target "$TARGET" --target-dir "$build"
 }
 
-# The fuzzer of a reader; what it takes for a leak is what stays until the process ends.
+# A reader's fuzzer. Leaks aren't detected: what looks leaked is meant to live until the process ends.
 fuzzer() {
     local reader=$1
     shift
@@ -45,7 +45,7 @@ fuzzer() {
         "$build/$TARGET/debug/$reader" -rss_limit_mb="$MEMORY_MB" -timeout="$INPUT_S" "$@"
 }
 
-# Runs one for its time; shows what it did, or how to repeat what stopped it.
+# Runs one reader for its time; prints a summary, or how to repeat the input that stopped it.
 run() {
     local reader=$1 log=fuzz/artifacts/$1.log seconds=$SECONDS_EACH found
     [[ $reader != @(host|state|found) ]] || seconds=$((SECONDS_EACH / 2))

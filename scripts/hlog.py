@@ -16,7 +16,7 @@ from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9, "p9999": 99.99}
-# Half a bucket of three digits to either side.
+# Half a bucket of three-digit precision to either side.
 RESOLUTION = 2e-3
 
 

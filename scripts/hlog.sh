@@ -1,10 +1,10 @@
 #!/bin/bash
-# A part of the soak: the latency.hlog of a new recording, and of the one that the gate keeps, read by HdrHistogram's own
-# tools; and the new one's summary.json held against its schema by Python's jsonschema.
+# A part of the soak: HdrHistogram's own tools read the latency.hlog of a new recording and of the gate's kept one;
+# Python's jsonschema checks the new one's summary.json against its schema.
 #
-#   scripts/hlog.sh     KEEP=1 writes down what they say of the kept one, for tests/gate/earlier.rs
+#   scripts/hlog.sh     KEEP=1 saves the tools' figures of the kept one, for tests/gate/earlier.rs
 #
-# It needs a Java, Maven and Python with pip; the tools are fetched once, by their versions.
+# Needs Java, Maven and Python with pip; the tools are fetched once, at fixed versions.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -38,7 +38,7 @@ stacktune=${CARGO_TARGET_DIR:-target}/debug/stacktune
 read_by_tools "$folder/sim"
 "$stacktune" show --schema >"$folder/schema"
 PYTHONPATH=$python python3 -W ignore -m jsonschema -i "$folder/sim/summary.json" "$folder/schema"
-# What the schema requires is missed where it is missing.
+# The schema must reject a summary that breaks it.
 sed 's/"schema": *1/"schema": "one"/' "$folder/sim/summary.json" >"$folder/wrong"
 if PYTHONPATH=$python python3 -W ignore -m jsonschema -i "$folder/wrong" "$folder/schema" 2>/dev/null; then
     echo "hlog.sh: a wrong summary keeps to the schema" >&2

@@ -1,24 +1,24 @@
 #!/bin/bash
-# Builds RocksDB once for all builds of this user, and prints what hands it to cargo:
+# Builds RocksDB once for all builds of this user, and prints the settings that pass it to cargo:
 #
 #   eval "$(scripts/rocksdb.sh)"
 #
 # The sources are those of the crate librocksdb-sys. They compile as four large files instead of 330,
 # in under a third of the time, into a cache folder named after version, compiler and flags:
-# ${XDG_CACHE_HOME:-~/.cache}/stacktune/rocksdb. CXX, AR and CXXFLAGS are respected. Where that fails,
-# nothing is printed, and the crate compiles RocksDB in its own way.
+# ${XDG_CACHE_HOME:-~/.cache}/stacktune/rocksdb. CXX, AR and CXXFLAGS are respected. If this fails, nothing is
+# printed, and the crate compiles RocksDB itself.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH"
 
 readonly SHARDS=4
-# What one shard takes to compile, with room to spare (3.2 GiB by g++ 12).
+# Memory that compiling one shard takes, with room to spare (3.2 GiB with g++ 12).
 readonly SHARD_KB=$((3500 * 1024))
 
 say() { printf 'stacktune: %s\n' "$*" >&2; }
 
-# The crate's own way goes on where this one can't.
+# If this build fails, the crate compiles RocksDB itself.
 give_up() {
     say "RocksDB is compiled by cargo, which takes longer: $1"
     exit 0
@@ -40,7 +40,7 @@ jobs_at_once() {
     printf '%s\n' "$((fit < cores ? fit : cores))"
 }
 
-# The archive, in the folder $1. Everything the compilers say goes to a log there.
+# Builds the archive in the folder $1. All compiler output goes to a log there.
 compile() {
     local folder=$1 part
     grep -v util/build_version.cc "$source/rocksdb_lib_sources.txt" | tr -d ' \r' | grep . >"$folder/list"
@@ -55,7 +55,7 @@ compile() {
         "${ar[@]}" crs "$folder/librocksdb.a" "$folder"/shard0?.cc.o
 }
 
-[[ -z ${ROCKSDB_LIB_DIR:-}${ROCKSDB_COMPILE:-} ]] || exit 0 # chosen by whoever calls
+[[ -z ${ROCKSDB_LIB_DIR:-}${ROCKSDB_COMPILE:-} ]] || exit 0 # the caller has already chosen
 
 metadata=$(cargo metadata --locked --format-version 1) || exit 1
 source=$(crate librocksdb-sys) lz4=$(crate lz4-sys) zstd=$(crate zstd-sys)

@@ -1,19 +1,19 @@
 #!/bin/bash
-# Makes sure that what a make target needs is here, and installs through apt what is not.
+# Checks that everything a make target needs is installed, and installs what is missing through apt.
 #
 #   scripts/setup.sh build|demo|lab|test|bench|ci
 #
-# On a terminal it names the packages and asks first; without one it installs where it may (as root,
-# or by a sudo that needs no password). NO_INSTALL=1 only names them. It ends 0 when the target can
-# go on (perhaps with less: tests are skipped), and 1 with the reason when it can't.
+# On a terminal it names the packages and asks first; otherwise it installs them if it may (as root, or
+# through a sudo that needs no password). NO_INSTALL=1 only names them. Exits with 0 if the target can go on
+# (perhaps with less: tests are skipped), and with 1 and the reason if it can't.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
 
-# A line for each tool: the targets that want it, what the target can't do without it ("stop": nothing
-# at all), the command to look for, and Debian's package. Commands are looked for rather than
-# packages, so that a tool installed by hand counts.
+# A line for each tool: the targets that want it, what the target can't do without it ("stop": nothing at
+# all), the command to look for, and Debian's package. Looking for commands rather than packages means that a
+# tool installed by hand counts.
 readonly TOOLS='
 build,demo,lab,test,bench | stop                                  | cc                 | gcc libc6-dev
 build,lab,test,bench      | stop                                  | c++                | g++
@@ -72,7 +72,7 @@ stop() {
 # Whether a tool is here and works. A compiler without the C library's files can't link anything.
 have() {
     case $1 in
-        # No command: the library that reads RocksDB's header for the Rust compiler, and clang's own headers.
+        # A library, not a command: it reads RocksDB's header for the Rust compiler, with clang's own headers.
         libclang)
             [[ -n ${LIBCLANG_PATH:-} ]] || { compgen -G '/usr/lib/llvm-*/lib/libclang[.-][0-9s]*' &&
                 compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h'; } >/dev/null
@@ -89,14 +89,14 @@ have() {
             rm -r "$dir"
             return "$linked"
             ;;
-        # What runs in the virtual machine before any library is there.
+        # Runs in the virtual machine before any library is there.
         busybox) ! ldd "$(command -v busybox)" >/dev/null 2>&1 ;;
         python3) python3 -c 'import json, pty, statistics' 2>/dev/null ;;
     esac
 }
 
-# Fills `missing` (packages), `lost` (what can't be done without them) and `stopped` (commands that
-# the target can't do without).
+# Fills `missing` (packages), `lost` (what can't be done without them) and `stopped` (commands that the target
+# can't do without).
 look() {
     missing=() lost=() stopped=()
     local targets loss command packages package
@@ -113,7 +113,7 @@ look() {
     done <<<"$(grep '|' <<<"$TOOLS")"
 }
 
-# Sets `become` to what runs a command as root; fails where nothing does. On a terminal sudo may ask
+# Sets `become` to the prefix that runs a command as root; fails if there is none. On a terminal sudo may ask
 # for its password.
 find_root() {
     become=()
@@ -126,16 +126,16 @@ find_root() {
 apt_install() {
     local apt=("${become[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120)
     local install=("${apt[@]}" install --yes --no-install-recommends) package known=() status=0
-    # Fresh containers have no package lists; old lists name files that are gone.
+    # Fresh containers have no package lists; outdated lists name files that no longer exist.
     if compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null; then
         "${install[@]}" "$@" && return
         say "That failed; fetching the package lists and trying once more."
     fi
-    # 100 is apt's own failure, of one source out of several perhaps; others mean that it did not run.
+    # 100 is apt's own error, perhaps for one source of several; others mean that it did not run.
     "${apt[@]}" update || status=$?
     ((status == 0 || status == 100)) || return "$status"
-    # One package that this system's sources lack (as fio, in an Ubuntu without universe) must not
-    # keep the others out.
+    # One package missing from this system's sources (like fio on an Ubuntu without universe) must not block
+    # the others.
     for package; do
         if apt-get install --simulate --no-install-recommends "$package" >/dev/null 2>&1; then
             known+=("$package")
@@ -170,7 +170,7 @@ install_missing() {
     apt_install "${missing[@]}" >&2 || say "apt-get could not install: $names"
 }
 
-# Rust itself comes from rustup: the distributions' compilers are older than what is needed.
+# Rust itself comes from rustup: the distributions' compilers are too old.
 check_rust() {
     local wanted found
     wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)

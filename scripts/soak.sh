@@ -1,13 +1,13 @@
 #!/bin/bash
-# The whole matrices, of which the gate (`make test`) takes a part: each part in at most 45 minutes.
+# The whole matrices, of which the gate (`make test`) runs a part: each part takes at most 45 minutes.
 #
 #   scripts/soak.sh     LIST=1 lists the parts; PART=name runs one; AGAIN=1 also those that have passed
 #
-# A part that passed with the tree as it is now is not run again. tests/soak.md keeps the last result of each.
+# A part that has passed with the current tree is not run again. tests/soak.md keeps the last result of each.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# As make does: beside what plain cargo builds.
+# As in the Makefile: separate from plain cargo's builds.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target/make}
 
 PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
@@ -40,7 +40,7 @@ field() { sed "s/^ *//; s/ *\$//" <<<"$1"; }
 
 passed() { grep -qs "^$1 $2\$" "$(tree_cache)/soak-passed"; }
 
-# Puts a row in the table, in the place of the part's last one.
+# Puts a row into the table, replacing the part's last one.
 note() {
     local part=$1 result=$2 minutes=$3 row
     row="| $part | $(date +%F) | $(git rev-parse --short HEAD 2>/dev/null || echo –) | $result | $minutes |"
@@ -50,7 +50,7 @@ note() {
     printf '%s\n' "$row" >>"$RESULTS"
 }
 
-# Whether tests ran, where there should be some, and none was skipped that could have run.
+# Whether tests ran if there should be some, and every skip is allowed.
 sound() {
     local log=$1
     shift
@@ -77,7 +77,7 @@ run() {
     SOAK=1 REMARKS=$REMARKS LAB_SEED=${LAB_SEED:-$RANDOM} RUST_TEST_THREADS=$([[ ${words[0]} == lab ]] && echo 100 || nproc) \
         timeout --kill-after=30 "$PART_S" "${command[@]}" 2>&1 | tee "$log" || result=FAILED
     sound "$log" "${command[@]}" || result=FAILED
-    # What could not run here stands in the row: a part that passed without it has not shown it.
+    # The row lists what could not run here: passing without it proves less.
     sort -u "$STACKTUNE_SKIPS" | sed 's/^SKIPPED /not run: /' | tee -a "$REMARKS"
     note "$name" "$result$(sed 's/^/; /; s/|/,/g' "$REMARKS" | tr -d '\n')" $(((SECONDS - started + 59) / 60))
     rm -f "$log" "$REMARKS" "$STACKTUNE_SKIPS"

@@ -1,12 +1,11 @@
 #!/bin/bash
-# The tests over SPDK in the virtual machine, once with each SPDK that is installed: a part of the soak.
+# The tests over SPDK in the virtual machine, once for each installed SPDK: a part of the soak.
 #
-#   scripts/spdk.sh             prints the versions with which they passed, for the soak's row too
-#   scripts/spdk.sh --found     ends with 1 where none is
+#   scripts/spdk.sh             prints the versions that passed, also for the soak's row
+#   scripts/spdk.sh --found     exits with 1 if none is installed
 #
-#   SPDK='PATH ...'     a word for each installation, what PKG_CONFIG_PATH is to be: the folder of its .pc files,
-#                       and after a colon that of DPDK's where DPDK was installed by itself; without it,
-#                       PKG_CONFIG_PATH as it is
+#   SPDK='PATH ...'     a PKG_CONFIG_PATH for each installation: the folder of its .pc files, and after a colon that
+#                       of DPDK's if DPDK was installed separately; by default, PKG_CONFIG_PATH as it is
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,29 +1,29 @@
 #!/bin/bash
-# The gate's tests, then the list of those that could not run here, each with its reason.
+# The gate's tests, then a list of those that could not run here, each with its reason.
 #
 #   scripts/test.sh             all of them (`make test`)
 #   scripts/test.sh quick [NAME...]   the unit tests, all or by name, and the house's (`make quick`)
 #   scripts/test.sh devices     those on loop devices, each in a process of its own
-#   scripts/test.sh ARGUMENT... what cargo makes of these: --test devices guard::, say
+#   scripts/test.sh ARGUMENT... passed to cargo test: --test devices guard::, say
 #
-# The virtual machine runs where anything that it tests has changed since it passed; LAB=1 runs it anyway.
-# A test that can't run appends "SKIPPED <test>: <reason>" to the file that STACKTUNE_SKIPS names:
-# what a passing test prints, cargo swallows.
+# The virtual machine runs if anything that it tests has changed since it last passed; LAB=1 always runs it.
+# A test that can't run appends "SKIPPED <test>: <reason>" to the file that STACKTUNE_SKIPS names, because
+# cargo swallows the output of passing tests.
 # The stages are called by name.
 # shellcheck disable=SC2317
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# As make does: beside what plain cargo builds.
+# As in the Makefile: separate from plain cargo's builds.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target/make}
 
 PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
 # shellcheck source=scripts/tree.sh
 . scripts/tree.sh
 
-# Most tests wait for time, the disk and programs more than they compute.
+# Most tests spend more time waiting (for time, the disk, programs) than computing.
 readonly AT_ONCE=4
-# Those that need all loop devices: most hold rates against another program's, and need processors and a quiet disk.
+# Tests that need all loop devices: most compare rates with another program's, and need processors and a quiet disk.
 readonly MEASURES='^fio::\|^trace::\|^trace_latency::\|^attest::\|^others_io::\|^program_figures::pro\|^program_figures::a_client\|^stack_undo::a_cgroup'
 export RUST_TEST_THREADS=$AT_ONCE
 
@@ -41,13 +41,13 @@ touch "$STACKTUNE_SKIPS"
 
 eval "$(scripts/rocksdb.sh)"
 
-# Where SPDK is found, the tests that drive drives through it run too.
+# If SPDK is installed, the tests that use it run too.
 features=()
 if command -v pkg-config >/dev/null && pkg-config --exists spdk_nvme spdk_env_dpdk; then
     features=(--features spdk)
 fi
 test=(cargo test --locked --no-fail-fast "${features[@]}")
-# The library with its unit tests isn't optimized: they would run a few seconds faster, and compile four times as long.
+# The library's unit tests aren't optimized: that would save a few seconds and quadruple the compile time.
 unit=("${test[@]}" --config profile.dev.package.stacktune.opt-level=0 --lib)
 
 status=0
@@ -58,10 +58,10 @@ stage() {
     printf -- '--- %s: %d s\n\n' "$name" $((SECONDS - started))
 }
 
-# The program of the tests in tests/$1.
+# The test binary of tests/$1.
 program_of() { sed -n "s|^ *Executable tests/$1/main.rs (\(.*\))\$|\1|p" "$work/built"; }
 
-# Compiles the programs of tests that a pattern names.
+# Compiles the test binaries that match a pattern.
 programs() { CARGO_TERM_COLOR=never "${test[@]}" --no-run --test "$1" 2>&1 | tee "$work/built"; }
 
 build() {
@@ -69,7 +69,7 @@ build() {
     programs '*'
 }
 
-# They compute, where the others mostly wait: they take what these leave.
+# Unit tests compute while the others mostly wait, so they run at the lowest priority in the time left over.
 begin_unit() {
     (
         ended=0
@@ -84,14 +84,14 @@ unit_ended() {
     return "$(<"$work/unit-status")"
 }
 
-# The house's tests read the source alone: compiled by themselves they need no build of the program.
+# The house's tests read only the source: compiled separately, they don't need a build of the program.
 house() {
     local program=$work/house
     CARGO_MANIFEST_DIR=$PWD rustc --edition 2024 --test tests/house/main.rs -o "$program" && "$program" --quiet
 }
 
-# Each test of a program that grep picks by further arguments in a process of its own, some at once: a process
-# that starts programs lends them for a moment what it has open, and another test would find a device busy.
+# Runs each test of a binary that grep (given the other arguments) selects in its own process, a few at once.
+# A process that starts a program briefly shares its open descriptors; another test would find a device busy.
 one_by_one() {
     local program name=$1
     shift
@@ -115,7 +115,7 @@ one_by_one() {
     ((passed && !failed))
 }
 
-# Its tests wait for a few machines, and each waiting one is a thread.
+# Its tests wait for a few machines, and each waiting test takes a thread.
 lab() {
     local hash
     hash=$(tree_hash)
@@ -128,7 +128,7 @@ lab() {
     RUST_TEST_THREADS=100 "${test[@]}" --test lab || failed=1
     if [[ -s $times ]]; then sed 's/^/  machine: /' "$times"; fi
     ((!failed)) || return
-    # Where it can't run at all, its tests are in the list of skips.
+    # If the machine can't run here at all, its tests are on the list of skips.
     if tests/rig.sh --check 2>/dev/null; then lab_has_passed "$hash"; fi
 }
 

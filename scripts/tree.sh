@@ -1,16 +1,16 @@
-# What the virtual machine's tests depend on, by a hash, and when they last passed. To be sourced.
+# A hash of what the virtual machine's tests depend on, and a record of when they last passed. To be sourced.
 # shellcheck shell=bash
 
-# What can't change what happens in the machine: documents, the tests that run elsewhere, and scripts; rocksdb.sh
-# builds a library that runs there, and spdk.sh says which tests do. What is drawn or printed is left out, too:
-# the machine's tests read a few words of it (of `show`, `compare` and the screen), but the gate tests it.
+# Files that can't affect the machine: documents, tests that run elsewhere, and scripts, except rocksdb.sh, which
+# builds a library that runs there, and spdk.sh, which selects its tests. Drawn and printed text is left out too: the
+# machine's tests read a few words of it (of `show`, `compare` and the screen), but the gate tests it.
 readonly SCRIPTS='bench|bench-polled|bench_tools|demo-check|dist|fuzz|hlog|setup|soak|test|tree'
 readonly HARMLESS='\.md$|^(LICENSE|\.gitignore|\.shellcheckrc|rustfmt\.toml|clippy\.toml|Makefile)$|^\.ci/|^assets/|^scripts/('"$SCRIPTS"')\.(sh|py)$|^fuzz/|^src/ui/(tui|report)/|[_/]tests\.rs$|/snapshots/|^tests/(gate|devices|house|readers|recordings)/|^tests/skips\.txt$'
 
 tree_cache() { printf '%s' "${STACKTUNE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/stacktune}"; }
 
-# Of every file that is not harmless (or that the pattern in $1 does not name), as it is now, and of the tools
-# that matter.
+# Covers the current content of every file that is not harmless (or not matched by the pattern in $1), and the
+# versions of the tools that matter.
 tree_hash() {
     {
         rustc --version
@@ -19,7 +19,7 @@ tree_hash() {
     } | sha256sum | cut -c1-16
 }
 
-# Says when the machine passed with that tree, if it did.
+# Prints when the machine passed with that tree, if it did.
 lab_passed() {
     local record
     record=$(tree_cache)/lab-passed

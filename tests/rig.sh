@@ -2,48 +2,48 @@
 # Boots a virtual machine with emulated NVMe drives and runs one command in it, as root.
 #
 #   tests/rig.sh [options] -- COMMAND [ARGUMENT...]     a single argument is taken as a shell script
-#   tests/rig.sh --check                                says why it can't run here, if it can't
+#   tests/rig.sh --check                                prints why it can't run here, if it can't
 #
 #   --drives N      NVMe drives, /dev/nvme0n1 and on, serials RIG0 and on          (4)
-#   --size SIZE     of each drive, in a sparse file                                (1G)
-#   --dir DIR       the folder of these files, removed at the end        ($TMPDIR, /var/tmp)
-#   --images DIR    keeps these files in that folder, and takes those that it has      (none)
-#   --namespaces N  of each drive, of that size each: /dev/nvme0n2 and on               (1)
+#   --size SIZE     of each drive, as a sparse file                                (1G)
+#   --dir DIR       the folder for these files, which are removed at the end  ($TMPDIR, /var/tmp)
+#   --images DIR    keeps these files in that folder, and uses those already there     (none)
+#   --namespaces N  on each drive, each of that size: /dev/nvme0n2 and on               (1)
 #   --twins         the last two drives in one slot and IOMMU group, as functions of one device
-#   --no-iommu      nothing keeps the drives from memory that is not theirs
+#   --no-iommu      without an IOMMU: nothing limits the drives' access to memory
 #   --mem SIZE      the guest's memory                                             (3G)
 #   --cpus N        the guest's CPUs, 2 or more                         (the host's, 2 to 4)
 #   --share DIR     a folder that the guest sees as /share and can write to      (none)
-#   --timeout S     gives up after that many seconds; with --terminal, on booting  (600)
+#   --timeout S     gives up after that many seconds; with --terminal, only on booting  (600)
 #   --monitor       the guest can give commands to QEMU, a line each, through
 #                   /dev/virtio-ports/monitor: `device_del drive0` pulls a drive out, `device_add
 #                   nvme,id=drive0,drive=file0,serial=RIG0,bus=slot0` plugs it in again, `quit` cuts
 #                   the power
-#   --terminal      the command has this terminal: keys, colours, and size as it changes
+#   --terminal      the command gets this terminal: keys, colours, and size changes
 #   --append TEXT   more arguments for the kernel
-#   --accel NAME    kvm or tcg (software); else KVM on bare metal where a guest really runs under it
-#   --model NAME    the processor's, as QEMU knows it (the host's; emulated, the fastest: qemu64)
+#   --accel NAME    kvm or tcg (software); default: KVM on bare metal if a guest really runs under it
+#   --model NAME    the CPU model, as QEMU names it (the host's; emulated, the fastest: qemu64)
 #
-# The guest has the host's root, read-only, under a layer in memory that takes what it writes: each
-# program here is there too, under the same path. What the user who starts this can't read is not
-# there. Nothing remains but what was written to --share. Needs neither root nor a network.
+# The guest has the host's root, read-only, under an overlay in memory that takes its writes: every program
+# here is there too, under the same path, except what the user who starts this can't read. Only what is
+# written to --share remains. Needs neither root nor a network.
 #
-# Exit status: the command's; 124 after --timeout; 125 where the machine did not come up or died.
+# Exit status: the command's; 124 after --timeout; 125 if the machine did not come up or died.
 #
-# The kernel is this host's own where its image can be read and has the modules; else the
-# distribution's is fetched once with "apt-get download" and unpacked (not installed) in
-# $RIG_KERNEL, else $XDG_CACHE_HOME/stacktune/lab-kernel.
+# The kernel is this host's own if its image is readable and has the modules; otherwise the distribution's is
+# fetched once with "apt-get download" and unpacked (not installed) in $RIG_KERNEL, or
+# $XDG_CACHE_HOME/stacktune/lab-kernel by default.
 set -euo pipefail
 
-# What the guest's first stage loads, and what its programs may load.
+# Modules that the guest's first stage loads, and all that its programs may load.
 readonly BOOT_MODULES=(virtio_pci virtio_console 9pnet_virtio 9p overlay)
 readonly ALL_MODULES=("${BOOT_MODULES[@]}" nvme loop raid0 raid1 raid10 raid456 ext4 xfs btrfs f2fs
     dm-mod dm-crypt dm-flakey dm-log-writes)
 readonly TOOLS='qemu-system-x86_64=qemu-system-x86 busybox=busybox-static modprobe=kmod depmod=kmod
     xz=xz-utils script=bsdutils'
-# How long a kernel may take to say its first word under KVM.
+# How long a kernel may take to print its first output under KVM.
 readonly KVM_WAIT_S=10
-# A machine that has not begun its command after that hangs.
+# A machine that has not begun its command by then is considered hung.
 readonly BOOT_S=120
 
 drives=4 size=1G mem=3G cpus='' timeout=600 share='' append='' accel='' model='' images=''
@@ -83,13 +83,12 @@ read_arguments() {
         cpus=$(nproc)
         cpus=$((cpus < 2 ? 2 : cpus > 4 ? 4 : cpus))
     fi
-    # With one CPU, QEMU leaves memory barriers out of the code that it makes, and its drives miss
-    # requests.
+    # With one CPU, QEMU omits memory barriers from the code it generates, and its drives miss requests.
     ((cpus >= 2)) || die "--cpus must be 2 or more"
     [[ -z $terminal || (-t 0 && -t 1) ]] || die "--terminal needs a terminal"
 }
 
-# Ends with the reason where a tool is missing.
+# Exits with the reason if a tool is missing.
 need_tools() {
     local pair packages=()
     [[ $(uname -m) == x86_64 ]] || die "needs an x86-64 host"
@@ -103,11 +102,11 @@ need_tools() {
         die "needs packages that are not installed: $(printf '%s\n' "${packages[@]}" | sort -u | paste -sd' ')"
 }
 
-# Whether a guest runs under KVM: on some hosts the device opens, and the guest never starts.
+# Whether a guest runs under KVM: on some hosts the device opens, but the guest never starts.
 kvm_works() {
     local known pid i
     [[ -r /dev/kvm && -w /dev/kvm ]] || return 1
-    # In a machine that is virtual itself a guest may boot under KVM and hang later: --accel kvm tries.
+    # Under nested virtualization a guest may boot under KVM and hang later; --accel kvm tries it anyway.
     ! grep -q '^flags.* hypervisor' /proc/cpuinfo || return 1
     known=${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/stacktune/kvm-$(</proc/sys/kernel/random/boot_id)
     if [[ -e $known ]]; then
@@ -131,9 +130,9 @@ kvm_works() {
     [[ $answer == yes ]]
 }
 
-# The rate of the host's time-stamp counter, which an emulated guest reads too. Measured while it boots on a busy
-# host, it comes out up to four times too low, and the guest's seconds pass that much faster. Without a
-# frequency driver, as in most virtual machines, the kernel reports the counter's rate as that of the processor.
+# The rate of the host's time-stamp counter, which an emulated guest reads too. Measured while the guest boots on a
+# busy host, it comes out up to four times too low, and the guest's clock runs fast by that factor. Without a
+# frequency driver, as in most virtual machines, the kernel reports the counter's rate as the processor's frequency.
 tsc_khz() {
     [[ ! -e /sys/devices/system/cpu/cpu0/cpufreq ]] || return 0
     awk -F: '/^cpu MHz/ { printf "tsc_early_khz=%d", $2 * 1000; exit }' /proc/cpuinfo
@@ -141,7 +140,7 @@ tsc_khz() {
 
 # --- what the guest starts with ---------------------------------------------------------------------
 
-# Copies the first stage's modules, unpacked, in the order in which they are loaded.
+# Copies the first stage's modules, unpacked, in load order.
 copy_modules() {
     local path number=100 to
     while read -r path; do
@@ -156,7 +155,7 @@ copy_modules() {
         awk '$1 == "insmod" && !seen[$2]++ { print $2 }')
 }
 
-# The first stage, in busybox: the host's root below a layer in memory, and every mount it needs.
+# The first stage, in busybox: overlays the host's root with memory, and mounts everything else.
 write_first_stage() {
     local modules=
     [[ $base == / ]] || modules="mount --bind $(printf %q "/host$base/lib/modules") lib/modules"
@@ -196,13 +195,13 @@ INIT
     chmod +x "$run/root/init"
 }
 
-# The second stage, the host's bash as process 1: waits for the drives, names ports and drives as
-# udev would, runs the command, and sends its exit status.
+# The second stage, the host's bash as process 1: waits for the drives, names ports and drives as udev would,
+# runs the command, and sends its exit status.
 write_second_stage() {
     local run_it='bash /.rig/command </dev/null >/dev/virtio-ports/output 2>&1' name
     if [[ -n $terminal ]]; then
-        # Not the console of virtio, which loses what a slow terminal does not take at once: a
-        # pseudo-terminal, between which and the port `script` copies.
+        # The virtio console loses output that a slow terminal doesn't take at once, so the command gets a
+        # pseudo-terminal, and `script` copies between it and the port.
         printf 'stty sane rows %d cols %d\ntty >/run/terminal\nexec bash /.rig/command\n' "${1:-24}" "${2:-80}" \
             >"$run/root/session"
         # shellcheck disable=SC2016 # the guest expands them
@@ -241,7 +240,7 @@ echo up >/dev/virtio-ports/status
 SECOND
         printf 'cd %q 2>/dev/null || cd /\n' "$PWD"
         printf '%s\n' "$run_it"
-        # The power goes off while this process sleeps: it must not end.
+        # The power goes off while this process sleeps; process 1 must not exit.
         printf 'echo "exit $?" >/dev/virtio-ports/status\nsync\necho o >/proc/sysrq-trigger\nsleep 1000\n'
     } >"$run/root/second"
 }
@@ -263,17 +262,16 @@ write_initrd() {
 
 # --- the machine ------------------------------------------------------------------------------------
 
-# A port of the guest's: its name, then the options of what is at the other end.
+# Adds a port for the guest: its name, then the options of its other end.
 port() { machine+=(-chardev "$2,id=$1" -device "virtserialport,chardev=$1,name=$1"); }
 
-# Fills `machine`: QEMU's arguments, whose commas are its own.
+# Fills `machine` with QEMU's arguments; their commas are QEMU's syntax.
 # shellcheck disable=SC2054
 describe_machine() {
-    # Emulated, the plainest processor is the fastest, by up to two times: what `max` has beyond it (AVX,
-    # five levels of page tables, hardware checksums) costs more than what takes its place.
-    # And a program that starts at the same addresses each time is translated once: a third of what it
-    # takes to start one.
-    # RocksDB's checksum is compiled for SSE4.2 and carry-less multiplication.
+    # When emulated, the plainest processor is the fastest, by up to two times: using the extras of `max`
+    # (AVX, five-level page tables, hardware checksums) costs more than doing without them. And a program that
+    # always loads at the same addresses is translated only once, which is a third of the time it takes to
+    # start one. RocksDB's checksum is compiled for SSE4.2 and carry-less multiplication.
     local fit=max more=$append
     if [[ $accel == tcg ]]; then
         fit=qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+pclmulqdq more="norandmaps $(tsc_khz) $append"
@@ -284,7 +282,7 @@ describe_machine() {
         -append "console=ttyS0 quiet panic=-1 oops=panic no_timer_check tsc=reliable mitigations=off intel_iommu=on iommu=pt $more"
         -fsdev local,id=host,path=/,readonly=on,security_model=none,multidevs=remap
         -device virtio-9p-pci,fsdev=host,mount_tag=host -device virtio-serial-pci)
-    # Before the drives, for VFIO in the guest.
+    # Before the drives, so that VFIO works in the guest.
     [[ -n $no_iommu ]] || machine+=(-device "intel-iommu,intremap=on,caching-mode=on")
     if [[ -n $terminal ]]; then
         port terminal "stdio,signal=off"
@@ -294,7 +292,7 @@ describe_machine() {
     fi
     port status "file,path=$run/status"
     if [[ -n $monitor ]]; then
-        # QEMU answers itself: the guest's port is a client of the monitor's socket.
+        # QEMU serves its own monitor: the guest's port is a client of the monitor's socket.
         machine+=(-chardev "socket,id=ears,path=$run/monitor,server=on,wait=off" -mon chardev=ears,mode=readline)
         port monitor "socket,path=$run/monitor"
     fi
@@ -306,8 +304,8 @@ describe_machine() {
     for ((i = 0; i < drives; i++)); do describe_drive "$i"; done
 }
 
-# How QEMU reads and writes the drives' files. Threads, its usual way, take most of a processor by
-# themselves: what differs between the guest's interfaces would not be seen.
+# Chooses how QEMU reads and writes the drives' files. Its default, threads, takes up most of a processor, and
+# would hide the differences between the guest's interfaces.
 choose_aio() {
     truncate -s 1M "$run/probe"
     aio=threads
@@ -317,7 +315,7 @@ choose_aio() {
     fi
 }
 
-# A file as a block device of QEMU's, by that name.
+# Adds a file as a QEMU block device of that name.
 image() {
     [[ -e $images/drive$1 ]] || truncate -s "$size" "$images/drive$1"
     machine+=(-blockdev "driver=raw,node-name=file$1,discard=unmap,file.driver=file,file.aio=$aio,file.filename=$images/drive$1")
@@ -326,7 +324,7 @@ image() {
 # shellcheck disable=SC2054
 describe_drive() {
     local i=$1 bus=slot$1 at='' n
-    # A slot of its own: what sits on the root bus can't be pulled out.
+    # Each drive gets a slot of its own: devices on the root bus can't be pulled out.
     machine+=(-device "pcie-root-port,id=slot$i,chassis=$((i + 1)),slot=$((i + 1))")
     if [[ -n $twins ]] && ((i == drives - 2)); then at=,addr=0.0,multifunction=on; fi
     if [[ -n $twins ]] && ((i == drives - 1)); then bus=slot$((i - 1)) at=,addr=0.1; fi
@@ -351,12 +349,12 @@ end() {
         wait "$qemu" 2>/dev/null || true
     fi
     rm -rf "$run"
-    # A terminal that was closed has no modes any more.
+    # A closed terminal has no modes to restore.
     [[ -z $modes ]] || stty "$modes" <&3 2>/dev/null || true
     exit "$status"
 }
 
-# Waits until QEMU has ended; a trapped signal only interrupts the waiting.
+# Waits for QEMU to end; a trapped signal only interrupts `wait`.
 wait_for_qemu() {
     local status
     while :; do
@@ -368,7 +366,7 @@ wait_for_qemu() {
     ended=$status
 }
 
-# Whether the command begins in time, or QEMU ends before it does.
+# Whether the command begins in time and QEMU does not end first.
 comes_up() {
     local i
     for ((i = 0; i < BOOT_S * 10; i++)); do
@@ -378,14 +376,14 @@ comes_up() {
     return 1
 }
 
-# Runs the machine with its output through a pipe: not every file can be opened anew by its name.
+# Runs the machine with its output through a pipe: not every file can be reopened by name.
 run_batch() {
     [[ -p $run/output ]] || mkfifo "$run/output"
     cat "$run/output" &
     timeout --foreground --kill-after=5 "$timeout" \
         qemu-system-x86_64 "${machine[@]}" </dev/null >"$run/qemu" 2>&1 &
     qemu=$!
-    # QEMU may fail before it opens the pipe, and `cat` would wait for ever.
+    # QEMU may fail before it opens the pipe, and `cat` would wait forever.
     exec 4<>"$run/output"
     if ! comes_up; then
         printf 'rig: the machine did not come up within %s s; its last words:\n' "$BOOT_S" >&2
@@ -397,8 +395,8 @@ run_batch() {
     wait
 }
 
-# Runs the machine on the terminal, which has a file description of its own here: QEMU makes it
-# non-blocking, and others who share it would suffer.
+# Runs the machine on the terminal, opened here with its own file description: QEMU makes it non-blocking,
+# which would break others sharing it.
 run_terminal() {
     local i
     mkfifo "$run/size.in" "$run/size.out"
@@ -438,8 +436,8 @@ main() {
     choose_aio
     describe_machine
     if [[ -n $terminal ]]; then run_terminal; else run_batch; fi
-    # A host that is too busy can keep an emulated kernel from finding its clocks, or it hangs as it
-    # starts; the command has not begun then.
+    # On a very busy host an emulated kernel may fail to calibrate its clocks, or hang while booting. The
+    # command has not begun then, so the machine is run again.
     for _ in 1 2; do
         if [[ -z $terminal && $ended -ne 124 && ! -s $run/status ]]; then run_batch; fi
     done

@@ -34,7 +34,7 @@ pub fn run(args: &AttestArgs) -> Result<()> {
     if args.dry_run {
         return dry_run(&on, extent, &facts, args.output.json);
     }
-    // Before minutes are spent.
+    // Checked before minutes are spent.
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(BUNDLE));
     let folder = new_file::folder_of(&out)?;
     let interrupts = Interrupts::watch()?;
@@ -73,7 +73,7 @@ fn write(folder: &HeldFolder, out: &Path, bundle: &Bundle) -> Result<()> {
     Ok(())
 }
 
-/// Prints what the target takes, and does nothing.
+/// Prints what the target takes, and does nothing else.
 fn dry_run(on: &CheckedOn, extent: Extent, facts: &Arc<Facts>, json: bool) -> Result<()> {
     let folder = match on {
         CheckedOn::Files(dir) | CheckedOn::Devices(_, dir) => dir.join("attest-…"),

@@ -59,7 +59,7 @@ fn only_reads(cli: &Cli) -> bool {
     }
 }
 
-/// Ends the program as clap does, without what a terminal would obey in the arguments: names of folders may be others'.
+/// Exits as clap does, but prints nothing that a terminal would obey: folder names in the arguments may be others'.
 fn end_with(error: &clap::Error) -> ! {
     if std::env::args_os().all(|argument| printable::is_line(&argument.to_string_lossy())) {
         error.exit();
@@ -120,13 +120,13 @@ fn explain(topic: Option<&str>) -> Result<()> {
     print_with(|out| help::page(&text, out))
 }
 
-/// Refuses a limit of the stack that would end the program with a signal, somewhere.
+/// Refuses a stack limit so low that the program would be killed by a signal at some point.
 fn require_stack() -> Result<()> {
     use rustix::process::{Resource, getrlimit};
     const NEEDED_KIB: u64 = 1024;
     match getrlimit(Resource::Stack).current {
         Some(bytes) if bytes < NEEDED_KIB * 1024 => {
-            let what = format!("the limit of the stack is {} KiB, and {NEEDED_KIB} are needed", bytes / 1024);
+            let what = format!("the stack limit is {} KiB, but {NEEDED_KIB} KiB are needed", bytes / 1024);
             Err(Error::failed(what).hint("raise it: `ulimit -s 8192`"))
         }
         _ => Ok(()),

@@ -31,7 +31,7 @@ pub(super) enum Asked {
     Builds(Box<(DuelSpec, Sides)>),
 }
 
-/// The duel that the command line asks for, if it does; the settings of a single run then begin with its first value.
+/// The duel that the command line asks for, if any; a single run's settings then begin with its first value.
 pub(super) fn asked(args: &DuelArgs, settings: &mut Settings) -> Result<Option<Asked>> {
     let Some(asked) = &args.duel else { return Ok(None) };
     let (knob, values) = knob_and_values(asked)?;
@@ -40,7 +40,7 @@ pub(super) fn asked(args: &DuelArgs, settings: &mut Settings) -> Result<Option<A
     of_spec(spec, asked, settings).map(Some)
 }
 
-/// The duel of a command line's words.
+/// The duel of a specification, which the command line gives as `asked`.
 pub(super) fn of_spec(spec: DuelSpec, asked: &str, settings: &mut Settings) -> Result<Asked> {
     let asked = printable::line(asked);
     let named = |error: Error| Error { what: format!("--duel {asked}: {}", error.what), ..error };
@@ -54,7 +54,7 @@ pub(super) fn of_spec(spec: DuelSpec, asked: &str, settings: &mut Settings) -> R
     Ok(Asked::InRun(Box::new(duel)))
 }
 
-/// Below which fraction differences do not matter, and what decides the order of the pairs.
+/// The fraction below which differences don't matter, and the seed for the order of the pairs.
 pub(super) fn margin_and_seed(rules: &DuelRules) -> (f64, u64) {
     let seed = rules.duel_seed.unwrap_or_else(|| rand::rng().random_range(0..1 << 32));
     (f64::from(rules.duel_margin) / 100.0, seed)
@@ -73,7 +73,7 @@ pub(super) fn knob_and_values(asked: &str) -> Result<(String, [String; 2])> {
     Ok((knobs::all()[index].path.clone(), [first, second].map(|value| value.to_string())))
 }
 
-/// Writes a duel down beside its recording, and prints it.
+/// Writes a duel's report beside its recording, and prints it.
 pub(super) fn finish(found: &Report, out: &Path, json: bool) -> Result<()> {
     found.write(out)?;
     if json { print_json(found) } else { print(&report::duel(found)) }
@@ -82,23 +82,23 @@ pub(super) fn finish(found: &Report, out: &Path, json: bool) -> Result<()> {
 /// What `--dry-run --json` prints of a duel that builds.
 #[derive(Debug, Serialize)]
 struct OutlookFile<'a> {
-    /// Of each value.
+    /// The plan for each value.
     plans: [PlanFile<'a>; 2],
     builds_min: usize,
     builds_max: usize,
-    /// Of the fewest builds, the load's writes left out; null if unknown.
+    /// For the fewest builds, without the load's writes; null if unknown.
     writes_bytes: Option<u64>,
-    /// Of the fewest builds, estimated from the last time; null if unknown.
+    /// For the fewest builds, estimated from the last time; null if unknown.
     estimated_build_s: Option<f64>,
     load_s: f64,
     wear: Vec<String>,
 }
 
-/// How a duel is fought on storage that is built for each block.
+/// How to fight a duel on storage that is built for each block.
 pub(super) struct Builds<'a> {
-    /// What the command line says of every run.
+    /// The options of every run.
     pub run: &'a RunArgs,
-    /// The folder.
+    /// The folder to write to.
     pub out: Option<&'a Path>,
     pub warmup: Option<Duration>,
     pub keep: bool,
@@ -108,7 +108,7 @@ pub(super) struct Builds<'a> {
     pub verifies: bool,
 }
 
-/// Fights it; `around` is what a program that is the load takes.
+/// Fights the duel; `around` takes care of a program that is the load.
 pub(super) fn build_and_fight(
     builds: &Builds,
     (spec, sides): (DuelSpec, Sides),
@@ -127,7 +127,7 @@ pub(super) fn build_and_fight(
     }
     let (warmup, program) = (builds.warmup.unwrap_or_default(), around.is_some());
     let options = Options { warmup, program, ..options };
-    // What uses a drive changes with each build; the rest does not.
+    // Only what uses a drive changes from build to build.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(**facts).clone() });
     let out = builds.out.unwrap_or_else(|| Path::new(""));
     report::duel_cost(duel.cost()).lines().for_each(|line| eprint_line(&format!("stacktune: {line}")));
@@ -135,7 +135,7 @@ pub(super) fn build_and_fight(
     let of_block = BlockContext { options: &options, facts: &look, interrupts: &|| interrupts.count() };
     let fought = duel.fight(out, &of_block, &mut watcher);
     watcher.progress.done();
-    // Whatever was measured is kept; a duel that was refused has made no folder.
+    // Whatever was measured is kept; a refused duel has made no folder.
     let found = duel.report();
     if out.is_dir() && (fought.is_ok() || !found.pairs.is_empty()) {
         finish(&found, out, builds.json)?;
@@ -148,7 +148,7 @@ pub(super) fn build_and_fight(
     }
 }
 
-/// Prints what both values' builds do and what the whole costs, and does nothing.
+/// Prints what both values' builds do and what the whole duel costs, and does nothing else.
 fn dry_run(duel: &BuildDuel, json: bool) -> Result<()> {
     let (plans, cost, values) = (duel.plans(), duel.cost(), duel.report().values);
     if json {

@@ -1,4 +1,4 @@
-//! `stacktune ftl`: a trace on a drive by model.
+//! `stacktune ftl`: a trace on a modelled drive.
 
 use super::output::{print, print_json};
 use super::privileges;
@@ -10,9 +10,9 @@ use crate::ui::cli::{CacheSize, Ftl, FtlArgs};
 use crate::ui::report::{self, Simulated, SimulatedLatencies};
 use crate::units::grouped;
 
-/// Pages that the host touches in all: some minutes of a processor.
+/// The most pages that the host may touch in all: some minutes of CPU time.
 const STEPS_MAX: u64 = 1 << 30;
-/// No trace is longer, so that a time can be added to.
+/// No trace is longer; the limit keeps additions to a time from overflowing.
 const TIME_NS_MAX: u64 = 1 << 60;
 /// Unless a capacity is given, the drive ends at a whole MiB.
 const ROUNDED_TO: u64 = 1 << 20;
@@ -89,14 +89,14 @@ fn spec_of(args: &FtlArgs, ios: &[TracedIo]) -> FlashSpec {
     }
 }
 
-/// Does what the I/Os say, in the order of their issues; returns the latencies, if they are to be kept.
+/// Replays the I/Os in the order in which they were issued; returns the latencies, if they are to be kept.
 fn replay(drive: &mut Timed, ios: &[TracedIo], keeps: bool) -> Option<SimulatedLatencies> {
     drive.restart();
     let first_ns = ios.first()?.issued_ns;
     let has_times = ios.last()?.issued_ns > first_ns;
     let (mut end_ns, mut reads, mut writes) = (0, Vec::new(), Vec::new());
     for io in ios {
-        // Without times, one at a time.
+        // Without times, one I/O at a time.
         let now_ns = if has_times { (io.issued_ns - first_ns).min(TIME_NS_MAX) } else { end_ns };
         let (offset, bytes) = (io.offset_bytes, u64::from(io.bytes));
         let (done_ns, of_op) = match io.op {
@@ -118,7 +118,7 @@ fn replay(drive: &mut Timed, ios: &[TracedIo], keeps: bool) -> Option<SimulatedL
     })
 }
 
-/// The median, the 99th percentile and the largest: the least times that this share of all did not exceed, as of histograms.
+/// The median, the 99th percentile and the largest: the smallest time that so many did not exceed, as in histograms.
 fn percentiles(mut times: Vec<u64>) -> Option<[u64; 3]> {
     times.sort_unstable();
     let last = times.len().checked_sub(1)?;

@@ -42,7 +42,7 @@ fn hint_at_command(name: &str, error: Error) -> Error {
     }
 }
 
-/// How a command runs a profile, before what is its own.
+/// The options for running a profile that all commands share.
 pub fn options(run: &RunArgs, settings: &Settings, demo: bool) -> Options {
     Options {
         read_only: run.read_only,

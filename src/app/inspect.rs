@@ -47,7 +47,7 @@ pub fn show_over_time(dir: &Path, json: bool) -> Result<()> {
     if json { print_json(&over_time) } else { print(&over_time.to_string()) }
 }
 
-/// A recording; a sweep has many, and so has a duel for whose blocks the storage was built.
+/// Opens a single recording; a sweep has many, and so has a duel that built the storage for each block.
 pub fn single(dir: &Path) -> Result<Recording> {
     let is_duel = is_duel_of_builds(dir);
     if !is_sweep(dir) && !is_duel {
@@ -197,7 +197,7 @@ pub fn check(profile: &str, sets: &[String]) -> Result<()> {
         notes.iter().for_each(|note| _ = writeln!(text, "  note: {}", note.replace('\n', "\n    ")));
         return print(&text);
     }
-    // Whoever may not run them reads them here, too.
+    // Shown even to those who may not run them.
     let layers = layers_noted(&settings).into_iter().map(|note| format!("note: {note}"));
     let problems: Vec<_> =
         problems.into_iter().chain(layers).map(|problem| problem.replace('\n', "\n  ")).collect();

@@ -15,7 +15,7 @@ use crate::trace::{self, Selected, Trace, TracedDrive, TracedIo};
 use crate::ui::cli::MimicArgs;
 use crate::ui::report;
 
-/// Where the profile's file goes unless the operator names another place.
+/// The folder of the file that the profile runs on, unless the operator names another.
 const DIR: &str = "~/.cache/stacktune/mimic";
 
 /// Runs the command.
@@ -50,7 +50,7 @@ fn of_trace(name: &str, error: Error) -> Error {
     Error { what: format!("{name}: {}", error.what), ..error }
 }
 
-/// As a profile is named by its path.
+/// The path as the command line takes it for a profile.
 fn record_path(out: &Path) -> String {
     let shown = out.shown();
     if shown.contains('/') { shown } else { format!("./{shown}") }
@@ -64,7 +64,7 @@ struct Part {
     logical: Option<u64>,
 }
 
-/// The I/Os of a part of a trace, and whether it is known when each was completed.
+/// The I/Os of a part of a trace, and whether their completion times are known.
 fn ios_of(paths: &[PathBuf], part: &Part, phase: Option<&str>) -> Result<(Vec<TracedIo>, bool)> {
     let (mut trace, parts) = traces::read(paths)?;
     if let Some(name) = phase {
@@ -92,7 +92,7 @@ fn knows_completions(trace: &Trace) -> bool {
     trace.form.has_completions() && trace.lost.all == 0
 }
 
-/// The settings of a load: what no class has is off.
+/// The settings of a load; classes that it lacks are off.
 fn settings(load: &MimicLoad, name: &str) -> Settings {
     let mut settings = Settings {
         name: "mimic".to_owned(),

@@ -7,7 +7,7 @@
 //! | [`output`] | standard output and standard error | – |
 //! | [`inputs`] | the profile, the options of a run, the host's facts | – |
 //! | [`new_file`] | a file that a command writes under a new name | – |
-//! | [`run_as`] | who a program is run as | – |
+//! | [`run_as`] | the user that a program runs as | – |
 //! | [`privileges`] | giving up the rights that a command does not need | – |
 //! | [`signals`] | signals that end a run cleanly | – |
 //! | [`outlook`] | what a sweep would run, write and destroy | output |
@@ -19,11 +19,11 @@
 //! | [`sweep`] | a profile with steps, for `record` and `run` | inputs, output, outlook, signals, watcher |
 //! | [`duel`] | `record --duel`: two values of a knob, in one run or on storage built for each block | inputs, output, signals, watcher |
 //! | [`picture`] | `picture`: the screen of a run as SVG, still or moving | duel, inputs |
-//! | [`trace`] | `contract` and `trace`: the rules scored from a trace, and traces made | inputs, new_file, output, privileges, run_as, signals, watcher |
+//! | [`trace`] | `contract` and `trace`: scoring the rules from a trace, and making traces | inputs, new_file, output, privileges, run_as, signals, watcher |
 //! | [`record`] | `record`: a profile without a terminal | duel, inputs, output, signals, watcher, sweep, trace |
 //! | [`program`] | `run`: a program as the load | duel, inputs, output, record, run_as, signals, trace, watcher, sweep, ui |
 //! | [`attest`] | `attest`: figures beside those of other programs | inputs, new_file, output, signals, watcher |
-//! | [`ftl`] | `ftl`: a trace on a drive by model | output, privileges |
+//! | [`ftl`] | `ftl`: a trace on a modelled drive | output, privileges |
 //! | [`mimic`] | `mimic`: a profile whose load is like that of a trace | new_file, output, privileges, trace |
 //! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, program, signals, trace, watcher |
 //! | [`manual`] | `man` and `completions`: the man page and the shells' completions | output |

@@ -11,10 +11,10 @@ use crate::host::{Trusting, refuse_exchangeable};
 use crate::printable::Shown as _;
 use crate::stack::system_folder::refuse_system_folder;
 
-/// The folder of a file, in which there is no such file yet.
+/// The folder in which to make a file that does not exist yet.
 ///
 /// # Errors
-/// If there is one, or no folder; as root refused where the system's files are, or where others could exchange it.
+/// If the file exists, or its folder doesn't; for root, also in system folders, or where others could swap it.
 pub fn folder_of(out: &Path) -> Result<HeldFolder> {
     if out.symlink_metadata().is_ok() {
         let error = Error::input(format!("{} exists already", out.shown()));

@@ -110,7 +110,7 @@ impl Outlook {
     fn opening_writes_bytes(&self) -> Option<u64> {
         let of = |target: &Target| {
             let Ok(plan) = &target.plan else { return Some(0) };
-            // What is built is filled anew each time; files and devices as they are stay filled.
+            // A stack that is built is filled each time; plain files and devices stay filled.
             let fills = if plan.properties.is_some() { target.openings as u64 } else { 1 };
             Some(plan.writes_bytes? * fills)
         };

@@ -27,9 +27,9 @@ use crate::ui::tui::theme::Theme;
 use crate::ui::tui::update::{choose_knob, picked, update};
 use crate::ui::tui::{Film, Paper, animated, cast, is_cast_of_ours, is_svg_of_ours, svg, view};
 
-/// A file of ours is known by its first lines.
+/// Enough to recognize a file of ours by its first lines.
 const HEAD_BYTES: u64 = 4096;
-/// How often it is looked what is due.
+/// How often to check what is due.
 const LOOK: Duration = Duration::from_millis(50);
 /// The screen is filmed once nothing has come for [`LOOK`], or after this time.
 const FRAME_MAX: Duration = Duration::from_secs(1);
@@ -101,7 +101,7 @@ pub fn run(args: &PictureArgs) -> Result<()> {
     files.write(&picture, &shooting.film)
 }
 
-/// The files that are written.
+/// The files to write.
 struct Files<'a> {
     picture: &'a Path,
     cast: Option<PathBuf>,
@@ -134,13 +134,13 @@ impl<'a> Files<'a> {
 /// What is done to the run, and when.
 struct Script {
     turns: std::vec::IntoIter<(usize, Value)>,
-    /// Between two turns, and when the next one is due.
+    /// The time between two turns, and when the next one is due.
     gap: Duration,
     next: Duration,
-    /// The duel, until it is asked for, and when it is.
+    /// The duel, until it is asked for, and when to ask for it.
     duel: Option<DuelAsked>,
     duel_at: Duration,
-    /// Whether it was asked for and has not begun.
+    /// Whether it was asked for but has not begun yet.
     duel_awaited: bool,
     /// When the picture is complete.
     until: Duration,
@@ -153,7 +153,7 @@ impl Script {
         let asked = |asked: &String| -> Result<DuelAsked> {
             let (knob, values) = knob_and_values(asked)?;
             let figure = args.duel_figure.clone();
-            // Refused now, and not after all turns.
+            // Refused now rather than after all turns.
             let spec = DuelSpec {
                 knob: knob.clone(),
                 values: values.clone(),
@@ -176,7 +176,7 @@ impl Script {
         })
     }
 
-    /// A duel that was refused is no picture of one.
+    /// Fails if the duel was refused: the picture would not show one.
     fn check_begun(&self, state: &State) -> Result<()> {
         if !self.duel_awaited {
             return Ok(());
@@ -192,7 +192,7 @@ struct Shooting {
     state: State,
     film: Film,
     films: bool,
-    /// Whether the screen may have changed since the last frame, and by something notable.
+    /// Whether the screen may have changed since the last frame, and whether by something notable.
     changed: bool,
     notable: bool,
 }
@@ -209,7 +209,7 @@ impl Shooting {
         let _ = update(&mut self.state, Msg::Session(event));
     }
 
-    /// Does to the screen what is due, and returns what that has to send to the run.
+    /// Applies what is due to the screen, and returns what to send to the run.
     fn due(&mut self, elapsed: Duration) -> Vec<Effect> {
         let script = &mut self.script;
         if elapsed >= script.next
@@ -248,7 +248,7 @@ impl Shooting {
     }
 }
 
-/// Refuses to overwrite anything but a file of ours, made by this command. A link is none.
+/// Refuses to overwrite anything but a file made by this command; a link is not one.
 fn refuse_other_file(out: &Path, is_ours: fn(&[u8]) -> bool, (made, option): (&str, &str)) -> Result<()> {
     let unreadable = |e| Error::os("cannot read", out, e);
     let is_file = match out.symlink_metadata() {

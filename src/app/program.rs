@@ -35,10 +35,10 @@ use crate::ui::tui::theme::Theme;
 /// A program runs for this long unless the command line says otherwise.
 const MEASURED: Duration = Duration::from_secs(30);
 
-/// As long as a duel may take.
+/// The longest that a duel may take.
 const FOR_A_DUEL: Duration = Duration::from_hours(2);
 
-/// The same on the screen; then what is measured begins again.
+/// The same on the screen, after which measuring begins again.
 const ON_SCREEN: Duration = Duration::from_hours(1);
 
 /// Runs the command.
@@ -134,7 +134,7 @@ fn recorded(
     ended_well(&summary, ended.and(traced))
 }
 
-/// What is done around each recording of a sweep whose load is that program, which is traced if that is asked for.
+/// What to do around each recording of a sweep whose load is that program, including its trace if asked for.
 ///
 /// # Errors
 /// Input if one of its commands is not there, or it can't be run as that user.
@@ -179,7 +179,7 @@ fn given(args: &ProgramArgs) -> Result<Profile> {
         program.memory_max_bytes = args.mem.or(program.memory_max_bytes);
     }
     if settings.run.max_writes_bytes.is_some() {
-        eprint_line("stacktune: run.max_writes is not kept: a program writes what it likes");
+        eprint_line("stacktune: run.max_writes is not enforced: a program writes what it likes");
     }
     *settings = for_program(settings.clone())?;
     let programs = settings.program.iter().flat_map(Program::programs);
@@ -187,7 +187,7 @@ fn given(args: &ProgramArgs) -> Result<Profile> {
     Ok(profile)
 }
 
-/// Puts the command line's words in the place of the profile's.
+/// Replaces the profile's words with the command line's.
 fn words_given(args: &ProgramArgs, program: &mut Option<Program>) -> Result<()> {
     let own: Vec<String> = program.iter().flat_map(|of| &of.knobs).map(|knob| knob.name.clone()).collect();
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
@@ -210,7 +210,7 @@ fn words_given(args: &ProgramArgs, program: &mut Option<Program>) -> Result<()> 
 /// Ends what is left of the program, keeps its last lines in the recording, and takes the stack down.
 fn take_down(mut session: Session, args: &ProgramArgs, watcher: &mut Watcher, recorded: bool) -> Result<()> {
     if watcher.interrupts.count() > 1 {
-        // What does not end is no longer waited for, as in `record`; of the program nothing goes on.
+        // As in `record`, stop waiting for what does not end; but nothing of the program may go on.
         session.kill_program();
         std::mem::forget(session);
         return Ok(());

@@ -24,7 +24,7 @@ use crate::units::approx_span;
 
 /// A run is measured for this long unless the command line says otherwise.
 const MEASURED: Duration = Duration::from_secs(30);
-/// The longest time of a run until it is steady.
+/// How long a run may take to become steady.
 const AT_MOST: Duration = Duration::from_hours(2);
 
 /// Runs the command.
@@ -126,7 +126,7 @@ fn refuse_arguments(args: &RecordArgs, profile: &Profile) -> Result<()> {
             );
         }
     } else if args.verify && profile.settings.leaves_kernel() {
-        let what = "--verify reads through the kernel, which has these drives back only after the run";
+        let what = "--verify reads through the kernel, which gets these drives back only after the run";
         return Err(Error::input(what).hint("leave it out, and run `stacktune verify` afterwards"));
     } else if args.trace && profile.settings.leaves_kernel() {
         let what = "--trace sees what goes through the kernel, which the I/O of `vfio` and `spdk` does not";
@@ -169,7 +169,7 @@ pub(super) fn ended_well(summary: &Summary, ended: Result<()>) -> Result<()> {
     }
     match summary.errors_line() {
         _ if summary.interrupted => Err(Error::interrupted("interrupted: the summary has what was measured")),
-        // For what can't be done at once, io_uring starts threads in the kernel.
+        // io_uring starts kernel threads for what can't be done at once.
         Some(errors) if summary.failed_with("ECANCELED") => Err(Error::failed(errors).hint(format!(
             "with io_uring, ECANCELED can mean that the kernel cannot start a thread: {}",
             threads::RAISE
@@ -193,7 +193,7 @@ fn report_unsteady(summary: &Summary) {
     }
 }
 
-/// Prints what would be done, and does nothing.
+/// Prints what would be done, and does nothing else.
 pub(super) fn plan_printed(settings: &Settings, facts: &Facts, allowed: bool, json: bool) -> Result<()> {
     let problems = check(settings, Conditions { facts, target: None });
     if let Some(problem) = problems.first() {

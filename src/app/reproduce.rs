@@ -33,7 +33,7 @@ use crate::units::{approx_size, approx_span};
 
 /// What is known about a reproduction besides its sweep: a file in its folder.
 const NOTE: &str = "reproduce.json";
-/// Larger than any of them.
+/// Larger than any such file.
 const NOTE_BYTES_MAX: u64 = 1 << 20;
 /// More reproductions than a table has room for.
 const BESIDE_MAX: usize = 16;
@@ -113,7 +113,7 @@ fn find(name: &str) -> Result<Experiment> {
     })
 }
 
-/// Drives or files, as given.
+/// The drives or files to run on, as given.
 fn bed(args: &ReproduceArgs, experiment: &Experiment, facts: &Facts) -> Result<Bed> {
     let storage = match (&args.devices[..], &args.files) {
         ([], None) => {
@@ -178,7 +178,7 @@ fn profile(
     let is_program = base.program.is_some();
     if is_program {
         if base.stack.filesystem == Filesystem::None {
-            // Drives alone have none, but each row has.
+            // Bare drives have none, but each row has.
             base.stack.filesystem = Filesystem::Ext4;
         }
         base = for_program(paper::with_values_of_rows(&base, experiment, bed))?;
@@ -214,7 +214,7 @@ fn profile(
             idle: args.idle.unwrap_or(if on_drives { IDLE } else { Duration::ZERO }),
             cool_to_c: args.cool_to.or(on_drives.then_some(COOL_TO_C)),
             cool_within: COOL_WITHIN,
-            // Otherwise the repeats of a stack follow each other, and changes over time look like its effect.
+            // Otherwise the repeats of a stack run back to back, and changes over time look like its effect.
             rebuild: !is_program || experiment.is_traced(),
         },
     };
@@ -223,7 +223,7 @@ fn profile(
     Ok((profile.by_identity(facts), left_out))
 }
 
-/// Refuses a limit of writes that would stop a row early.
+/// Refuses a write limit that would stop a row early.
 fn refuse_less_writes(base: &Settings, sweep: &Sweep, experiment: &Experiment) -> Result<()> {
     let Some(limit) = base.run.max_writes_bytes else { return Ok(()) };
     let seconds = (sweep.time + sweep.warmup).as_secs_f64();
@@ -246,7 +246,7 @@ fn refuse_less_writes(base: &Settings, sweep: &Sweep, experiment: &Experiment) -
     Ok(())
 }
 
-/// Begins the sweep in its folder or continues it; its outcome is returned separately, so that what there is
+/// Begins the sweep in its folder or continues it; its outcome is returned separately, so that the results so far
 /// can be shown first.
 fn sweep_through(
     dir: &Path,
@@ -271,7 +271,7 @@ fn sweep_through(
     }
     let interrupts = Interrupts::watch()?;
     let mut watcher = Watcher { around, ..Watcher::new(None, &interrupts) };
-    // What uses a drive changes with each stack; the rest does not.
+    // Only what uses a drive changes from stack to stack.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(**facts).clone() });
     let folder = sweep::prepare(dir, profile, options, &look, &mut watcher)?;
     folder.replace(NOTE, &json::lines(note)?)?;
@@ -334,7 +334,7 @@ pub fn shown(dir: &Path) -> Result<Reproduction> {
         no_cache_limit: note.no_cache_limit.as_deref(),
     };
     let mut others = Vec::new();
-    // Others may have written the list.
+    // The list may come from others, so it is capped.
     if let Some(more) = note.beside.len().checked_sub(BESIDE_MAX).filter(|more| *more > 0) {
         super::output::eprint_line(&format!("stacktune: {more} more are not shown next to it"));
     }

@@ -1,12 +1,12 @@
-//! Who a program is run as.
+//! The user that a program runs as.
 
 use rustix::process::{Uid, geteuid};
 
 use crate::error::{Error, Result};
 use crate::host::User;
 
-/// Who the program is: whom the command line names, else the profile, else who called sudo. Root only by the command
-/// line; none for the user of this process where that is not root.
+/// The user to run a program as: whom the command line names, else the profile, else who called sudo. Root only if
+/// the command line says so; none to stay this process's user, where that is not root.
 pub fn user(named: Option<&str>, in_profile: Option<&str>) -> Result<Option<User>> {
     let find = |name: &str| {
         let shown = crate::printable::line(name);

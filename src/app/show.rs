@@ -57,7 +57,7 @@ fn list(dir: Option<&Path>, json: bool) -> Result<()> {
     if json { print_json(&listed) } else { print(&report::recordings(&listed)) }
 }
 
-/// A recording, ready for the screen, or two. One that is damaged is wrong input: the screen has nothing of it to show.
+/// One or two recordings, ready for the screen. A damaged one is wrong input: there is nothing of it to show.
 fn replay(dir: &Path, with: Option<&Path>) -> Result<(Replay, Option<Beside>)> {
     let read = || -> Result<_> {
         let first = inspect::single(dir)?;

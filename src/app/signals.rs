@@ -23,7 +23,7 @@ pub struct Interrupts(Arc<AtomicUsize>);
 impl Interrupts {
     /// Counts from now on, instead of dying. Ctrl-Z stops as soon as no thread is ending.
     pub fn watch() -> Result<Self> {
-        // A second thread would stop what the first has let go on. Where there can't be one, Ctrl-Z stops at once.
+        // Only once: a second thread would stop what the first let go on. If none can start, Ctrl-Z stops at once.
         static STOPS: Once = Once::new();
         STOPS.call_once(|| drop(threads::start("watch for Ctrl-Z", stop_in_order)));
         let count = Arc::new(AtomicUsize::new(0));
@@ -33,7 +33,7 @@ impl Interrupts {
             #[allow(unsafe_code)]
             let registered = unsafe {
                 signal_hook::low_level::register(signal, move || {
-                    // A terminal that closes sends it more than once: by its shell, and by the kernel.
+                    // A closing terminal sends it more than once: from its shell, and from the kernel.
                     if signal == SIGHUP {
                         theirs.fetch_max(1, Ordering::SeqCst);
                     } else {
@@ -52,11 +52,11 @@ impl Interrupts {
     }
 }
 
-/// Stops the process by Ctrl-Z when none of its threads is ending, as often as it comes.
+/// Stops the process at each Ctrl-Z, once none of its threads is ending.
 fn stop_in_order() {
     let Ok(mut signals) = Signals::new([SIGTSTP]) else { return };
     for _ in signals.forever() {
-        // The kernel, too, stops none that nobody would continue.
+        // Like the kernel, don't stop a process that nobody would continue.
         if !is_without_shell() {
             let _ = NoneEnding::wait().stop_this_process();
         }

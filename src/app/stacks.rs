@@ -44,7 +44,7 @@ pub fn cleanup(args: &CleanupArgs) -> Result<()> {
     if args.output.json {
         print_json(&cleaned)?;
     } else {
-        // A stack of that kind that could not be removed is shown above.
+        // A retained stack that could not be removed is shown above.
         let is_shown = |stack: &undo::Leftover| cleaned.iter().any(|one| one.leftover.id == stack.id);
         let retained = undo::retained(&state_dir())?.into_iter().filter(|stack| !is_shown(stack));
         print(&report::cleaned(&cleaned, &retained.collect::<Vec<_>>()))?;

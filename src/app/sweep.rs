@@ -20,9 +20,9 @@ use crate::ui::report::{self, SweepShown};
 
 /// How a profile's steps are run.
 pub(super) struct Steps<'a> {
-    /// What the command line says of every run.
+    /// The options of every run.
     pub run: &'a RunArgs,
-    /// The folder.
+    /// The folder to write to.
     pub out: &'a Path,
     /// The times that replace the profile's.
     pub duration: Option<Duration>,
@@ -84,7 +84,7 @@ pub fn run(args: &RecordArgs, profile: &Profile) -> Result<()> {
     run_steps(&steps, profile, None)
 }
 
-/// Runs a profile's steps; `around` is what a program that is the load takes.
+/// Runs a profile's steps; `around` takes care of a program that is the load.
 pub(super) fn run_steps(steps: &Steps, profile: &Profile, around: Option<Box<dyn Around>>) -> Result<()> {
     if let Some(sweep) = &profile.sweep {
         refuse_turned(sweep, &steps.run.sets.set)?;
@@ -97,7 +97,7 @@ pub(super) fn run_steps(steps: &Steps, profile: &Profile, around: Option<Box<dyn
         return outlook::dry_run((&profile, &[]), &options, &facts, steps.json);
     }
     let mut watcher = Watcher { verifies: steps.verifies, around, ..Watcher::new(None, &interrupts) };
-    // What uses a drive changes with each stack; the rest does not.
+    // Only what uses a drive changes from stack to stack.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(*facts).clone() });
     let folder = sweep::prepare(steps.out, &profile, &options, &look, &mut watcher)?;
     let ran = sweep::run(&folder, &options, &look, steps.keep, &|| interrupts.count(), &mut watcher);

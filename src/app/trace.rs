@@ -1,5 +1,5 @@
-//! `stacktune contract`: the rules scored from a trace. `stacktune trace`: one of drives, also while a command runs, or one in
-//! another form. `record --trace`: one of the target's drives.
+//! `stacktune contract` scores the rules from a trace. `stacktune trace` traces drives, also while a command runs, or
+//! converts a trace. `record --trace` traces the target's drives.
 
 mod command;
 mod recorded;
@@ -28,7 +28,7 @@ use command::RunningCommand;
 
 pub use recorded::{TraceUnderWay, begin, each_run, keep, keep_all, look};
 
-/// Between two looks whether it is over.
+/// Time between two checks whether it is over.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Runs `stacktune contract`.
@@ -57,10 +57,10 @@ pub fn contract(args: &ContractArgs) -> Result<()> {
     }
 }
 
-/// What is asked: where the command line doesn't say it, the part of the drive that the recording's target used.
+/// What to score: by default, the part of the drive that the recording's target used.
 fn spec(args: &ContractArgs, trace: &Trace, parts: &[Watched]) -> ContractSpec {
     let only = |drives: Vec<TracedDrive>| if let [drive] = drives[..] { Some(drive) } else { None };
-    // A trace has many I/Os: its drives are not looked for in vain.
+    // A trace has many I/Os, so its drives are only searched for if they matter.
     let drive = args.drive.or_else(|| if parts.is_empty() { None } else { only(trace.drives()) });
     let part = parts.iter().find(|part| Some(part.drive) == drive);
     let part = part.filter(|_| args.start.is_none() && args.logical.is_none());
@@ -82,10 +82,10 @@ fn spec(args: &ContractArgs, trace: &Trace, parts: &[Watched]) -> ContractSpec {
     }
 }
 
-/// A trace by its files, or of a recording, with the parts of drives that it is of.
+/// Reads a trace from its files or from a recording, with the parts of drives that it covers.
 ///
 /// # Errors
-/// Of the kind `Input` if it is none.
+/// Of the kind `Input` if it is not a trace.
 pub fn read(paths: &[PathBuf]) -> Result<(Trace, Vec<Watched>)> {
     let of_folder = match paths {
         [one] => recorded::of_folder(one)?,
@@ -97,7 +97,7 @@ pub fn read(paths: &[PathBuf]) -> Result<(Trace, Vec<Watched>)> {
     }
 }
 
-/// Leaves only what was issued in a phase.
+/// Keeps only what was issued in a phase.
 ///
 /// # Errors
 /// Of the kind `Input` if the trace has no such phase, or nothing was issued in it.
@@ -154,8 +154,8 @@ pub fn run(args: &TraceArgs) -> Result<()> {
     ended
 }
 
-/// Traces drives for a time, until a signal, or while a command runs; how that ended. What is traced stays in memory until
-/// the end: the file may be on one of the drives.
+/// Traces drives for a time, until a signal, or while a command runs; also returns how that ended. The trace stays in
+/// memory until the end, as the file may be on one of the drives.
 fn live(args: &TraceArgs) -> Result<(Trace, Result<()>)> {
     let drives = args.device.iter().map(|device| whole(device)).collect::<Result<Vec<_>>>()?;
     let user = if args.words.is_empty() { None } else { user(args.user.as_deref(), None)? };
@@ -167,7 +167,7 @@ fn live(args: &TraceArgs) -> Result<(Trace, Result<()>)> {
         (None, Some(_)) => "until the command ends".to_owned(),
         (None, None) => "until Ctrl-C".to_owned(),
     };
-    eprint_line(&format!("stacktune: traces {names} {ends}; Ctrl-C ends it"));
+    eprint_line(&format!("stacktune: tracing {names} {ends}; Ctrl-C ends it"));
     let start = Instant::now();
     let mut command = None;
     if !args.words.is_empty() {

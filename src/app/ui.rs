@@ -84,13 +84,13 @@ fn operate(profile: Profile, options: Options, theme: Option<Theme>, is_set_apar
     }
     ran.written_bytes = written_bytes.load(Ordering::Relaxed);
     ran.stay = files_that_stay(&ran);
-    // Who has no terminal any more can't read it.
+    // If the terminal is gone, nobody can read it.
     let _ = print(&report::ran::ran(&ran, kept_in.borrow().as_deref()));
     print_kept(&kept);
     ended
 }
 
-/// The folders of files that the runs left for the next one, each once, with their bytes.
+/// The folders with files that the runs left for the next one, each once, with their bytes.
 fn files_that_stay(ran: &Ran) -> Vec<(PathBuf, u64)> {
     let mut stay: Vec<(PathBuf, u64)> = Vec::new();
     for (dir, count) in ran.runs.iter().filter_map(|run| run.files.as_ref()) {
@@ -139,7 +139,7 @@ pub fn show((replay, beside): (Replay, Option<Beside>), theme: Option<Theme>) ->
     tui::show(replay, beside, screen(theme, profiles, UserMemory::default()))
 }
 
-/// Refuses to go on where there is no terminal to draw on.
+/// Refuses to go on if there is no terminal to draw on.
 pub fn require_terminal(instead: &str) -> Result<()> {
     if stdin().is_terminal() && stdout().is_terminal() {
         return Ok(());
@@ -147,7 +147,7 @@ pub fn require_terminal(instead: &str) -> Result<()> {
     Err(Error::input("the terminal UI needs a terminal").hint(instead))
 }
 
-/// The operator confirms each plan after reading it, and none in advance.
+/// The operator confirms each plan after reading it, never in advance.
 fn refuse_consent_in_advance(args: &RunArgs) -> Result<()> {
     let Some(device) = args.destroy.first() else { return Ok(()) };
     Err(Error::input(format!("--destroy {}: the screen accepts no consent in advance", device.shown())).hint(
@@ -172,7 +172,7 @@ fn recordings() -> PathBuf {
     data.or_else(home).unwrap_or_default().join("stacktune/recordings")
 }
 
-/// Where recordings usually are: those of the screen, and those that `record` was given a name for.
+/// Where recordings usually are: the screen's folder, and the current one, where `record` is often told to make them.
 pub fn shelves() -> Vec<PathBuf> {
     let here = std::env::current_dir().into_iter();
     [recordings()].into_iter().chain(here.filter(|here| *here != recordings())).collect()
@@ -198,7 +198,7 @@ impl Profiles {
 impl ProfileStore for Profiles {
     fn list(&self) -> Vec<ProfileEntry> {
         let entries = self.store.list().unwrap_or_default();
-        // All facts of the host would be asked of the drives, beside the load: whether there is a node is enough.
+        // Reading all facts of the host would query the drives beside the load: whether there is a node is enough.
         let absent = |settings: &Settings| {
             let mut devices = settings.target.devices.iter().filter(|_| settings.touches_storage());
             let named = devices.find(|device| !has_node(device))?;

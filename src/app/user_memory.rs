@@ -14,7 +14,7 @@ use crate::ui::tui::Memory;
 
 /// The ledgers of the last screens, a file each.
 const LEDGERS_MAX: usize = 100;
-/// Is there once the first steps were hidden.
+/// Exists once the first steps were hidden.
 const KNOWN: &str = "first-steps-known";
 
 /// The folder of one user.
@@ -22,7 +22,7 @@ const KNOWN: &str = "first-steps-known";
 pub struct UserMemory {
     /// The file that keeps the turns of this screen; made with the first one.
     pub file: Option<File>,
-    /// Where that is.
+    /// The path of that file.
     pub path: Rc<RefCell<Option<PathBuf>>>,
 }
 
@@ -38,7 +38,7 @@ impl UserMemory {
     fn make(&self) -> Result<File> {
         let folder = StateFolder::make(&folder())?;
         let names = folder.names()?;
-        // By their names they are in the order of time.
+        // Their names sort by time.
         let known: Vec<_> = names.iter().filter(|name| is_ledger(name)).collect();
         for oldest in known.iter().take((known.len() + 1).saturating_sub(LEDGERS_MAX)) {
             folder.remove(oldest)?;

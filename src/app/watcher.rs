@@ -56,12 +56,12 @@ pub(super) trait Around {
 }
 
 impl<'a> Watcher<'a> {
-    /// `time` is what the load takes, where it is known.
+    /// `time` is how long the load takes, if that is known.
     pub fn new(time: Option<Duration>, interrupts: &'a Interrupts) -> Self {
         Self { progress: progress_of(time), interrupts, verifies: false, around: None }
     }
 
-    /// Does a part of what is done around each recording, if there is such.
+    /// Does a part of what is done around each recording, if anything is.
     pub fn with_around(&mut self, part: impl FnOnce(&mut dyn Around, &mut Self) -> Result<()>) -> Result<()> {
         let Some(mut around) = self.around.take() else { return Ok(()) };
         let done = part(&mut *around, self);

@@ -18,7 +18,7 @@ pub struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// That many zero bytes.
+    /// A buffer of that many zero bytes.
     pub fn new(len: usize) -> Self {
         let memory = vec![0; len + MEMORY_ALIGN_BYTES];
         let start = memory.as_ptr().align_offset(MEMORY_ALIGN_BYTES);
@@ -30,13 +30,13 @@ impl AlignedBuffer {
         &self.memory[self.start..self.start + self.len]
     }
 
-    /// The bytes, to write.
+    /// The bytes, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.len]
     }
 }
 
-/// Opens an open file again, not by its name.
+/// Opens an open file again, without using its name.
 pub fn reopen(file: &File, writable: bool, direct: bool) -> rustix::io::Result<File> {
     let mut flags = OFlags::CLOEXEC | if writable { OFlags::RDWR } else { OFlags::RDONLY };
     if direct {

@@ -49,7 +49,7 @@ impl Error {
         Self::new(Kind::Input, what)
     }
 
-    /// This build lacks what is asked for; `lacks` follows "this build".
+    /// This build lacks the requested feature; `lacks` follows "this build".
     pub fn not_built(lacks: &str) -> Self {
         Self::input(format!("this build {lacks}")).hint("`make build` builds the full program")
     }

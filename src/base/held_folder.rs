@@ -1,5 +1,5 @@
-//! A folder that is held open: new files are made in it only, by exclusive creation and a rename. So no link that
-//! others put there is followed, even if the folder's name comes to mean another.
+//! A folder that is held open: files in it are created exclusively and renamed into place, or appended to. No
+//! link that others put there is followed, even if the folder's name comes to mean another folder.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,18 +16,18 @@ use crate::error::{Error, Result};
 use crate::printable;
 use crate::regular_file;
 
-/// The end of the name of a file that is not yet renamed into place.
+/// The suffix of a file that has not been renamed into place yet.
 const NEW: &str = ".new";
-/// Of the files in a folder that the operator named: everybody may read them, less the umask.
+/// The mode of files in a folder that the operator named: everybody may read them, less the umask.
 const SHARED: Mode = Mode::from_raw_mode(0o644);
-/// Of the files in stacktune's own.
+/// The mode of files in stacktune's own folders.
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
-/// Of the folders in a folder that the operator named.
+/// The mode of folders in a folder that the operator named.
 const SHARED_FOLDER: Mode = Mode::from_raw_mode(0o755);
-/// Of a folder.
+/// The flags for opening a folder.
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// The folder, and the mode of the files that are made in it.
+/// The folder, and the mode of the files created in it.
 #[derive(Debug)]
 pub struct HeldFolder {
     path: PathBuf,
@@ -58,7 +58,7 @@ impl HeldFolder {
         Ok(Self { path: path.to_owned(), folder: folder.into(), file_mode: SHARED })
     }
 
-    /// Opens the folder of that name in it; `None` if there is nothing.
+    /// Opens the folder of that name in it; `None` if there is none.
     ///
     /// # Errors
     /// If it can't be opened, is a link, or not a folder.
@@ -75,10 +75,10 @@ impl HeldFolder {
         }
     }
 
-    /// Makes the folder of that name in it if there is none, and opens it, which must be empty.
+    /// Opens the folder of that name in it, which must be empty, and is created if there is none.
     ///
     /// # Errors
-    /// As for [`Self::folder`]; if it can't be made, or holds something.
+    /// As for [`Self::folder`]; if it can't be created, or is not empty.
     pub fn empty_folder(&self, name: &str) -> Result<Self> {
         let path = self.path.join(name);
         match mkdirat(&self.folder, name, SHARED_FOLDER) {
@@ -93,7 +93,7 @@ impl HeldFolder {
         Ok(folder)
     }
 
-    /// The names of what is in it.
+    /// The names in it.
     ///
     /// # Errors
     /// If it can't be read.
@@ -115,10 +115,10 @@ impl HeldFolder {
         rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// The content of a regular file in it of at most that many bytes; a link is not followed.
+    /// The content of a regular file in it, of at most that many bytes; a link is not followed.
     ///
     /// # Errors
-    /// If it can't be read, is something else, or larger.
+    /// If it can't be read, is not a regular file, or is larger.
     pub fn read(&self, name: &str, bytes_max: u64) -> Result<Vec<u8>> {
         let failed = |error| Error::os("cannot read", &self.path.join(name), error);
         regular_file::open_in(&self.folder, name)
@@ -135,14 +135,14 @@ impl HeldFolder {
             .map_err(|error| Error::os("cannot remove", &self.path.join(name), error))
     }
 
-    /// Appends to a file in it, which is made if there is none, and makes that durable.
+    /// Appends to a file in it, which is created if there is none, and makes that durable.
     ///
     /// # Errors
-    /// If it can't be written; if it is not a regular file, or has another name as well, by which it may be others'.
+    /// If it can't be written; if it is not a regular file, or has another name, under which it may be others'.
     pub fn append(&self, name: &str, content: &[u8]) -> Result<()> {
         let path = self.path.join(name);
         let cannot = |error: std::io::Error| Error::os("cannot write", &path, error);
-        // A pipe would be waited for.
+        // Opening a pipe would block.
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
         let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&self.folder, name, flags, self.file_mode).map_err(|error| cannot(error.into()))?;
@@ -155,20 +155,20 @@ impl HeldFolder {
         file.write_all(content).and_then(|()| file.sync_all()).map_err(cannot)
     }
 
-    /// A folder whose files are for its owner alone, opened for reading before.
+    /// A folder whose files are for its owner alone, from a descriptor that is open for reading.
     pub fn private(path: &Path, folder: OwnedFd) -> Self {
         Self { path: path.to_owned(), folder: folder.into(), file_mode: PRIVATE }
     }
 
-    /// What it was called when it was opened.
+    /// Its path when it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes a file whole: a new one of a random name, then a rename, both made durable.
+    /// Writes a whole file: a new one with a random name, then a rename, both made durable.
     ///
     /// # Errors
-    /// If that fails; the file is then as it was.
+    /// If that fails; unless only the last sync failed, the file is then unchanged.
     pub fn replace(&self, name: &str, content: &[u8]) -> Result<()> {
         let new = format!(".{name}.{:016x}{NEW}", rand::random::<u64>());
         let path = self.path.join(name);
@@ -176,14 +176,14 @@ impl HeldFolder {
         let written = file.write_all(content).and_then(|()| file.sync_all());
         let renamed = written.and_then(|()| Ok(renameat(&self.folder, &new, &self.folder, name)?));
         if let Err(error) = renamed {
-            // What is left is recognized by its name.
+            // If it can't be removed, it is recognized by its name.
             let _ = unlinkat(&self.folder, &new, AtFlags::empty());
             return Err(Error::os("cannot write", &path, error));
         }
         self.sync()
     }
 
-    /// Creates a file for writing; one that exists, or a link, is an error.
+    /// Creates a file for writing; if it exists, or is a link, that is an error.
     ///
     /// # Errors
     /// If it can't be created.
@@ -209,12 +209,12 @@ impl AsFd for HeldFolder {
     }
 }
 
-/// The name that a file has once it is in its place, for one that a killed process left under another.
+/// The final name of a file that a killed process may have left under a temporary one.
 pub fn final_name(name: &str) -> &str {
     let Some(inner) = name.strip_suffix(NEW) else { return name };
     match inner.strip_prefix('.').and_then(|inner| inner.rsplit_once('.')) {
         Some((name, random)) if random.len() == 16 => name,
-        // As earlier versions named them.
+        // The form that earlier versions used.
         _ => inner,
     }
 }
@@ -233,7 +233,7 @@ mod tests {
         folder.replace("summary.json", b"two").unwrap();
         assert_eq!(std::fs::read(dir.path().join("summary.json")).unwrap(), b"two");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-        // Where it can't be put in place, neither.
+        // Nor is anything left where it can't be renamed into place.
         std::fs::create_dir(dir.path().join("folder")).unwrap();
         assert!(folder.replace("folder", b"one").is_err());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(std::fs::read(dir.path().join("summary.json")).unwrap(), b"ours");
         assert!(folder.create("windows.jsonl", OFlags::empty()).is_err());
         assert_eq!(std::fs::read(&victim).unwrap(), b"theirs");
-        // Another folder in the place of the held one.
+        // Another folder takes the place of the held one.
         let moved = other.path().join("moved");
         std::fs::rename(dir.path(), &moved).unwrap();
         symlink(other.path(), dir.path()).unwrap();

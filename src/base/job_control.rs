@@ -14,8 +14,8 @@ struct Job {
     session: i32,
 }
 
-/// Whether nobody would continue this process once it has stopped: it leads its session, or whoever started its group
-/// is gone or in another session. The kernel drops SIGTSTP there, too.
+/// Whether nobody would continue this process once it has stopped: it leads its session, or whoever started
+/// its group is gone or in another session. The kernel drops SIGTSTP in that case, too.
 pub fn is_without_shell() -> bool {
     is_orphaned(getpid().as_raw_nonzero().get(), |pid| {
         let stat = Stat::from_read(File::open(format!("/proc/{pid}/stat")).ok()?).ok()?;
@@ -23,7 +23,7 @@ pub fn is_without_shell() -> bool {
     })
 }
 
-/// A shell is an ancestor in the same session and another group. What can't be read is taken for none.
+/// A shell is an ancestor in the same session but another group. A process that can't be read counts as missing.
 fn is_orphaned(pid: i32, look: impl Fn(i32) -> Option<Job>) -> bool {
     let Some(own) = look(pid) else { return true };
     let mut at = own;

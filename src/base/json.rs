@@ -1,5 +1,5 @@
-//! JSON by one reader and one writer. serde compiles each type anew for every reader and writer that is used, and
-//! that is a large part of what this program takes to compile.
+//! JSON through one reader and one writer. serde compiles each type anew for every reader and writer it is
+//! used with, which makes up a large part of this program's compile time.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,17 +11,17 @@ use crate::printable;
 /// Reads JSON.
 ///
 /// # Errors
-/// If it is not JSON, or not of that kind.
+/// If it is not JSON, or not of that type.
 pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(bytes)
 }
 
-/// Reads JSON that others may have written: each of its texts is one line, see [`printable::line`].
+/// Reads JSON that others may have written: each string in it becomes one line, see [`printable::line`].
 ///
 /// # Errors
 /// As [`read`].
 pub fn read_of_others<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
-    // serde refuses plain control characters, so these come as escapes or beyond ASCII; few files have either.
+    // serde refuses raw control characters, so these come as escapes or beyond ASCII; few files have either.
     if bytes.iter().all(|byte| *byte < 0x7f && *byte != b'\\') {
         return read(bytes);
     }
@@ -29,10 +29,10 @@ pub fn read_of_others<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T
     if to_lines(&mut value) { read_value(&value) } else { read(bytes) }
 }
 
-/// What a part of other JSON holds.
+/// Reads a part of other JSON as a type.
 ///
 /// # Errors
-/// If it is not of that kind.
+/// If it is not of that type.
 pub fn read_value<T: DeserializeOwned>(value: &Value) -> serde_json::Result<T> {
     read(&serde_json::to_vec(value)?)
 }
@@ -42,15 +42,15 @@ pub fn value(of: &impl Serialize) -> Value {
     serde_json::to_vec(of).and_then(|bytes| read(&bytes)).unwrap_or_default()
 }
 
-/// A value as one line, with its end.
+/// A value as one line, with its line end.
 ///
 /// # Errors
-/// If it has what JSON has not, such as a map whose keys are no texts.
+/// If it has something that JSON lacks, such as a map whose keys are not strings.
 pub fn line(of: &impl Serialize) -> Result<Vec<u8>> {
     with_end(serde_json::to_vec(of))
 }
 
-/// A value in several lines, indented, with the last one's end.
+/// A value on several lines, indented, with the last line's end.
 ///
 /// # Errors
 /// As [`line()`].
@@ -109,7 +109,7 @@ fn indented(compact: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Makes each text in the value one line; returns whether that changed any.
+/// Makes each string in the value one line; returns whether that changed any.
 fn to_lines(value: &mut Value) -> bool {
     match value {
         Value::String(text) => {

@@ -1,8 +1,8 @@
-//! What all rooms stand on, and what knows none of them.
+//! What all rooms build on, and what knows none of them.
 //!
-//! Enters: bytes, paths and numbers, whatever they are about. Leaves: errors in sentences, quantities as text, files that
-//! are opened with care. A module belongs here if rooms need it that don't import each other. `src/lib.rs` passes each
-//! on under its own name.
+//! Enters: bytes, paths and numbers, whatever they are about. Leaves: errors as sentences, quantities as
+//! text, files opened with care. A module belongs here if it is needed by rooms that don't import each other.
+//! `src/lib.rs` passes each on under its own name.
 //!
 //! | module | is about | may import |
 //! |---|---|---|
@@ -12,13 +12,13 @@
 //! | [`error`] | what happened, to what, and what to do | printable |
 //! | [`job_control`] | whether a shell could continue this process once it has stopped | – |
 //! | [`json`] | one reader and one writer for all of JSON | error, printable |
-//! | [`marks`] | what files of stacktune's own are called and begin with | units |
+//! | [`marks`] | the names and first bytes of stacktune's own files | units |
 //! | [`direct`] | what direct I/O needs of memory and descriptors | – |
 //! | [`regular_file`] | reading files that others may have put in place | units |
-//! | [`held_folder`] | a folder held open, in which files are made | error, printable, regular_file |
+//! | [`held_folder`] | a folder held open, in which files are created | error, printable, regular_file |
 //! | [`short_list`] | sorting without the standard library's sort | – |
 //! | [`stopping`] | stopping this process when none of its threads is ending | – |
-//! | [`threads`] | starting threads where no more may be allowed | error, short_list |
+//! | [`threads`] | starting threads on a host that may allow no more | error, short_list |
 
 pub mod class;
 pub mod direct;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-/// Whether a terminal obeys the character rather than showing it, or lets it change the order of those around it.
+/// Whether a terminal obeys the character instead of showing it, or lets it reorder the ones around it.
 pub fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}')
@@ -14,7 +14,7 @@ pub fn is_line(text: &str) -> bool {
     !text.contains(is_obeyed)
 }
 
-/// The text as one line: pictures stand for characters that a terminal would obey, line ends included.
+/// The text as one line: visible symbols replace characters that a terminal would obey, line ends included.
 pub fn line(text: &str) -> Cow<'_, str> {
     if is_line(text) { text.into() } else { text.chars().map(shown).collect() }
 }
@@ -25,7 +25,7 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| keep(c) == c) { text.into() } else { text.chars().map(keep).collect() }
 }
 
-/// Our own text of several lines as one.
+/// Joins the lines of our own text into one.
 pub fn joined(text: &str) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
@@ -35,7 +35,7 @@ pub fn path(path: &Path) -> String {
     line(&path.display().to_string()).into_owned()
 }
 
-/// A path in a message: as one line, since its name may be others'. Arguments of programs take `display()`.
+/// A path in a message: as one line, since others may have named it. Arguments of programs take `display()`.
 pub trait Shown {
     /// The path as one line.
     fn shown(&self) -> String;
@@ -47,7 +47,7 @@ impl Shown for Path {
     }
 }
 
-/// The character, or what stands for it.
+/// The character, or its visible symbol.
 fn shown(c: char) -> char {
     match c {
         '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
@@ -57,8 +57,8 @@ fn shown(c: char) -> char {
     }
 }
 
-/// JSON with its meaning unchanged, in which the characters that serde leaves as they are (DEL, those beyond ASCII)
-/// are escaped, too.
+/// JSON with its meaning unchanged, in which the characters that serde leaves as they are (DEL, and those
+/// beyond ASCII) are escaped too, if a terminal would obey them.
 pub fn json(text: &str) -> Cow<'_, str> {
     let is_left = |c: char| c != '\n' && is_obeyed(c);
     if !text.contains(is_left) {

@@ -1,5 +1,5 @@
-//! Reading files that others may have put in place: regular ones only, up to a size, and without waiting. A pipe in
-//! such a place would never end, and neither would /dev/zero.
+//! Reading files that others may have put in place: only regular ones, up to a size, and without blocking. A
+//! pipe in such a place would never end, and neither would /dev/zero.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, Read, Result};
@@ -14,16 +14,16 @@ use crate::units::approx_size;
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// If it can't be opened, or is not a regular file: a pipe is not waited for, a device not touched.
+/// If it can't be opened, or is not a regular file: a pipe does not block, and a device is not touched.
 pub fn open(path: &Path) -> Result<File> {
-    // Opening some devices already has an effect.
+    // Merely opening some devices has an effect.
     refuse_unless(path.metadata()?.is_file())?;
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     refuse_unless(file.metadata()?.is_file())?;
     Ok(file)
 }
 
-/// Opens a regular file in a folder that is held open for reading; a link is none.
+/// Opens for reading a regular file in a folder that is held open; a link does not count as one.
 ///
 /// # Errors
 /// As for [`open()`].
@@ -40,7 +40,7 @@ fn refuse_unless(is_file: bool) -> Result<()> {
     if is_file { Ok(()) } else { Err(Error::other("it is not a regular file")) }
 }
 
-/// The content of a regular file of at most that many bytes.
+/// The content of a regular file of at most `bytes_max` bytes.
 ///
 /// # Errors
 /// As for [`open()`]; if it is larger, or can't be read.
@@ -48,7 +48,7 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     read_opened(open(path)?, bytes_max)
 }
 
-/// The content of an opened file of at most that many bytes.
+/// The content of an opened file of at most `bytes_max` bytes.
 ///
 /// # Errors
 /// If it is larger, or can't be read.

@@ -1,7 +1,7 @@
-//! Stopping this process, as job control does, when none of its threads is ending.
+//! Stopping this process, as job control does, at a moment when none of its threads is ending.
 //!
-//! A thread that ends waits for the threads that `io_uring` started for it. If those stop by a signal first, the thread
-//! neither ends nor stops, and Linux (6.18) never tells the shell that its job has stopped.
+//! A thread that ends waits for the threads that `io_uring` started for it. If a signal stops those first,
+//! the thread neither ends nor stops, and Linux (6.18) never tells the shell that its job has stopped.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,10 +13,10 @@ use rustix::process::{Signal, getpid, kill_process};
 /// How long to wait for threads that are ending.
 const ENDING_MAX: Duration = Duration::from_secs(2);
 
-/// How often this process was about to stop, or went on.
+/// How often this process was about to stop, or was continued.
 static STOPS: AtomicU64 = AtomicU64::new(0);
 
-/// A number that is another one once this process has stopped, or gone on.
+/// A number that changes whenever this process stops, or is continued.
 pub fn stops() -> u64 {
     STOPS.load(Ordering::Relaxed)
 }
@@ -35,7 +35,7 @@ impl Threads {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no thread is ending. None begins to end while what this returns is held.
+    /// Waits until no thread is ending, at most [`ENDING_MAX`]. None begins to end while the guard is held.
     fn none_ending(&self) -> MutexGuard<'_, usize> {
         let waited = self.ended.wait_timeout_while(self.ending(), ENDING_MAX, |ending| *ending > 0);
         waited.unwrap_or_else(PoisonError::into_inner).0
@@ -80,7 +80,7 @@ impl NoneEnding {
     /// # Errors
     /// If the kernel refuses the signal.
     pub fn stop_this_process(self) -> io::Result<()> {
-        // Once in the window before, and once in the one after.
+        // Once for the window before the stop, and once for the one after.
         STOPS.fetch_add(1, Ordering::Relaxed);
         let stopped = kill_process(getpid(), Signal::STOP);
         STOPS.fetch_add(1, Ordering::Relaxed);

@@ -11,14 +11,14 @@ use std::time::Duration;
 use crate::error::{Error, Result, describe};
 use crate::short_list;
 
-/// Number of items of [`each`] that are worked on at a time.
+/// Number of items that [`each`] works on at a time.
 const SIDE_BY_SIDE: usize = 8;
 
 thread_local! {
     static REPORTED_ELSEWHERE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A panic of this thread ends neither the program nor its screen: who joins the thread reports it.
+/// A panic of this thread ends neither the program nor its screen: whoever joins the thread reports it.
 pub fn report_panics_elsewhere() {
     REPORTED_ELSEWHERE.set(true);
 }
@@ -28,24 +28,24 @@ pub fn are_panics_reported_elsewhere() -> bool {
     REPORTED_ELSEWHERE.get()
 }
 
-/// What this thread has had of a processor: the time that it waits for one costs nobody anything.
+/// CPU time of this thread: waiting for a processor costs nobody anything.
 pub fn own_cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)
 }
 
-/// What a thread that panicked said.
+/// The message of a thread's panic.
 pub fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
     text.unwrap_or("without a message").to_owned()
 }
 
-/// What to do where no more threads can be started.
+/// What to do if no more threads can be started.
 pub const RAISE: &str =
     "raise the limit of processes and threads (`ulimit -u`, or pids.max of the cgroup), or use fewer threads";
 
-/// A thread's work behind a pointer: what starts threads is then compiled once, not for each kind of work.
+/// A thread's work behind a pointer, so that starting threads is compiled once, not for each kind of work.
 type Work<'scope, T> = Box<dyn FnOnce() -> T + Send + 'scope>;
 
 /// Starts a thread.
@@ -60,7 +60,7 @@ pub fn start<T: Send + 'static>(
     Builder::new().spawn(work).map_err(|error| refused(purpose, &error))
 }
 
-/// Starts threads that share some work, and returns how many: fewer than `count` do all of it, too.
+/// Starts threads that share some work, and returns how many: if fewer than `count`, they still do all of it.
 ///
 /// # Errors
 /// If not even one can be started.
@@ -93,7 +93,7 @@ pub fn each<T: Sync, R: Send>(items: &[T], purpose: &str, work: impl Fn(&T) -> R
         }
     };
     std::thread::scope(|scope| {
-        // This thread works, too, so that it does not matter if none can be started.
+        // This thread works too, so it does not matter if no other can be started.
         let _ = share(scope, (items.len().clamp(1, SIDE_BY_SIDE) - 1, purpose), some);
         some();
     });
@@ -102,7 +102,7 @@ pub fn each<T: Sync, R: Send>(items: &[T], purpose: &str, work: impl Fn(&T) -> R
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Finds out whether that many more threads can be started, for a library that aborts where they can't.
+/// Checks that this many more threads can be started, for a library that aborts if they can't.
 ///
 /// # Errors
 /// If they can't be.

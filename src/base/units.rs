@@ -8,7 +8,7 @@ pub const KIB: u64 = 1 << 10;
 pub const MIB: u64 = 1 << 20;
 /// One GiB in bytes.
 pub const GIB: u64 = 1 << 30;
-/// Rounded down to whole MiB, the unit of every layout.
+/// Rounds down to whole MiB, the unit of every layout.
 pub const fn floor_mib(bytes: u64) -> u64 {
     bytes / MIB * MIB
 }
@@ -42,7 +42,7 @@ fn factor_of(unit: &str) -> Option<u64> {
     BINARY.iter().chain(&DECIMAL).find(|(name, _)| same(name)).map(|&(_, factor)| factor)
 }
 
-/// What a letter alone stands for, as fio, dd and mkfs take it: `4k` is 4KiB.
+/// What a single letter stands for, as in fio, dd and mkfs: `4k` is 4KiB.
 fn factor_of_letter(letter: &str) -> Option<u64> {
     let is_first = |name: &str| letter.len() == 1 && name[..1].eq_ignore_ascii_case(letter);
     BINARY.iter().find(|(name, _)| is_first(name)).map(|&(_, factor)| factor)
@@ -71,7 +71,7 @@ pub fn approx_size(bytes: u64) -> String {
     }
 }
 
-/// A size rounded for reading in decimal units, as drives' makers give it: `1.20 PB`, `600 TB`.
+/// A size rounded for reading in decimal units, as drive makers give it: `1.20 PB`, `600 TB`.
 pub fn approx_decimal(bytes: u64) -> String {
     let units = [("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
     match units.iter().find(|(_, factor)| bytes as f64 >= *factor) {
@@ -131,7 +131,7 @@ pub fn format_duration(duration: Duration) -> String {
     }
 }
 
-/// A time span to read: `3m 20s`, `12s`.
+/// A time span for reading: `3m 20s`, `12s`.
 pub fn approx_span(seconds: f64) -> String {
     let s = seconds.max(0.0).round() as u64;
     match s {
@@ -141,7 +141,7 @@ pub fn approx_span(seconds: f64) -> String {
     }
 }
 
-/// A time to read that may be short: `0.42s`, `12s`, `3m 20s`.
+/// A time for reading that may be short: `0.42s`, `12s`, `3m 20s`.
 pub fn fine_span(time: Duration) -> String {
     match time.as_secs_f64() {
         seconds if seconds < 9.95 => format!("{}s", three_digits(seconds)),
@@ -169,7 +169,7 @@ pub fn grouped(n: u64) -> String {
     groups.collect::<Vec<_>>().join(",")
 }
 
-/// A latency to read: `870ns`, `12.3µs`, `1.20ms`, `2.00s`.
+/// A latency for reading: `870ns`, `12.3µs`, `1.20ms`, `2.00s`.
 pub fn format_latency(ns: u64) -> String {
     match ns {
         0..1000 => format!("{ns}ns"),

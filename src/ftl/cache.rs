@@ -1,41 +1,41 @@
-//! The mapping's cache: whole translation pages, of which the one used longest ago goes.
+//! The mapping cache: whole translation pages, evicted least recently used first.
 
 use super::flash::NONE;
 
-/// Which translation pages are in the cache, in the order of their last use.
+/// Which translation pages are in the cache, in order of last use.
 #[derive(Debug)]
 pub struct Cache {
     room: u32,
     held: u32,
-    /// Of each translation page: the one used next after it, and the one used last before it.
+    /// For each translation page: the one used next after it, and the one used last before it.
     links: Vec<[u32; 2]>,
     states: Vec<State>,
     newest: u32,
     oldest: u32,
 }
 
-/// How a translation page is in the cache.
+/// The state of a translation page in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Absent,
     Clean,
-    /// Flash has an older one.
+    /// Newer than the copy on flash.
     Changed,
 }
 
-/// What came of a use.
+/// The result of a use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Used {
     /// It was there.
     Hit,
-    /// It was not, and there was room.
+    /// It was not there, and there was room.
     Loaded,
-    /// It was not, and that one had to go; whether it has changed since it was last written to flash.
+    /// It was not there, and evicted this one; whether that had changed since it was last written to flash.
     Instead(u32, bool),
 }
 
 impl Cache {
-    /// An empty cache with room for `room` of all translation pages.
+    /// An empty cache with room for `room` of `all` translation pages.
     pub fn new(room: u32, all: u32) -> Self {
         Self {
             room: room.clamp(1, all.max(1)),
@@ -47,7 +47,7 @@ impl Cache {
         }
     }
 
-    /// Looks a translation page up, and brings it in.
+    /// Looks up a translation page, and loads it if needed.
     pub fn use_one(&mut self, one: u32) -> Used {
         if self.newest == one {
             return Used::Hit;
@@ -64,7 +64,7 @@ impl Cache {
         gone.map_or(Used::Loaded, |(gone, has_changed)| Used::Instead(gone, has_changed))
     }
 
-    /// Lets the one used longest ago go.
+    /// Evicts the least recently used one.
     pub fn drop_oldest(&mut self) -> Option<(u32, bool)> {
         let one = self.oldest;
         if one == NONE {
@@ -76,7 +76,7 @@ impl Cache {
         Some((one, state == State::Changed))
     }
 
-    /// Lets one go, if it is there.
+    /// Removes one, if it is there.
     pub fn forget(&mut self, one: u32) {
         if self.states[one as usize] != State::Absent {
             self.states[one as usize] = State::Absent;
@@ -85,7 +85,7 @@ impl Cache {
         }
     }
 
-    /// Notes a change of one that is in the cache; false if it isn't.
+    /// Marks one that is in the cache as changed; false if it isn't there.
     pub fn change(&mut self, one: u32) -> bool {
         let state = &mut self.states[one as usize];
         if *state != State::Absent {

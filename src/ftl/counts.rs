@@ -3,21 +3,21 @@
 /// Why flash was read, programmed or erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// The host reads or writes.
+    /// The host read or wrote.
     Host,
-    /// A page is written in part, so that its old content is read.
+    /// A page was written in part, so its old content had to be read.
     Part,
-    /// Garbage is collected: what is valid moves.
+    /// Garbage collection moved valid pages.
     Collection,
-    /// The mapping is read from flash, or written to it.
+    /// The mapping was read from flash, or written to it.
     Mapping,
-    /// Log blocks are merged into data blocks.
+    /// Log blocks were merged into data blocks.
     Merge,
-    /// Blocks that are rarely erased take their turn.
+    /// Wear levelling moved the content of a rarely erased block.
     Levelling,
 }
 
-/// All causes, by their numbers.
+/// All causes, in the order of their numbers.
 pub const CAUSES: [(Cause, &str); 6] = [
     (Cause::Host, "host"),
     (Cause::Part, "part"),
@@ -27,7 +27,7 @@ pub const CAUSES: [(Cause, &str); 6] = [
     (Cause::Levelling, "levelling"),
 ];
 
-/// What a drive did since it was made, or since [`super::FlashDrive::forget`].
+/// What a drive has done since it was made, or since [`super::FlashDrive::forget`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Bytes that the host read.
@@ -36,7 +36,7 @@ pub struct Counts {
     pub host_written_bytes: u64,
     /// Bytes that it discarded.
     pub host_discarded_bytes: u64,
-    /// Pages that it read and that held nothing.
+    /// Pages that the host read although they held nothing.
     pub empty_reads: u64,
     /// Flash pages that were read, by cause.
     pub reads: [u64; 6],
@@ -44,24 +44,24 @@ pub struct Counts {
     pub programs: [u64; 6],
     /// Blocks that were erased, by cause.
     pub erases: [u64; 6],
-    /// Pages that were looked up in the mapping's cache.
+    /// Pages that were looked up in the mapping cache.
     pub lookups: u64,
-    /// Those whose part of the mapping was not there.
+    /// Lookups whose translation page was not there.
     pub misses: u64,
-    /// Parts of the mapping that were written to flash because they left the cache.
+    /// Translation pages that were written to flash because they were evicted.
     pub write_backs: u64,
-    /// Merges: the log block becomes the data block; it does after the rest was copied to it; all is copied.
+    /// Switch, partial and full merges (see hybrid mapping).
     pub merges: [u64; 3],
 }
 
 impl Counts {
-    /// Bytes that were written to flash by those that the host wrote; none if it wrote nothing.
+    /// Bytes written to flash per byte written by the host; `None` if the host wrote nothing.
     pub fn amplification(&self, page_bytes: u64) -> Option<f64> {
         let flash = self.programs.iter().sum::<u64>() as f64 * page_bytes as f64;
         (self.host_written_bytes > 0).then(|| flash / self.host_written_bytes as f64)
     }
 
-    /// Misses by lookups; none without any.
+    /// Misses per lookup; `None` without lookups.
     pub fn miss_ratio(&self) -> Option<f64> {
         (self.lookups > 0).then(|| self.misses as f64 / self.lookups as f64)
     }

@@ -1,4 +1,4 @@
-//! A drive: what the host asks of it in bytes, done in pages.
+//! A drive: translates the host's bytes to pages.
 
 use super::counts::Counts;
 use super::flash::Flash;
@@ -25,10 +25,10 @@ enum Kind {
 }
 
 impl FlashDrive {
-    /// A drive without anything on it.
+    /// An empty drive.
     ///
     /// # Errors
-    /// What is wrong with what is asked for, as a sentence.
+    /// What is wrong with the spec, as a sentence.
     pub fn new(spec: &FlashSpec) -> Result<Self, String> {
         let sizes = Sizes::of(spec)?;
         #[cfg(feature = "trace")]
@@ -38,7 +38,7 @@ impl FlashDrive {
         Ok(Self { page_bytes: spec.page_bytes, sizes, kind: Kind::Paged(Paged::new(&sizes)) })
     }
 
-    /// A page of its flash.
+    /// Bytes of a flash page.
     pub fn page_bytes(&self) -> u64 {
         self.page_bytes
     }
@@ -48,17 +48,17 @@ impl FlashDrive {
         &self.sizes
     }
 
-    /// What it did.
+    /// What it has done.
     pub fn counts(&self) -> &Counts {
         &self.flash().counts
     }
 
-    /// How often each block was erased: those of data, then those of translation pages.
+    /// How often each block was erased: data blocks first, then blocks of translation pages.
     pub fn erases(&self) -> &[u32] {
         &self.flash().erases
     }
 
-    /// Forgets what it did, not what it holds.
+    /// Forgets what it has done, not what it holds.
     pub fn forget(&mut self) {
         let flash = self.flash_mut();
         flash.counts = Counts::default();
@@ -72,7 +72,7 @@ impl FlashDrive {
         }
     }
 
-    /// Reads: each page that is touched.
+    /// Reads every page that the range touches.
     pub fn read(&mut self, offset_bytes: u64, bytes: u64) {
         self.flash_mut().counts.host_read_bytes += bytes;
         let (first, behind) = self.touched(offset_bytes, bytes);
@@ -85,7 +85,7 @@ impl FlashDrive {
         }
     }
 
-    /// Writes: of a page that is touched in part the rest is kept.
+    /// Writes; a page touched only in part keeps the rest of its content.
     pub fn write(&mut self, offset_bytes: u64, bytes: u64) {
         self.flash_mut().counts.host_written_bytes += bytes;
         let (first, behind) = self.touched(offset_bytes, bytes);
@@ -96,7 +96,7 @@ impl FlashDrive {
         }
     }
 
-    /// Discards: pages that are touched in part stay.
+    /// Discards; pages touched only in part stay.
     pub fn discard(&mut self, offset_bytes: u64, bytes: u64) {
         self.flash_mut().counts.host_discarded_bytes += bytes;
         let first = offset_bytes.div_ceil(self.page_bytes);
@@ -111,7 +111,7 @@ impl FlashDrive {
     }
 
     fn write_page(&mut self, page: u32, is_whole: bool) {
-        // A stream's part of the capacity is its own.
+        // Each stream has its own part of the capacity.
         let stream = u64::from(page) * u64::from(self.sizes.streams) / u64::from(self.sizes.pages);
         match &mut self.kind {
             Kind::Paged(paged) => paged.write(page, stream as u32, is_whole),
@@ -120,7 +120,7 @@ impl FlashDrive {
         }
     }
 
-    /// The first page that is touched, and the one behind the last.
+    /// The first page touched, and the one after the last.
     fn touched(&self, offset_bytes: u64, bytes: u64) -> (u32, u32) {
         let pages = u64::from(self.sizes.pages);
         let first = (offset_bytes / self.page_bytes).min(pages);
@@ -128,7 +128,7 @@ impl FlashDrive {
         (first as u32, behind as u32)
     }
 
-    /// Where a page lies; none if it holds nothing.
+    /// The flash page that holds a page; `None` if it holds nothing.
     #[cfg(test)]
     pub fn place(&self, page: u32) -> Option<u32> {
         match &self.kind {
@@ -138,7 +138,7 @@ impl FlashDrive {
         }
     }
 
-    /// Translation pages that lie on flash.
+    /// Number of translation pages on flash.
     #[cfg(test)]
     pub fn translation_pages_on_flash(&self) -> usize {
         match &self.kind {
@@ -148,7 +148,7 @@ impl FlashDrive {
         }
     }
 
-    /// Merges what a hybrid mapping has in logs.
+    /// Merges all logs of a hybrid mapping.
     #[cfg(all(test, feature = "trace"))]
     pub fn settle(&mut self) {
         if let Kind::Hybrid(hybrid) = &mut self.kind {

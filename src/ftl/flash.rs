@@ -1,8 +1,8 @@
-//! Flash: blocks of pages, which are written in order and erased whole.
+//! Flash: blocks of pages that are written in order and erased as a whole.
 //!
-//! A block is free, open (a stream writes to it), or closed. Closed blocks stand in lists by how many of their pages are
-//! valid, so that the one with the fewest is found at once, and of several the one that came to it first. Everything is
-//! in tables by number: nothing is allocated after the beginning.
+//! A block is free, open (a stream writes to it), or closed. Closed blocks are in lists by their number of
+//! valid pages, so that the one with the fewest is found at once; among equals, the one that joined its list
+//! first. All tables are indexed by number and allocated at the start.
 
 use super::counts::{Cause, Counts};
 use super::sizes::SHORT;
@@ -10,7 +10,7 @@ use super::sizes::SHORT;
 /// No page, or no block.
 pub const NONE: u32 = u32::MAX;
 
-/// What flash did, for a clock.
+/// What flash did, as a clock needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlashAct {
     /// A page was read.
@@ -21,7 +21,7 @@ pub enum FlashAct {
     Erase,
 }
 
-/// What flash did, where and why.
+/// A piece of work of flash: what, where and why.
 #[derive(Debug, Clone, Copy)]
 pub struct FlashWork {
     /// What.
@@ -32,33 +32,33 @@ pub struct FlashWork {
     pub cause: Cause,
 }
 
-/// What a pool of blocks is like.
+/// The description of a pool of blocks.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolSpec {
     /// Its blocks.
     pub blocks: u32,
     /// Streams that write to it; each has an open block on each die.
     pub streams: u32,
-    /// Once no more blocks than that are free, garbage is collected.
+    /// Once this many blocks or fewer are free, garbage is collected.
     pub low: u32,
 }
 
-/// Blocks that pages of one kind are written to.
+/// Blocks for pages of one kind.
 #[derive(Debug)]
 struct Pool {
-    /// The block behind its last one.
+    /// The block after its last one.
     behind: u32,
-    /// By die: the blocks that are free, the one that has been so for the longest first.
+    /// Lists of free blocks by die, longest free first.
     free_lists: Vec<[u32; 2]>,
     free: u32,
     low: u32,
-    /// By valid pages: the closed blocks.
+    /// Lists of closed blocks by number of valid pages.
     closed: Vec<[u32; 2]>,
     /// No closed block has fewer valid pages.
     fewest: usize,
-    /// By stream and die: the open block.
+    /// The open block, by stream and die.
     open: Vec<u32>,
-    /// By stream: the die of the next page, and how often all dies had their turn.
+    /// By stream: the die of the next page, and how many rounds over the dies are done.
     turns: Vec<[u32; 2]>,
 }
 
@@ -68,30 +68,30 @@ pub struct Flash {
     /// Pages of a block.
     pub block_pages: u32,
     dies: u32,
-    /// Of each flash page the page that it holds; `NONE` if nothing valid.
+    /// For each flash page, the page that it holds; `NONE` if it holds nothing valid.
     pub owners: Vec<u32>,
-    /// Of each block: pages that are valid.
+    /// For each block, how many of its pages are valid.
     valid: Vec<u32>,
-    /// Of each block: pages that are written.
+    /// For each block, how many of its pages are written.
     written: Vec<u32>,
-    /// Of each block: how often it was erased.
+    /// For each block, how often it was erased.
     pub erases: Vec<u32>,
-    /// Of each block its neighbours in the list that it is in: the one before, the one behind.
+    /// For each block, its neighbours in its list: the previous and the next one.
     links: Vec<[u32; 2]>,
-    /// Of each block: whether it is in a list of closed ones.
+    /// For each block, whether it is in a list of closed blocks.
     is_closed: Vec<bool>,
     pools: Vec<Pool>,
     /// What was done and why.
     pub counts: Counts,
-    /// What was done where and why, while somebody wants to know.
+    /// Every piece of work, recorded only on request.
     pub acts: Option<Vec<FlashWork>>,
-    /// Of each flash page what was written to it, for tests.
+    /// What was written to each flash page, for tests.
     #[cfg(test)]
     pub stamps: Vec<u64>,
 }
 
 impl Flash {
-    /// Flash without anything on it.
+    /// Empty flash.
     pub fn new(block_pages: u32, dies: u32, pools: &[PoolSpec]) -> Self {
         let blocks: u32 = pools.iter().map(|pool| pool.blocks).sum();
         let of_blocks = |with: u32| vec![with; blocks as usize];
@@ -139,22 +139,22 @@ impl Flash {
         block * self.block_pages
     }
 
-    /// Pages of a block that are written.
+    /// How many pages of a block are written.
     pub fn written(&self, block: u32) -> u32 {
         self.written[block as usize]
     }
 
-    /// Pages of a block that are valid.
+    /// How many pages of a block are valid.
     pub fn valid(&self, block: u32) -> u32 {
         self.valid[block as usize]
     }
 
-    /// Whether garbage has to be collected in a pool before more is written to it.
+    /// Whether a pool needs garbage collection before more is written to it.
     pub fn is_low(&self, pool: usize) -> bool {
         self.pools[pool].free <= self.pools[pool].low
     }
 
-    /// Whether that has to be done at once.
+    /// Whether it needs that at once.
     pub fn is_short(&self, pool: usize) -> bool {
         self.pools[pool].free <= SHORT
     }
@@ -165,10 +165,10 @@ impl Flash {
         self.note(FlashAct::Read, self.block_of(page), cause);
     }
 
-    /// Programs the next page of a stream, on one die after the other; returns the flash page.
+    /// Programs the next page of a stream, taking the dies in turn; returns the flash page.
     pub fn append(&mut self, pool: usize, stream: u32, owner: u32, cause: Cause) -> u32 {
         let [die, rounds] = self.pools[pool].turns[stream as usize];
-        // Dies join in one by one, so that their blocks are not all full at once.
+        // Dies join in one by one, so that their blocks don't all fill up at once.
         let joined = self.dies.min(1 + rounds.saturating_mul(self.dies) / self.block_pages);
         let is_last = die + 1 >= joined;
         self.pools[pool].turns[stream as usize] =
@@ -182,8 +182,8 @@ impl Flash {
         page
     }
 
-    /// The open block of a stream with its place among the open ones: on that die if there is one, or another if blocks
-    /// run short.
+    /// A stream's open block and its index among the open ones: on that die if it has one there, or on
+    /// another die if blocks run short.
     fn open_block(&mut self, pool: usize, stream: u32, die: u32) -> (usize, u32) {
         let first = (stream * self.dies) as usize;
         let slot = first + die as usize;
@@ -201,10 +201,10 @@ impl Flash {
         (slot, block)
     }
 
-    /// Takes a free block, of that die if it has one.
+    /// Takes a free block, from that die if it has one.
     ///
     /// # Panics
-    /// If none is free, which the sizes of pools rule out.
+    /// If none is free, which the pool sizes rule out.
     pub fn take_free(&mut self, pool: usize, die: u32) -> u32 {
         let dies = self.dies;
         let with_free = |lists: &[[u32; 2]]| {
@@ -217,7 +217,7 @@ impl Flash {
         block
     }
 
-    /// Programs a page of a block, behind those that are written.
+    /// Programs a page of a block, after those already written.
     pub fn program(&mut self, block: u32, offset: u32, owner: u32, cause: Cause) -> u32 {
         debug_assert!(
             (self.written[block as usize]..self.block_pages).contains(&offset),
@@ -232,7 +232,7 @@ impl Flash {
         page
     }
 
-    /// Says that a page is not valid any more.
+    /// Marks a page as no longer valid.
     pub fn invalidate(&mut self, page: u32) {
         self.owners[page as usize] = NONE;
         let block = self.block_of(page);
@@ -246,7 +246,7 @@ impl Flash {
         }
     }
 
-    /// The closed block of a pool with the fewest valid pages, taken from the lists; none if nothing is gained by any.
+    /// Takes a pool's closed block with the fewest valid pages off the lists; `None` if emptying it gains nothing.
     pub fn take_victim(&mut self, pool: usize) -> Option<u32> {
         let of = &mut self.pools[pool];
         while of.fewest < self.block_pages as usize && of.closed[of.fewest][0] == NONE {
@@ -260,10 +260,10 @@ impl Flash {
         Some(block)
     }
 
-    /// The closed data block that was erased least, taken from the lists; none if no block was erased more than that
-    /// much more often.
+    /// Takes the least erased closed data block off the lists; `None` unless another block has over `spread`
+    /// more erases.
     pub fn take_least_worn(&mut self, spread: u32) -> Option<u32> {
-        // The first pool has the data.
+        // The first pool holds the data.
         let behind = self.pools[0].behind;
         let most = *self.erases[..behind as usize].iter().max()?;
         let closed = (0..behind).filter(|block| self.is_closed[*block as usize]);
@@ -275,14 +275,14 @@ impl Flash {
         Some(block)
     }
 
-    /// Pages that are valid, counted by block and by owner.
+    /// Valid pages, counted by block and by owner.
     #[cfg(test)]
     pub fn valid_pages(&self) -> [usize; 2] {
         let by_owner = self.owners.iter().filter(|owner| **owner != NONE).count();
         [self.valid.iter().map(|valid| *valid as usize).sum(), by_owner]
     }
 
-    /// Puts the free block of each die that was erased most often first in its list.
+    /// Moves the most erased free block of each die to the front of its list.
     pub fn worn_first(&mut self, pool: usize) {
         for list in &mut self.pools[pool].free_lists {
             let (mut worn, mut block) = (list[0], list[0]);
@@ -308,7 +308,7 @@ impl Flash {
         self.stamps[to as usize] = self.stamps[from as usize];
     }
 
-    /// Erases a block of which nothing is valid and that is in no list, and makes it free.
+    /// Erases a block that has no valid page and is in no list, and frees it.
     pub fn erase(&mut self, block: u32, cause: Cause) {
         debug_assert_eq!(self.valid[block as usize], 0, "what is erased holds nothing valid");
         self.written[block as usize] = 0;
@@ -328,7 +328,7 @@ impl Flash {
         usize::from(block >= self.pools[0].behind)
     }
 
-    /// Puts a block at the end of its die's free ones.
+    /// Appends a block to its die's free list.
     fn free(&mut self, block: u32) {
         let pool = self.pool_of(block);
         let of = &mut self.pools[pool];
@@ -336,7 +336,7 @@ impl Flash {
         of.free += 1;
     }
 
-    /// Puts a block at the end of those with as many valid pages.
+    /// Appends a block to the list of blocks with as many valid pages.
     fn close(&mut self, block: u32) {
         let (pool, valid) = (self.pool_of(block), self.valid[block as usize] as usize);
         let of = &mut self.pools[pool];
@@ -352,7 +352,7 @@ impl Flash {
     }
 }
 
-/// Puts a block at the end of a list.
+/// Appends a block to a list.
 fn push(links: &mut [[u32; 2]], list: &mut [u32; 2], block: u32) {
     let [head, tail] = list;
     links[block as usize] = [*tail, NONE];
@@ -364,7 +364,7 @@ fn push(links: &mut [[u32; 2]], list: &mut [u32; 2], block: u32) {
     *tail = block;
 }
 
-/// Takes a block out of the list that it is in.
+/// Removes a block from its list.
 fn unlink(links: &mut [[u32; 2]], list: &mut [u32; 2], block: u32) {
     let [before, behind] = links[block as usize];
     match before {

@@ -1,11 +1,11 @@
-//! Hybrid mapping: data by blocks, and a log by pages in front of it (Park et al. 2008, as in He et al. 2017).
+//! Hybrid mapping: data by blocks, behind a log mapped by pages (Park et al. 2008, as in He et al. 2017).
 //!
-//! Some logical blocks are a group, which appends what is written to log blocks of its own. Once the group has as many
-//! as it may, or all log blocks are taken and the group was written longest ago, its log blocks are merged into data
-//! blocks:
+//! Several logical blocks form a group, which appends its writes to its own log blocks. When the group has as
+//! many as it may, or when all log blocks are taken and the group is the least recently written, its log
+//! blocks are merged into data blocks:
 //!
-//! - a switch: a log block holds a logical block from its first page to its last, in order. It becomes the data block.
-//! - a partial merge: it holds the first pages so, and the others are copied behind them.
+//! - a switch merge: a log block holds a logical block from first page to last, in order. It becomes the data block.
+//! - a partial merge: it holds the first pages in order, and the others are copied after them.
 //! - a full merge: all pages are copied to a new block.
 
 use super::cache::Cache;
@@ -13,35 +13,35 @@ use super::counts::Cause;
 use super::flash::{Flash, NONE, PoolSpec};
 use super::sizes::Sizes;
 
-/// Kinds of merges, as places in [`super::Counts::merges`].
+/// Kinds of merges, as indexes into [`super::Counts::merges`].
 const SWITCH: usize = 0;
 const PARTIAL: usize = 1;
 const FULL: usize = 2;
 
-/// A drive of hybrid mapping.
+/// A drive with hybrid mapping.
 #[derive(Debug)]
 pub struct Hybrid {
     /// Its flash.
     pub flash: Flash,
-    /// Of each page the flash page that it lies in.
+    /// For each page, the flash page that holds it.
     map: Vec<u32>,
-    /// Of each logical block its data block.
+    /// For each logical block, its data block.
     data: Vec<u32>,
     /// Logical blocks of a group.
     group_blocks: u32,
     /// Log blocks that a group may have.
     group_logs: u32,
-    /// By group: its log blocks, the oldest first.
+    /// For each group, its log blocks, oldest first.
     logs: Vec<u32>,
-    /// Log blocks that there may be, and that there are.
+    /// How many log blocks there may be, and how many there are.
     room: u32,
     held: u32,
-    /// Groups that have log blocks, in the order of their last writes.
+    /// Groups that have log blocks, in order of their last writes.
     order: Cache,
 }
 
 impl Hybrid {
-    /// A drive without anything on it.
+    /// An empty drive.
     pub fn new(sizes: &Sizes) -> Self {
         let blocks = sizes.pages.div_ceil(sizes.block_pages);
         let groups = blocks.div_ceil(sizes.group_blocks);
@@ -60,7 +60,7 @@ impl Hybrid {
         }
     }
 
-    /// Where a page lies; none if it holds nothing.
+    /// The flash page that holds a page; `None` if it holds nothing.
     #[cfg(test)]
     pub fn place(&self, page: u32) -> Option<u32> {
         Some(self.map[page as usize]).filter(|place| *place != NONE)
@@ -74,7 +74,7 @@ impl Hybrid {
         }
     }
 
-    /// Writes a page, whole or a part of it.
+    /// Writes a page, whole or in part.
     pub fn write(&mut self, page: u32, is_whole: bool) {
         let log = self.log_with_room(page / self.flash.block_pages / self.group_blocks);
         let old = self.map[page as usize];
@@ -87,7 +87,7 @@ impl Hybrid {
         self.map[page as usize] = self.flash.program(log, self.flash.written(log), page, Cause::Host);
     }
 
-    /// Lets go of a page's content.
+    /// Drops a page's content.
     pub fn discard(&mut self, page: u32) {
         let old = std::mem::replace(&mut self.map[page as usize], NONE);
         if old != NONE {
@@ -145,7 +145,7 @@ impl Hybrid {
         }
     }
 
-    /// Gives a logical block one block in which each of its pages has its own place.
+    /// Merges a logical block into a single block in which each page has its own place.
     fn merge_block(&mut self, group: u32, block: u32) {
         let old = self.data[block as usize];
         let (first, behind) = self.pages_of(block);
@@ -191,14 +191,14 @@ impl Hybrid {
         }
     }
 
-    /// Whether a log block holds the first pages of a logical block, in order and nothing else.
+    /// Whether a log block holds nothing but the first pages of a logical block, in order.
     fn begins(&self, log: u32, block: u32) -> bool {
         let first = self.flash.first_of(log);
         let written = self.flash.written(log);
         (0..written).all(|at| self.flash.owners[(first + at) as usize] == block * self.flash.block_pages + at)
     }
 
-    /// A logical block's first page, and the one behind its last.
+    /// A logical block's first page, and the one after its last.
     fn pages_of(&self, block: u32) -> (u32, u32) {
         let first = block * self.flash.block_pages;
         (first, (first + self.flash.block_pages).min(self.map.len() as u32))

@@ -1,4 +1,4 @@
-//! Drives of flash by model: what a flash translation layer does with reads, writes and discards.
+//! Modelled flash drives: what a flash translation layer does with reads, writes and discards.
 //!
 //! Enters: what the host asks for. Leaves: what was read, programmed and erased, and why; where there is a clock, when
 //! each was done.
@@ -6,7 +6,7 @@
 //! | module | is about | may import |
 //! |---|---|---|
 //! | [`counts`] | what a drive did, and why | – |
-//! | [`sizes`] | what is asked of a drive, in pages and blocks | – |
+//! | [`sizes`] | the spec of a drive, in pages and blocks | – |
 //! | [`flash`] | blocks of pages: free, open, closed; which one to empty | counts, sizes |
 //! | [`cache`] | which translation pages are in memory | flash |
 //! | [`paged`] | mapping by pages, the map held whole or on demand (DFTL) | counts, sizes, flash, cache |
@@ -14,7 +14,7 @@
 //! | [`drive`] | a drive: bytes to pages, whichever mapping | counts, sizes, flash, paged, hybrid |
 //! | [`timed`] | a drive with a clock | counts, sizes, flash, drive |
 //!
-//! Nothing here is random, and nothing is allocated once a drive is made.
+//! Nothing here is random, and nothing is allocated once a drive has been made.
 
 mod cache;
 mod counts;

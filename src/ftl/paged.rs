@@ -1,34 +1,34 @@
-//! Mapping by pages: each page lies anywhere, and is written anew somewhere else.
+//! Mapping by pages: a page can be anywhere, and is always rewritten elsewhere.
 //!
-//! The map is held whole, or on demand (DFTL): then it lies in translation pages on flash, in blocks of their own, and a
-//! cache holds some of them. A translation page that leaves the cache is written back if it has changed, with all its
-//! changes at once. Where garbage collection moves pages whose translation page is not in the cache, that one is read and
-//! written once for all of the block's pages.
+//! The map is held whole or on demand (DFTL). On demand, it is in translation pages on flash, in blocks of
+//! their own, and a cache holds some of them. An evicted translation page is written back if it has changed,
+//! with all its changes at once. If garbage collection moves pages whose translation page is not in the
+//! cache, it reads and writes that page only once for all pages of the block.
 
 use super::cache::{Cache, Used};
 use super::counts::Cause;
 use super::flash::{Flash, NONE, PoolSpec};
 use super::sizes::Sizes;
 
-/// Where pages lie.
+/// The pool of data pages.
 const DATA: usize = 0;
-/// Where translation pages lie.
+/// The pool of translation pages.
 const MAPPING: usize = 1;
-/// The stream of translation pages that change, and that of those that are moved.
+/// The stream of translation pages that change, and the one for those that are moved.
 const CHANGED: u32 = 0;
 const MOVED: u32 = 1;
 
-/// A drive that maps by pages.
+/// A drive with page mapping.
 #[derive(Debug)]
 pub struct Paged {
     /// Its flash.
     pub flash: Flash,
-    /// Of each page the flash page that it lies in.
+    /// For each page, the flash page that holds it.
     map: Vec<u32>,
-    /// Streams of the host. Behind them is that of what collection moves, and that of what levelling does: it rarely
-    /// changes, and among others it would be moved again and again.
+    /// Streams of the host. After them come the stream for pages that collection moves, and the one for
+    /// levelling, whose pages rarely change: among others they would be moved again and again.
     streams: u32,
-    /// Pages that the host may write before more garbage is collected, unless blocks run short: so the work is spread.
+    /// Pages that the host may write before more garbage is collected, unless blocks run short: this spreads the work.
     pause: u32,
     on_demand: Option<OnDemand>,
     levelling: Option<Levelling>,
@@ -40,28 +40,28 @@ struct OnDemand {
     cache: Cache,
     /// Pages that a translation page maps.
     entries: u32,
-    /// Of each translation page the flash page that it lies in.
+    /// For each translation page, the flash page that holds it.
     directory: Vec<u32>,
-    /// Translation pages of a block's pages that were moved.
+    /// Translation pages of a block's moved pages.
     touched: Vec<u32>,
     is_touched: Vec<bool>,
-    /// The map as it lies on flash, for tests.
+    /// The map as stored on flash, for tests.
     #[cfg(test)]
     stored: Vec<u32>,
 }
 
-/// Static wear levelling: now and then the block that was erased least gives its place to others.
+/// Static wear levelling: now and then, the least erased block is emptied for others to use.
 #[derive(Debug)]
 struct Levelling {
-    /// Erases by which blocks may differ.
+    /// How far erase counts may differ.
     spread: u32,
-    /// Erases until blocks are looked at again.
+    /// Erases until the next check.
     pause: u32,
     until: u32,
 }
 
 impl Paged {
-    /// A drive without anything on it.
+    /// An empty drive.
     pub fn new(sizes: &Sizes) -> Self {
         let data = PoolSpec { blocks: sizes.data_blocks, streams: sizes.all_streams(), low: sizes.low };
         let mapping = PoolSpec { blocks: sizes.mapping_blocks, streams: 2, low: sizes.low };
@@ -87,7 +87,7 @@ impl Paged {
         }
     }
 
-    /// Where a page lies; none if it holds nothing.
+    /// The flash page that holds a page; `None` if it holds nothing.
     #[cfg(test)]
     pub fn place(&self, page: u32) -> Option<u32> {
         Some(self.map[page as usize]).filter(|place| *place != NONE)
@@ -102,7 +102,7 @@ impl Paged {
         }
     }
 
-    /// Writes a page, whole or a part of it.
+    /// Writes a page, whole or in part.
     pub fn write(&mut self, page: u32, stream: u32, is_whole: bool) {
         self.look_up(page);
         while self.flash.is_low(DATA) && (self.pause == 0 || self.flash.is_short(DATA)) && self.collect() {}
@@ -118,7 +118,7 @@ impl Paged {
         self.note_change(page);
     }
 
-    /// Lets go of a page's content.
+    /// Drops a page's content.
     pub fn discard(&mut self, page: u32) {
         self.look_up(page);
         let old = std::mem::replace(&mut self.map[page as usize], NONE);
@@ -128,7 +128,7 @@ impl Paged {
         }
     }
 
-    /// Brings a page's part of the mapping into the cache.
+    /// Loads a page's part of the mapping into the cache.
     fn look_up(&mut self, page: u32) {
         let Some(on_demand) = &mut self.on_demand else { return };
         let one = page / on_demand.entries;
@@ -148,14 +148,14 @@ impl Paged {
         self.write_back(gone);
     }
 
-    /// Translation pages that lie on flash.
+    /// Number of translation pages on flash.
     #[cfg(test)]
     pub fn translation_pages_on_flash(&self) -> usize {
         let directory = self.on_demand.iter().flat_map(|on_demand| &on_demand.directory);
         directory.filter(|place| **place != NONE).count()
     }
 
-    /// Holds a translation page as it lies on flash against the map: of what left the cache nothing is lost.
+    /// Compares a translation page on flash with the map: eviction must lose nothing.
     #[cfg(test)]
     fn check_stored(&self, one: u32) {
         let Some(on_demand) = &self.on_demand else { return };
@@ -164,7 +164,7 @@ impl Paged {
         assert_eq!(on_demand.stored[first..behind], self.map[first..behind], "translation page {one}");
     }
 
-    /// Writes what left the cache to flash, if it has changed.
+    /// Writes an evicted translation page to flash, if it has changed.
     fn write_back(&mut self, gone: Option<(u32, bool)>) {
         if let Some((one, true)) = gone {
             self.flash.counts.write_backs += 1;
@@ -172,7 +172,7 @@ impl Paged {
         }
     }
 
-    /// Notes that a page lies elsewhere; its translation page is in the cache.
+    /// Notes that a page has moved; its translation page is in the cache.
     fn note_change(&mut self, page: u32) {
         if let Some(on_demand) = &mut self.on_demand {
             on_demand.cache.change(page / on_demand.entries);
@@ -196,17 +196,17 @@ impl Paged {
         }
     }
 
-    /// Empties the data block with the fewest valid pages, and erases it; false if nothing is gained by any.
+    /// Empties and erases the data block with the fewest valid pages; false if that gains nothing.
     fn collect(&mut self) -> bool {
         let Some(victim) = self.flash.take_victim(DATA) else { return false };
-        // Twice as fast as what is gained is written.
+        // Collects twice as fast as the host uses up what is gained.
         self.pause = (self.flash.block_pages - self.flash.valid(victim)) / 2;
         self.empty(victim, Cause::Collection);
         self.level();
         true
     }
 
-    /// Moves what is valid in a data block, and erases it.
+    /// Moves the valid pages out of a data block, and erases it.
     fn empty(&mut self, block: u32, cause: Cause) {
         let first = self.flash.first_of(block);
         let stream = self.streams + u32::from(cause == Cause::Levelling);
@@ -226,7 +226,7 @@ impl Paged {
         self.flash.erase(block, cause);
     }
 
-    /// Notes that a page was moved: in the cache, or in a translation page on flash that is still to be written.
+    /// Notes a moved page, either in the cache or in a translation page on flash that is yet to be written.
     fn note_move(&mut self, page: u32) {
         let Some(on_demand) = &mut self.on_demand else { return };
         let one = page / on_demand.entries;
@@ -236,7 +236,7 @@ impl Paged {
         }
     }
 
-    /// Reads and writes the translation pages of what was moved.
+    /// Reads and rewrites the translation pages of moved pages.
     fn store_moves(&mut self) {
         while let Some(one) = self.on_demand.as_mut().and_then(|on_demand| on_demand.touched.pop()) {
             let Some(on_demand) = &mut self.on_demand else { return };
@@ -249,7 +249,7 @@ impl Paged {
         }
     }
 
-    /// As [`Self::collect`], for translation pages: where they lie is always known.
+    /// Like [`Self::collect`], for translation pages: where they are is always known.
     fn collect_mapping(&mut self) -> bool {
         let Some(victim) = self.flash.take_victim(MAPPING) else { return false };
         let first = self.flash.first_of(victim);
@@ -269,8 +269,8 @@ impl Paged {
         true
     }
 
-    /// If blocks differ too much in how often they were erased, the one that was least gives its place to others: what
-    /// never changes moves from it.
+    /// If erase counts differ too much, empties the least erased block, whose pages never change, so that
+    /// others use it.
     fn level(&mut self) {
         let Some(levelling) = &mut self.levelling else { return };
         levelling.until = levelling.until.saturating_sub(1);

@@ -1,98 +1,98 @@
-//! What is asked of a drive, and how many blocks and pages that makes.
+//! What a drive is asked to be, and how many blocks and pages that makes.
 
-/// Bytes of an entry of the mapping.
+/// Bytes of a mapping entry.
 pub const ENTRY_BYTES: u64 = 4;
-/// Flash pages of a drive: each takes 8 B of memory, and about as much again for the mapping.
+/// Maximum flash pages of a drive: each takes 8 B of memory, and about as much again for the mapping.
 const PAGES_MAX: u64 = 1 << 26;
-/// Free blocks with which what is moved always finds room: once there are no more, garbage is collected at once.
+/// Free blocks that moved pages always have room with: at this number or below, garbage is collected at once.
 pub const SHORT: u32 = 2;
-/// Logical blocks of a group, and log blocks that it may have (He et al. 2017).
+/// Logical blocks of a group, and the log blocks that it may have (He et al. 2017).
 const GROUP: [u32; 2] = [8, 80];
 
 /// How a drive finds a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mapping {
-    /// By pages, the whole map in memory.
+    /// By pages, with the whole map in memory.
     Page,
-    /// By pages, the map on flash, and as many bytes of it in a cache.
+    /// By pages, with the map on flash and a cache of this size for it.
     OnDemand {
-        /// The cache's size, at 4 B a page.
+        /// Bytes of the cache, at 4 B per page.
         cache_bytes: u64,
     },
-    /// By blocks, with a log by pages.
+    /// By blocks, with a log mapped by pages.
     #[cfg(feature = "trace")]
     Hybrid,
 }
 
-/// What is asked of a drive.
+/// What a drive is asked to be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlashSpec {
-    /// What it offers to the host.
+    /// Bytes that the host sees.
     pub capacity_bytes: u64,
-    /// A page of flash.
+    /// Bytes of a flash page.
     pub page_bytes: u64,
-    /// A block of flash, which is erased whole.
+    /// Bytes of a flash block, which is erased as a whole.
     pub block_bytes: u64,
     /// Dies, over which pages are striped.
     pub dies: u32,
-    /// Flash beyond the capacity, by the capacity.
+    /// Flash beyond the capacity, as a share of the capacity.
     pub over_provision: f64,
     /// How it finds a page.
     pub mapping: Mapping,
-    /// Streams, each with open blocks of its own.
+    /// Streams, each with its own open blocks.
     pub streams: u32,
-    /// Erases by which blocks may differ before what never changes is moved; none levels no wear.
+    /// How far the erase counts of blocks may differ before cold data is moved; `None` for no wear levelling.
     pub wear_spread: Option<u32>,
 }
 
-/// A drive in pages and blocks.
+/// A drive's sizes in pages and blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     /// Pages that the host sees.
     pub pages: u32,
     /// Pages of a block.
     pub block_pages: u32,
-    /// Blocks for data, and for logs.
+    /// Blocks for data and logs.
     pub data_blocks: u32,
-    /// Of these, blocks that may be logs; 0 unless the mapping is hybrid.
+    /// How many of these may be logs; 0 unless the mapping is hybrid.
     pub log_blocks: u32,
-    /// Blocks for translation pages, in addition.
+    /// Additional blocks for translation pages.
     pub mapping_blocks: u32,
     /// Translation pages.
     pub translation_pages: u32,
     /// Entries of a translation page.
     pub entries: u32,
-    /// Translation pages that the cache has room for; none if the whole map is in memory.
+    /// Translation pages that fit in the cache; `None` if the whole map is in memory.
     pub cached: Option<u32>,
     /// Dies.
     pub dies: u32,
     /// Streams.
     pub streams: u32,
-    /// Garbage is collected once no more blocks are free.
+    /// Garbage is collected once this many blocks or fewer are free.
     pub low: u32,
     /// Logical blocks of a group.
     pub group_blocks: u32,
     /// Log blocks that a group may have.
     pub group_logs: u32,
-    /// Whether the over-provisioning that was asked for would not hold the blocks that are open or kept free.
+    /// Whether the requested over-provisioning is less than the blocks that are open or kept free.
     pub is_least: bool,
     /// See [`FlashSpec::wear_spread`].
     pub wear_spread: Option<u32>,
 }
 
 impl Sizes {
-    /// The sizes of what is asked for.
+    /// The sizes for a spec.
     ///
     /// # Errors
     /// What is wrong with it, as a sentence.
     pub fn of(spec: &FlashSpec) -> Result<Self, String> {
         let FlashSpec { page_bytes, block_bytes, .. } = *spec;
         if page_bytes == 0 || !block_bytes.is_multiple_of(page_bytes) || block_bytes / page_bytes < 2 {
-            return Err("a block of flash is to have at least two whole pages".to_owned());
+            return Err("a flash block must have at least two whole pages".to_owned());
         }
         if spec.dies == 0 || spec.streams == 0 || !(0.0..=1000.0).contains(&spec.over_provision) {
             return Err(
-                "a drive has at least one die, one stream, and up to 1000 times its capacity in flash"
+                "a drive must have at least one die, one stream, and up to 1000 times its capacity in flash"
                     .to_owned(),
             );
         }
@@ -135,8 +135,8 @@ impl Sizes {
         })
     }
 
-    /// Blocks beyond the capacity without which a drive can't work: those that are open or kept free, and one that can
-    /// be emptied; for a hybrid mapping one log block, and two to merge.
+    /// Blocks beyond the capacity that a drive needs to work: those that are open or kept free, and one that
+    /// can be emptied; for a hybrid mapping one log block, and two to merge.
     fn least_spare(spec: &FlashSpec, low: u64) -> u64 {
         if Self::is_hybrid(spec) {
             return 3;
@@ -144,7 +144,7 @@ impl Sizes {
         u64::from(spec.dies) * u64::from(streams_of(spec.streams, spec.wear_spread)) + low + 1
     }
 
-    /// Streams with those of what is moved.
+    /// All streams, including those for moved pages.
     pub fn all_streams(&self) -> u32 {
         streams_of(self.streams, self.wear_spread)
     }
@@ -159,7 +159,7 @@ impl Sizes {
         false
     }
 
-    /// Flash for data beyond the capacity, by the capacity: at least what was asked for.
+    /// Flash for data beyond the capacity, as a share of the capacity: at least what was asked for.
     pub fn spare_share(&self) -> f64 {
         f64::from(self.data_blocks) * f64::from(self.block_pages) / f64::from(self.pages) - 1.0
     }

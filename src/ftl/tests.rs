@@ -1,4 +1,4 @@
-//! Integrity, and figures that are known: by hand, by a small model of their own, or in closed form.
+//! Integrity, and figures known in other ways: by hand, from a small model of their own, or in closed form.
 
 use super::counts::Cause;
 use super::drive::FlashDrive;
@@ -25,7 +25,7 @@ fn drive(spec: &FlashSpec) -> FlashDrive {
     FlashDrive::new(spec).unwrap()
 }
 
-/// Numbers that look random, from a seed.
+/// Pseudo-random numbers from a seed.
 struct Random(u64);
 
 impl Random {
@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// A drive, and what each of its pages is to hold.
+/// A drive, and what each of its pages should hold.
 struct Kept {
     drive: FlashDrive,
     newest: Vec<u64>,
@@ -84,7 +84,7 @@ impl Kept {
     }
 }
 
-/// A million operations, most of them writes, some places much more often than others.
+/// A million operations, most of them writes; some places are hit much more often than others.
 fn holds_what_was_written(spec: &FlashSpec, seed: u64) -> FlashDrive {
     let mut kept = Kept::new(spec);
     let pages = u64::from(kept.drive.sizes().pages);
@@ -132,7 +132,7 @@ fn hybrid_the_newest_is_read() {
     holds_what_was_written(&FlashSpec { capacity_bytes: 40_000 * PAGE, dies: 4, ..of }, 6);
 }
 
-/// The same garbage collection, with nothing but a list of blocks of which each is a list of pages.
+/// The same garbage collection on the plainest model: a list of blocks, each a list of pages.
 #[test]
 fn collection_counts_as_a_plain_model_does() {
     let (pages, bound) = (640_u64, 640 + 6 * 64);
@@ -159,11 +159,11 @@ fn random_end(random: &mut Random, pages: u64) -> u64 {
 #[derive(Default)]
 struct Plain {
     free: usize,
-    /// Closed blocks: their pages, and when the number of the valid ones became what it is.
+    /// Closed blocks: their pages, and when their count of valid pages last changed.
     closed: Vec<(Vec<Option<usize>>, u64)>,
-    /// The open block of the host, and that of what is moved.
+    /// The open block of the host, and the one for moved pages.
     open: [Vec<Option<usize>>; 2],
-    /// Of each page whether it lies in the open block 0 or 1, or in a closed one.
+    /// For each page, whether it is in open block 0 or 1, or in a closed block.
     place: Vec<Option<()>>,
     now: u64,
     moves: u64,
@@ -221,7 +221,7 @@ impl Plain {
     }
 }
 
-/// Write amplification of the sixth overwrite, at random, of a full drive of 1024 blocks.
+/// Write amplification during the sixth random overwrite of a full drive of 1024 blocks.
 fn uniform(over_provision: f64) -> f64 {
     let blocks = (1024.0 / (1.0 + over_provision)).round() as u64;
     let pages = blocks * 64;
@@ -277,7 +277,7 @@ fn sequential_overwrites_move_nothing() {
     }
 }
 
-/// 64 translation pages, of which the cache holds 16.
+/// 64 translation pages, and a cache for 16 of them.
 #[test]
 fn the_cache_misses_as_often_as_it_must() {
     let pages = 64 * 512;
@@ -292,7 +292,7 @@ fn the_cache_misses_as_often_as_it_must() {
     let uniform = drive.counts().miss_ratio().unwrap();
     assert!((uniform - (1.0 - 16.0 / 64.0)).abs() < 0.01, "{uniform}");
     let counts = drive.counts();
-    // The fill left 16 translation pages changed; reads change none.
+    // The fill left 16 changed translation pages in the cache; reads change none.
     assert_eq!((counts.reads[Cause::Mapping as usize], counts.write_backs), (counts.misses, 16));
     drive.forget();
     (0..pages).for_each(|page| drive.read(page * PAGE, PAGE));
@@ -301,7 +301,7 @@ fn the_cache_misses_as_often_as_it_must() {
     assert_eq!(drive.counts().programs, [0; 6]);
 }
 
-/// Two translation pages take turns in a cache of one: by hand.
+/// Two translation pages take turns in a cache of one; the figures are worked out by hand.
 #[test]
 fn what_leaves_the_cache_is_written_back_once() {
     let mut drive = drive(&spec(1024, 0.07, Mapping::OnDemand { cache_bytes: PAGE }));
@@ -310,7 +310,7 @@ fn what_leaves_the_cache_is_written_back_once() {
     }
     drive.read(0, PAGE);
     let counts = drive.counts();
-    // Misses: 0, 600, 3, 700, and the read. Each finds the other one changed; flash has it from its second time on.
+    // Misses: 0, 600, 3, 700, and the read. Each evicts the other, changed; from its second time on it is on flash.
     assert_eq!((counts.lookups, counts.misses, counts.write_backs), (7, 5, 4));
     let mapping = Cause::Mapping as usize;
     assert_eq!((counts.reads[mapping], counts.programs[mapping], counts.programs[0]), (3, 4, 6));
@@ -322,7 +322,7 @@ fn a_page_that_is_written_in_part_is_read_before() {
     let mut drive = drive(&spec(64, 0.07, Mapping::Page));
     drive.write(512, 1024);
     assert_eq!(drive.counts().reads, [0; 6], "nothing is there yet");
-    // The end of the first page, the second, and the beginning of the third, which holds nothing.
+    // The end of the first page, the whole second, and the beginning of the third, which holds nothing.
     drive.write(1024, 2 * PAGE);
     drive.discard(1024, 2 * PAGE);
     drive.read(PAGE - 1, 2);
@@ -332,13 +332,13 @@ fn a_page_that_is_written_in_part_is_read_before() {
     assert_eq!((counts.host_read_bytes, counts.host_discarded_bytes), (2, 2 * PAGE));
 }
 
-/// 128 pages in two logical blocks; log blocks are one group's.
+/// 128 pages in two logical blocks; one group has all the log blocks.
 #[test]
 fn merges_are_as_by_hand() {
     let whole = |drive: &mut FlashDrive, first: u64| {
         (first..first + 64).for_each(|page| drive.write(page * PAGE, PAGE));
     };
-    // Eight blocks of flash beyond the two: six may be logs.
+    // Eight flash blocks more than the two: six of them may be logs.
     let of = spec(128, 4.0, Mapping::Hybrid);
     let settled = |writes: &dyn Fn(&mut FlashDrive)| {
         let mut drive = drive(&of);
@@ -346,23 +346,23 @@ fn merges_are_as_by_hand() {
         drive.settle();
         (drive.counts().merges, drive.counts().programs[Cause::Merge as usize])
     };
-    // Whole and in order: a switch, and again a switch over the old data block.
+    // Whole and in order: a switch merge, then another over the old data block.
     assert_eq!(settled(&|drive| whole(drive, 0)), ([1, 0, 0], 0));
     assert_eq!(
         settled(&|drive| [0, 64, 0].into_iter().for_each(|first| whole(drive, first))),
         ([2, 0, 0], 0)
     );
-    // 40 pages of the block written again, in order: the other 24 are copied behind them.
+    // 40 pages of the block are rewritten in order: the other 24 are copied after them.
     let in_order = |drive: &mut FlashDrive| {
         whole(drive, 0);
         drive.settle();
         (0..40).for_each(|page| drive.write(page * PAGE, PAGE));
     };
     assert_eq!(settled(&in_order), ([1, 1, 0], 24));
-    // From the second page on: all are copied.
+    // Starting at the second page: all are copied, the last one into the second block.
     let shifted = |drive: &mut FlashDrive| (1..65).for_each(|page| drive.write(page * PAGE, PAGE));
     assert_eq!(settled(&shifted), ([0, 0, 2], 64));
-    // Half a block shifted: nothing lies at its own place, and one page is alone in the second block.
+    // Shifted by half a block: no page is at its own place, and each block is merged in full.
     let half = |drive: &mut FlashDrive| (32..96).for_each(|page| drive.write(page * PAGE, PAGE));
     assert_eq!(settled(&half), ([0, 0, 2], 64));
 }
@@ -374,7 +374,7 @@ fn wear_is_levelled_if_asked_for() {
         drive.fill();
         drive.forget();
         let mut random = Random(17);
-        // An eighth changes, the rest never does.
+        // An eighth of the pages change, the rest never do.
         (0..400_000).for_each(|_| drive.write(random.below(1024) * PAGE, PAGE));
         let erases = drive.erases();
         (*erases.iter().max().unwrap() - *erases.iter().min().unwrap(), drive.counts().clone())
@@ -401,14 +401,14 @@ fn a_drive_that_cannot_be_is_refused() {
     ] {
         assert!(FlashDrive::new(&wrong).is_err(), "{wrong:?}");
     }
-    // The least that works: open blocks, those that stay free, and one to empty.
+    // The least that works: open blocks, those kept free, and one to empty.
     assert_eq!(
         drive(&FlashSpec { over_provision: 0.0, dies: 4, ..of }).sizes().data_blocks,
         16 + 2 * 4 + 2 + 1
     );
 }
 
-/// A drive with a clock of 64 MiB: pages of 4 KiB on 16 dies.
+/// A 64 MiB drive with a clock: pages of 4 KiB on 16 dies.
 fn timed(over_provision: f64, mapped: f64) -> Timed {
     Timed::new(64 << 20, over_provision, mapped).unwrap()
 }
@@ -419,17 +419,17 @@ const TIMED_PAGE: u64 = 4096;
 fn dies_work_beside_each_other() {
     let mut drive = timed(1.0, 1.0);
     assert_eq!(drive.read(0, 0, TIMED_PAGE), 30_000, "a command, and a page");
-    // 32 pages in order lie on all dies, two on each.
+    // 32 pages in order are on all dies, two on each.
     let mut drive = timed(1.0, 1.0);
     assert_eq!(drive.read(0, 32 << 20, 32 * TIMED_PAGE), 50_000);
-    // A queue that is never empty: 16 pages in 20 µs.
+    // With a queue that never runs empty: 16 pages per 20 µs.
     let mut drive = timed(1.0, 1.0);
     let end_ns =
         (0..8192).map(|page| drive.read(0, (32 << 20) + page * TIMED_PAGE, TIMED_PAGE)).max().unwrap();
     let bytes_per_s = 8192.0 * TIMED_PAGE as f64 / end_ns as f64 * 1e9;
     assert!((bytes_per_s / 3_276.8e6 - 1.0).abs() < 0.01, "{bytes_per_s}");
-    // Writes one after the other: the buffer keeps all dies at work, 16 pages in 200 µs, and nothing is collected yet.
-    // At the end it holds 16 pages for each die.
+    // Writes one after another: the buffer keeps all dies busy, 16 pages per 200 µs, and nothing is collected
+    // yet. At the end, the buffer holds 16 pages per die.
     let (mut drive, mut now_ns) = (timed(1.0, 1.0), 0);
     for page in 0..8192 {
         now_ns = drive.write(now_ns, page * TIMED_PAGE, TIMED_PAGE);
@@ -440,7 +440,7 @@ fn dies_work_beside_each_other() {
     assert_eq!(Timed::flush(now_ns) - now_ns, 20_000);
 }
 
-/// Uniform reads, one at a time: a miss takes another read of flash.
+/// Uniform reads, one at a time: a miss costs another flash read.
 #[test]
 fn a_miss_of_the_map_is_another_read() {
     // A quarter of the 16 translation pages is in memory.
@@ -449,7 +449,7 @@ fn a_miss_of_the_map_is_another_read() {
         let (mut random, mut now_ns, mut sum_ns) = (Random(19), 1_000_000_000, 0);
         for read in 0..20_000 {
             let end_ns = drive.read(now_ns, random.below(16_384) * TIMED_PAGE, TIMED_PAGE);
-            // The first ones find changes of the fill in the cache, which are written back.
+            // The first ones still evict changes of the fill from the cache, which are written back.
             sum_ns += if read < 1000 { 0 } else { end_ns - now_ns };
             now_ns = end_ns;
         }
@@ -460,7 +460,7 @@ fn a_miss_of_the_map_is_another_read() {
     assert!(((quarter - whole) / (20_000.0 * 0.75) - 1.0).abs() < 0.03, "{quarter}");
 }
 
-/// Reads beside random writes at a rate that the drive keeps up with.
+/// Reads beside random writes at a rate that the drive can sustain.
 #[test]
 fn collection_is_the_tail_of_reads() {
     let slowest = |writes: u64| {

@@ -1,9 +1,9 @@
-//! A drive with a clock: each die does one thing at a time, in the order in which it was given.
+//! A drive with a clock: each die does one thing at a time, in the order in which it was asked.
 //!
-//! A read ends when its last page was read; those that are looked up in the mapping's cache in vain wait for the
-//! translation page first. A write ends when its pages are in the drive's buffer, which survives a loss of power and has a
-//! place again for each page that was programmed. Garbage is collected on the same dies: what comes behind it waits, and
-//! that is the tail of the latencies.
+//! A read ends when its last page has been read; pages that miss in the mapping cache wait for their
+//! translation page first. A write ends when its pages are in the drive's buffer, which is protected against
+//! power loss; each place in it is free again once its page has been programmed. Garbage is collected on the
+//! same dies: whatever queues behind it waits, which makes the tail of the latencies.
 //!
 //! Times are those of He et al. 2017: 20 µs for a read, 200 µs for a program, 1.5 ms for an erase.
 
@@ -15,40 +15,40 @@ use super::sizes::{ENTRY_BYTES, FlashSpec, Mapping};
 const READ_NS: u64 = 20_000;
 const PROGRAM_NS: u64 = 200_000;
 const ERASE_NS: u64 = 1_500_000;
-/// What a command takes besides flash.
+/// What a command takes besides its work on flash.
 const COMMAND_NS: u64 = 10_000;
-/// A flush finds everything in the buffer.
+/// A flush takes only this: the buffer is durable.
 const FLUSH_NS: u64 = 20_000;
 const DIES: u32 = 16;
-/// Pages that the buffer holds for each die.
+/// Pages that the buffer holds per die.
 const BUFFERED: usize = 16;
-/// A page, unless the drive has too many of them.
+/// Page size, unless the drive would have too many pages.
 const PAGE_BYTES: u64 = 4096;
-/// Pages of a part of a command.
+/// Pages per part of a command.
 const PART_PAGES: u64 = 256;
 /// Pages of a block.
 const BLOCK_PAGES: u64 = 32;
-/// Pages that the host sees, at most: larger drives have larger pages.
+/// Maximum pages that the host sees: larger drives have larger pages.
 const PAGES_MAX: u64 = 1 << 19;
 
-/// A drive with a clock, full from the beginning.
+/// A drive with a clock, full from the start.
 #[derive(Debug)]
 pub struct Timed {
     drive: FlashDrive,
-    /// When each die is free.
+    /// When each die becomes free.
     dies: Vec<u64>,
-    /// When each place of the buffer is free.
+    /// When each place of the buffer becomes free.
     buffer: Vec<u64>,
-    /// The next place.
+    /// The next place to use.
     next: usize,
     busy_ns: u64,
-    /// What flash did for a command; kept for its memory.
+    /// What flash did for a command; kept to reuse the allocation.
     acts: Vec<FlashWork>,
 }
 
 impl Timed {
-    /// A drive of that capacity, with shares of it of flash beyond it and of the map in memory; the whole map takes no
-    /// flash. None if such a drive can't be.
+    /// A drive of that capacity. As shares: flash beyond the capacity, and the map that fits in memory; a map
+    /// that fits whole takes no flash. `None` if there can't be such a drive.
     pub fn new(capacity_bytes: u64, over_provision: f64, mapped: f64) -> Option<Self> {
         let mut page_bytes = PAGE_BYTES;
         while capacity_bytes / page_bytes > PAGES_MAX {
@@ -75,7 +75,7 @@ impl Timed {
         Some(Self::of(drive))
     }
 
-    /// A clock for a drive.
+    /// Adds a clock to a drive.
     pub fn of(drive: FlashDrive) -> Self {
         let dies = drive.sizes().dies as usize;
         let buffer = vec![0; dies * BUFFERED];
@@ -87,39 +87,39 @@ impl Timed {
         &self.drive
     }
 
-    /// Begins the clock anew, with nothing to do.
+    /// Restarts the clock, with nothing to do.
     pub fn restart(&mut self) {
         self.dies.fill(0);
         self.buffer.fill(0);
         self.busy_ns = 0;
     }
 
-    /// From when on all dies are idle.
+    /// When all dies become idle.
     pub fn idle_from_ns(&self) -> u64 {
         self.dies.iter().copied().max().unwrap_or(0)
     }
 
-    /// How long all dies together had something to do.
+    /// Total time that the dies were busy.
     pub fn busy_ns(&self) -> u64 {
         self.busy_ns
     }
 
-    /// Reads; returns when that has ended.
+    /// Reads; returns when the read ends.
     pub fn read(&mut self, now_ns: u64, offset_bytes: u64, bytes: u64) -> u64 {
         self.run(now_ns, offset_bytes, bytes, FlashDrive::read)
     }
 
-    /// Writes; returns when that has ended.
+    /// Writes; returns when the write ends.
     pub fn write(&mut self, now_ns: u64, offset_bytes: u64, bytes: u64) -> u64 {
         self.run(now_ns, offset_bytes, bytes, FlashDrive::write)
     }
 
-    /// Discards; returns when that has ended.
+    /// Discards; returns when the discard ends.
     pub fn discard(&mut self, now_ns: u64, offset_bytes: u64, bytes: u64) -> u64 {
         self.run(now_ns, offset_bytes, bytes, FlashDrive::discard)
     }
 
-    /// Runs a command in parts of whole pages, so that what is noted of it stays small.
+    /// Runs a command in parts of whole pages, so that the record of its work stays small.
     fn run(
         &mut self,
         now_ns: u64,
@@ -140,21 +140,21 @@ impl Timed {
         end_ns
     }
 
-    /// Makes durable what is written; returns when that has ended. The buffer survives a power cut, so nothing is to be done.
+    /// Makes all writes durable; returns when that ends. The buffer survives a power cut, so there is nothing to do.
     pub fn flush(now_ns: u64) -> u64 {
         now_ns + FLUSH_NS
     }
 
-    /// Bytes that the host wrote, and bytes that were written to flash.
+    /// Bytes written by the host, and bytes written to flash.
     pub fn written_bytes(&self) -> [u64; 2] {
         let counts = self.drive.counts();
         [counts.host_written_bytes, counts.programs.iter().sum::<u64>() * self.drive.page_bytes()]
     }
 
-    /// Gives dies what a part of a command made them do; returns when that has ended.
+    /// Queues on the dies what a part of a command made them do; returns when it ends.
     fn serve(&mut self, now_ns: u64) -> u64 {
         self.acts = self.drive.flash_mut().acts.take().unwrap_or_default();
-        // What the host waits for: translation pages before its own, places of the buffer one after the other.
+        // What the host waits for: translation pages before its own, then places in the buffer, one by one.
         let (mut ready_ns, mut end_ns) = (now_ns + COMMAND_NS, now_ns + COMMAND_NS);
         for FlashWork { act, die, cause } in &self.acts {
             let waits = *cause == Cause::Host;

@@ -1,5 +1,5 @@
-//! The processor, and what kind of machine it belongs to. By hand, as sysinfo reads no other root folder and
-//! knows neither nodes nor hypervisors.
+//! The processor, and what kind of machine it belongs to. Read by hand, as sysinfo can't read from another root
+//! folder and knows neither nodes nor hypervisors.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub(super) fn read(root: &Root) -> Cpu {
     }
 }
 
-/// The values of a key in `/proc/cpuinfo`, one a processor.
+/// The values of a key in `/proc/cpuinfo`, one per processor.
 fn cpuinfo_values<'a>(cpuinfo: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     cpuinfo.lines().filter_map(move |line| {
         let (name, value) = line.split_once(':')?;
@@ -98,7 +98,7 @@ pub(super) fn virtualization(root: &Root) -> Option<String> {
         .join("\n")
         .to_lowercase();
     if let Some((_, name)) = HYPERVISORS.iter().find(|(sign, _)| dmi.contains(sign)) {
-        // Only x86 has the flag: elsewhere an EC2 machine may be bare metal by its name.
+        // Only x86 has the flag: elsewhere, the name of an EC2 machine says whether it is bare metal.
         return (x86.is_some() || !dmi.contains(".metal")).then(|| (*name).to_owned());
     }
     root.text("sys/hypervisor/type")

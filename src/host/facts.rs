@@ -61,7 +61,7 @@ pub struct Facts {
     /// What the kernel and the machine allow beyond plain I/O.
     #[serde(flatten)]
     pub platform: Platform,
-    /// What the host has to build storage from.
+    /// What the host offers to build storage from.
     #[serde(flatten)]
     pub storage: Storage,
     /// Block devices, without partitions.
@@ -94,7 +94,7 @@ pub struct TargetFacts {
     pub polled: Feature,
     /// Whether the members accept `NVMe` commands.
     pub nvme_commands: Feature,
-    /// Why direct I/O is quietly buffered here, if it is (Btrfs with copy-on-write).
+    /// Why direct I/O is silently buffered here, if it is (Btrfs with copy-on-write).
     pub quietly_buffered: Option<String>,
     /// The model of an emulated drive below it, if any.
     pub emulated: Option<String>,

@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::printable::{self, Shown as _};
 
 impl Facts {
-    /// The device that `named` means: a kernel name, a node, any link to one, or a partition, which means the
-    /// device it is on.
+    /// The device that `named` means: a kernel name, a node, any link to one, or a partition, which stands
+    /// for the device it is on.
     pub fn find(&self, named: &str) -> Result<&Device> {
         find(&self.devices, named)
     }
@@ -65,7 +65,7 @@ fn last_name(named: &str) -> String {
     Path::new(named).file_name().map_or_else(|| named.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Whether a name has a node that is a block device: asked of the file system, and of no drive.
+/// Whether a name has a node that is a block device: this asks the file system, not the drive.
 pub fn has_node(named: &str) -> bool {
     // In the kernel's own names `!` stands for `/`.
     let bare = if named.contains('/') { named.to_owned() } else { named.replace('!', "/") };
@@ -85,7 +85,7 @@ fn by_node<'a>(devices: &'a [Device], named: &str) -> Option<&'a Device> {
     if let Some(device) = devices.iter().find(|device| device.number == number) {
         return Some(device);
     }
-    // A partition's number: its kernel name is the last part of the target of sysfs's link.
+    // A partition's number: the last part of the target of sysfs's link is its kernel name.
     let link = std::fs::read_link(format!("/sys/dev/block/{number}")).ok()?;
     let name = link.file_name()?.to_string_lossy().into_owned();
     devices.iter().find(|device| device.partitions.contains(&name))

@@ -10,7 +10,7 @@
 //! | [`mounts`] | what is mounted where | root |
 //! | [`nodes`] | block devices and their partitions as nodes: names, folders, numbers | root |
 //! | [`trust`] | whether others could change what a path leads to | – |
-//! | [`own_folder`] | folders in which root works: none that others could exchange | trust |
+//! | [`own_folder`] | folders for root to work in, which nobody else could exchange | trust |
 //! | [`storage`] | what the host has to build storage from | root, mounts, drive, system |
 //! | [`facts`] | the facts as data | feature, system, block, storage |
 //! | [`recorded`] | facts as a recording has them | feature, system, facts, storage |

@@ -1,4 +1,4 @@
-//! What is mounted where.
+//! Mounts and their mount points.
 
 use std::path::{Path, PathBuf};
 
@@ -29,12 +29,12 @@ pub(super) struct Mount {
     pub(super) point: String,
     pub(super) kind: String,
     pub(super) source: String,
-    /// The mount's own options, then the file system's; each in the order of the alphabet.
+    /// The mount's own options, then the file system's; each in alphabetical order.
     pub(super) options: Vec<String>,
 }
 
 impl Mount {
-    /// The devices of the source: bcachefs joins its own by colons.
+    /// The devices of the source: bcachefs joins its devices with colons.
     pub(super) fn sources(&self) -> impl Iterator<Item = &str> {
         self.source.split(':')
     }
@@ -45,7 +45,7 @@ pub(super) fn own(root: &Root) -> Vec<Mount> {
     read(root, "proc/self/mountinfo")
 }
 
-/// The mounts of this process, and of the first one if this one has another namespace.
+/// The mounts of this process, and those of PID 1 in case this one has another namespace.
 pub(super) fn all(root: &Root) -> Vec<Mount> {
     [own(root), read(root, "proc/1/mountinfo")].into_iter().flatten().collect()
 }
@@ -61,15 +61,15 @@ pub(super) fn source_of(root: &Root, path: &Path) -> Option<String> {
     around.max_by_key(|mount| mount.point.len()).map(|mount| mount.source)
 }
 
-/// What is mounted at exactly that folder in this process's namespace, the lowest first: the source
-/// of each.
+/// The sources of everything mounted at exactly that folder in this process's namespace, the lowest
+/// first.
 pub(crate) fn mounted_at(dir: &Path) -> std::io::Result<Vec<String>> {
     let text = std::fs::read_to_string("/proc/self/mountinfo")?;
     let here = text.lines().filter_map(mount).filter(|mount| Path::new(&mount.point) == dir);
     Ok(here.map(|mount| mount.source).collect())
 }
 
-/// Where the file system is mounted that a folder lies on, in this process's namespace.
+/// Where the file system that a folder lies on is mounted, in this process's namespace.
 pub(crate) fn mount_point_of(dir: &Path) -> std::io::Result<PathBuf> {
     let dir = dir.canonicalize()?;
     let text = std::fs::read_to_string("/proc/self/mountinfo")?;
@@ -78,14 +78,14 @@ pub(crate) fn mount_point_of(dir: &Path) -> std::io::Result<PathBuf> {
     Ok(around.max_by_key(|point| point.as_os_str().len()).unwrap_or_else(|| PathBuf::from("/")))
 }
 
-/// Where something is mounted in that folder, or over it, in this process's namespace; none if nothing is.
+/// A mount point at or below that folder in this process's namespace; none if there is none.
 pub(crate) fn mounted_below(dir: &Path) -> std::io::Result<Option<PathBuf>> {
     let text = std::fs::read_to_string("/proc/self/mountinfo")?;
     let mut points = text.lines().filter_map(mount).map(|mount| PathBuf::from(mount.point));
     Ok(points.find(|point| point.starts_with(dir)))
 }
 
-/// The paths of a folder: its own, and those at which bind mounts show it, too.
+/// The paths of a folder: its own, and those at which bind mounts show it.
 pub(crate) fn paths_of(dir: &Path) -> Vec<PathBuf> {
     paths_among(&own(&Root::new(Path::new("/"))), dir)
 }
@@ -102,7 +102,7 @@ fn paths_among(mounts: &[Mount], dir: &Path) -> Vec<PathBuf> {
     [dir.to_owned()].into_iter().chain(shown).collect()
 }
 
-/// A line that procfs rejects is a mount all the same: the guard must not miss it.
+/// A line that procfs rejects is still a mount: the guard must not miss it.
 fn plain(line: &str) -> Option<Mount> {
     let (place, what) = line.split_once(" - ")?;
     let place: Vec<&str> = place.split(' ').collect();
@@ -147,7 +147,7 @@ fn mount(line: &str) -> Option<Mount> {
 /// The mounts of block devices.
 pub(super) fn block_mounts(root: &Root) -> Vec<MountPoint> {
     let mut found: Vec<MountPoint> = Vec::new();
-    // Only a device's file system has a number that is not one of the kernel's own.
+    // Only the file system of a device has a number that is not one of the kernel's anonymous ones.
     let is_block = |mount: &Mount| mount.source.starts_with("/dev/") || !mount.number.starts_with("0:");
     for mount in all(root).into_iter().filter(is_block) {
         let point = MountPoint {

@@ -61,7 +61,7 @@ pub(super) fn character_number(path: &Path) -> Option<String> {
 }
 
 fn number_of(path: &Path, kind: FileType) -> Option<String> {
-    // Whether it is a device is known without asking a file server that may not answer.
+    // The type is known without asking a file server, which may not answer.
     let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()?;
     let is_device = FileType::from_raw_mode(found.stx_mode.into()) == kind;
     is_device.then(|| format!("{}:{}", found.stx_rdev_major, found.stx_rdev_minor))

@@ -1,8 +1,8 @@
-//! Folders in which root works: none that others could exchange for another meanwhile.
+//! Folders for root to work in, which nobody else could exchange for others in the meantime.
 //!
-//! Whoever can replace a folder, or a link on the way to it, chooses where root's files go. What was found here
-//! stays so: nobody but those who are trusted can change it afterwards. Without root anything can be used that
-//! can be opened.
+//! Whoever can replace a folder, or a link on the way to it, chooses where root's files go. What is checked
+//! here stays so: only those who are trusted can change it afterwards. Without root, any folder can be used
+//! that can be opened.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -17,16 +17,16 @@ use super::trust::{Doubt, is_private, open_trusted_with};
 use crate::error::{Error, Result};
 use crate::printable::Shown as _;
 
-/// Of a folder that is made: only its owner enters it.
+/// The mode of a created folder: only its owner may enter it.
 const FOLDER_MODE: u32 = 0o700;
 
-/// Who may be able to exchange a folder of root's, besides root.
+/// Who, besides root, may be able to exchange a folder of root's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trusting {
-    /// Nobody: where root formats, mounts, or has a library open files by their names.
+    /// Nobody: where root formats or mounts, or has a library open files by name.
     Root,
-    /// The user who called sudo, whose command this is. For files that are opened without following links and
-    /// made under new names.
+    /// The user who called sudo, whose command this is: for files that are opened without following links and
+    /// created under new names.
     Caller,
 }
 
@@ -39,7 +39,7 @@ impl Trusting {
     }
 }
 
-/// Opens a folder as a place to make something in.
+/// Opens a folder to create something in it.
 ///
 /// # Errors
 /// Refused as root if anybody else could exchange it, or a folder above it.
@@ -60,10 +60,10 @@ pub fn refuse_exchangeable(dir: &Path, trusting: Trusting) -> Result<()> {
     open_own_folder(there, trusting).map(drop)
 }
 
-/// Makes the folder and its parents, accessible only to the owner.
+/// Creates the folder and its parents, accessible only to the owner.
 ///
 /// # Errors
-/// As [`open_own_folder`], or if it can't be made.
+/// As [`open_own_folder`], or if it can't be created.
 pub fn make_own_folder(dir: &Path, trusting: Trusting) -> Result<()> {
     make_folders(dir, trusting, FOLDER_MODE).map(drop).map_err(|doubt| match doubt {
         Doubt::Os(_, error) => Error::os("cannot create the folder", dir, error),
@@ -71,23 +71,23 @@ pub fn make_own_folder(dir: &Path, trusting: Trusting) -> Result<()> {
     })
 }
 
-/// Folders that were made, outermost first: in which folder, and their names in it.
+/// Created folders, outermost first: each with the folder it is in, and its name there.
 #[derive(Debug, Default)]
 pub struct NewFolders(Vec<(OwnedFd, OsString)>);
 
 impl NewFolders {
-    /// Removes them as far as they are empty; whether any was.
+    /// Removes them as long as they are empty; returns whether any was removed.
     pub fn remove(self) -> bool {
         let remove = |(above, name): &(OwnedFd, OsString)| unlinkat(above, name, AtFlags::REMOVEDIR).is_ok();
         self.0.iter().rev().take_while(|made| remove(made)).count() > 0
     }
 }
 
-/// Makes the folder and its parents with that mode, less the umask. Each is made in one that is held open: no link
-/// that others put in its way meanwhile is followed.
+/// Creates the folder and its parents with that mode, less the umask. Each is created in one that is held
+/// open, so that no link that others put in its way meanwhile is followed.
 ///
 /// # Errors
-/// The first doubt on the way, as root: others could exchange it. Or why it can't be made.
+/// The first doubt on the way, as root: others could exchange it. Or why it can't be created.
 pub fn make_folders(dir: &Path, trusting: Trusting, mode: u32) -> std::result::Result<NewFolders, Doubt> {
     let absolute = std::path::absolute(dir);
     let dir = absolute.map_err(|_| Doubt::Os(dir.to_owned(), Errno::NOENT))?;
@@ -116,7 +116,7 @@ fn make_in_turn(
     if let Some(name) = dir.file_name() {
         match mkdirat(&above, name, mode) {
             Ok(()) => made.0.push((above, name.to_owned())),
-            // If another made it meanwhile, it may be another's.
+            // If somebody else created it meanwhile, it may be theirs: opening it checks that.
             Err(Errno::EXIST) => {}
             Err(error) => return Err(Doubt::Os(dir.to_owned(), error)),
         }
@@ -124,7 +124,7 @@ fn make_in_turn(
     open_place(dir, trusting)
 }
 
-/// Opens a folder as a place, as root only if others can't exchange it.
+/// Opens a folder to work in; as root, only if others can't exchange it.
 fn open_place(dir: &Path, trusting: Trusting) -> std::result::Result<OwnedFd, Doubt> {
     if geteuid().is_root() {
         return open_trusted_with(dir, trusting.user());
@@ -133,8 +133,8 @@ fn open_place(dir: &Path, trusting: Trusting) -> std::result::Result<OwnedFd, Do
     open(dir, place, Mode::empty()).map_err(|error| Doubt::Os(dir.to_owned(), error))
 }
 
-/// Checks a folder in which a library opens files by their names, following links: only regular files of the
-/// user's own may be there, and nobody else may be able to add anything.
+/// Checks a folder in which a library opens files by name, following links: it may hold only regular files of
+/// the user's own, and nobody else may be able to add anything.
 ///
 /// # Errors
 /// Refused, also without root, with what is wrong. A missing folder is accepted.
@@ -154,12 +154,12 @@ pub fn refuse_others_entries(dir: &Path) -> Result<()> {
         }
         let path = dir.join(OsStr::from_bytes(name.as_bytes()));
         match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
-            // It was temporary.
+            // A temporary file that is gone by now.
             Err(Errno::NOENT) => {}
             Err(error) => return Err(failed(error)),
             Ok(found) => match FileType::from_raw_mode(found.st_mode) {
-                // What is truncated here would be truncated wherever else it has a name. Sorted tables never are: a
-                // checkpoint of RocksDB's shares them.
+                // Truncating a file here would truncate it under all of its names. Sorted tables are never
+                // truncated: a checkpoint of RocksDB's shares them.
                 FileType::RegularFile if found.st_nlink > 1 && !name.to_bytes().ends_with(b".sst") => {
                     return Err(odd(&path, "is a file with several names (hard links)"));
                 }
@@ -202,10 +202,10 @@ fn refuse_owner(path: &Path, found: &Stat) -> Result<()> {
 
 fn odd(path: &Path, what: &str) -> Error {
     Error::refused(format!("{} {what}", path.shown()))
-        .hint("nothing was changed: look at who put it there, and remove it, or choose a folder of your own")
+        .hint("nothing was changed: find out who put it there, and remove it, or choose a folder of your own")
 }
 
-/// The error of a doubt about a folder in which root works.
+/// The error for a doubt about a folder in which root works.
 pub fn doubted(dir: &Path, doubt: &Doubt) -> Error {
     if let Doubt::Os(at, error) = doubt {
         return Error::os("cannot open", at, *error);
@@ -302,7 +302,7 @@ mod tests {
         assert!(made.remove());
         assert!(!top.path().join("b/c").exists() && top.path().join("b/file").exists());
         assert!(!make_folders(top.path(), Trusting::Root, 0o755).unwrap().remove(), "it was there");
-        // Not half of it.
+        // Nothing is left half created.
         let cannot = make_folders(&top.path().join("d/e").join("x".repeat(300)), Trusting::Root, 0o755);
         assert!(matches!(cannot.unwrap_err(), Doubt::Os(_, Errno::NAMETOOLONG)));
         assert!(!top.path().join("d").exists());

@@ -1,4 +1,4 @@
-//! Facts of another day or host, as a recording has them: what is shown of them, and nothing that could be acted on.
+//! Facts of another day or host, as a recording has them: only what is shown, and nothing that could be acted on.
 
 use std::collections::BTreeMap;
 

@@ -37,7 +37,7 @@ impl Root {
         self.text(path)?.parse().ok()
     }
 
-    /// A value of `/proc/meminfo`, in its own unit. By hand: procfs rejects a file that lacks a line.
+    /// A value of `/proc/meminfo`, in its own unit. Parsed by hand: procfs rejects a file that lacks a line.
     pub(super) fn meminfo(&self, key: &str) -> Option<u64> {
         let text = self.text("proc/meminfo")?;
         let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
@@ -54,7 +54,7 @@ impl Root {
         fs::read(self.at(path)).ok()
     }
 
-    /// The names in a folder, sorted; none of them if it is missing.
+    /// The names in a folder, sorted; empty if it is missing.
     pub(super) fn names(&self, path: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.at(path)) else { return Vec::new() };
         let mut names: Vec<String> =

@@ -1,4 +1,4 @@
-//! What the host has to build storage from: controllers, arrays, mounts.
+//! What the host offers to build storage from: controllers, arrays, mounts.
 
 use serde::Serialize;
 
@@ -66,12 +66,12 @@ pub struct ArrayMember {
     pub state: String,
 }
 
-/// What the host has to build storage from.
+/// What the host offers to build storage from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Storage {
     /// `NVMe` controllers.
     pub controllers: Vec<Controller>,
-    /// Queues that the `NVMe` driver was given for polling (its parameter `poll_queues`).
+    /// Queues set aside for polling in the `NVMe` driver (its parameter `poll_queues`).
     pub nvme_poll_queues: Option<u64>,
     /// md arrays.
     pub arrays: Vec<Array>,

@@ -14,9 +14,9 @@ use rustix::process::geteuid;
 use crate::error::describe;
 use crate::printable::Shown as _;
 
-/// As many links as the kernel follows.
+/// The most links to follow: as many as the kernel does.
 const LINKS_MAX: usize = 40;
-/// The bits of a mode by which others than the owner may write.
+/// The mode bits that let users other than the owner write.
 const OTHERS_MAY_WRITE: u32 = 0o022;
 const GROUP_MAY_WRITE: u32 = 0o020;
 const STICKY: u32 = 0o1000;
@@ -24,11 +24,11 @@ const STICKY: u32 = 0o1000;
 /// Why a path can't be relied on.
 #[derive(Debug)]
 pub enum Doubt {
-    /// It can't be followed up to here.
+    /// The path can't be followed as far as here.
     Os(PathBuf, Errno),
-    /// This belongs to another user, who can replace it, or what is in it.
+    /// This belongs to another user, who can replace it or what is in it.
     Owner(PathBuf, u32),
-    /// Others than its owner may write to this folder.
+    /// Users other than its owner may write to this folder.
     Writable(PathBuf),
 }
 
@@ -42,11 +42,11 @@ impl fmt::Display for Doubt {
     }
 }
 
-/// Opens a folder (as a place only: `O_PATH`) if nobody but root and the effective user can replace it or any
-/// folder above it. A link on the way is followed if the same holds for the link.
+/// Opens a folder (only as a location: `O_PATH`) if nobody but root and the effective user can replace it or
+/// any folder above it. A link on the way is followed if the same holds for the link.
 ///
-/// A folder that everybody may write to is accepted above others if it is sticky, as `/tmp` is: what is in it
-/// can only be replaced by its owner.
+/// Above others, a folder that everybody may write to is accepted if it is sticky, as `/tmp` is: what is in it
+/// can be replaced only by its owner.
 ///
 /// # Errors
 /// The first doubt on the way from `/`. The path must be absolute.
@@ -54,7 +54,7 @@ pub fn open_trusted(path: &Path) -> Result<OwnedFd, Doubt> {
     open_trusted_with(path, None)
 }
 
-/// The same where this user is trusted, too.
+/// The same, with this user trusted too.
 pub(super) fn open_trusted_with(path: &Path, user: Option<u32>) -> Result<OwnedFd, Doubt> {
     let mut ahead: VecDeque<OsString> = parts(path).collect();
     let mut shown = PathBuf::from("/");
@@ -96,20 +96,20 @@ fn parts(path: &Path) -> impl Iterator<Item = OsString> {
     parts.map(|part| part.as_os_str().to_owned())
 }
 
-/// The type of what is on the way; an error if others can change it.
+/// The type of an entry on the way; an error if others can change it.
 fn doubt_of(at: &OwnedFd, shown: &Path, user: Option<u32>) -> Result<FileType, Doubt> {
     let found = fstat(at).map_err(|error| Doubt::Os(shown.to_owned(), error))?;
     let kind = FileType::from_raw_mode(found.st_mode);
     if ![Some(0), Some(geteuid().as_raw()), user].contains(&Some(found.st_uid)) {
         return Err(Doubt::Owner(shown.to_owned(), found.st_uid));
     }
-    // The mode of a link means nothing.
+    // A link's mode means nothing.
     let is_open = kind == FileType::Directory && found.st_mode & STICKY == 0 && others_may_write(at, &found);
     if is_open { Err(Doubt::Writable(shown.to_owned())) } else { Ok(kind) }
 }
 
-/// Whether others than the owner may write to it. A user's private group, with the user's number, is the user;
-/// not so for root, whose group has members on some hosts.
+/// Whether users other than the owner may write to it. A user's private group, with the user's number, counts
+/// as the user; not so for root, whose group has members on some hosts.
 fn others_may_write(at: impl AsFd, found: &Stat) -> bool {
     let owner = found.st_uid;
     match found.st_mode & OTHERS_MAY_WRITE {
@@ -122,9 +122,9 @@ fn others_may_write(at: impl AsFd, found: &Stat) -> bool {
     }
 }
 
-/// Whether an access control list may let others in: the group's bits of the mode are then the list's mask.
+/// Whether an access control list may let others in: the mode's group bits are then the list's mask.
 fn has_acl(at: impl AsFd) -> bool {
-    // Unlike fgetxattr, this works with what is only open as a place.
+    // Unlike fgetxattr, this works on a descriptor opened with O_PATH.
     let path = format!("/proc/self/fd/{}", at.as_fd().as_raw_fd());
     let found = getxattr(path, "system.posix_acl_access", &mut [0_u8][..]);
     !matches!(found, Err(Errno::NODATA | Errno::OPNOTSUPP))
@@ -224,7 +224,7 @@ mod tests {
             rustix::fs::XattrFlags::empty(),
         );
         match set {
-            // A file system without such lists.
+            // The file system has no such lists.
             Err(Errno::OPNOTSUPP) => {}
             set => set.unwrap(),
         }

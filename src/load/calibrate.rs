@@ -1,7 +1,7 @@
-//! The generator's own cost per I/O on this host, by interface.
+//! The generator's own CPU cost per I/O on this host, for each interface.
 //!
-//! Each interface runs for a short while on a small file in the page cache, so what is measured is the CPU
-//! time of the path, not storage. `null` shows the generator alone: pacing, offsets, time stamps, histograms.
+//! Each interface runs briefly on a small file in the page cache, so this measures the CPU time of the path,
+//! not storage. `null` shows the generator alone: pacing, offsets, time stamps, histograms.
 
 pub mod pairs;
 
@@ -33,9 +33,9 @@ use crate::units::{GIB, KIB, MIB};
 
 const PAGE_BYTES: u64 = 4096;
 const FILE_BYTES: u64 = 64 * MIB;
-/// The longest tick of the distributions' kernels: 250 Hz.
+/// The longest timer tick of distribution kernels: 250 Hz.
 const TICK_NS: f64 = 4e6;
-/// A share of the time is shown from this many ticks on.
+/// A part of the CPU time is shown only if it lasts at least this many ticks.
 const TICKS_MIN: f64 = 5.0;
 
 /// The cost of one kind of I/O through one interface.
@@ -43,18 +43,18 @@ const TICKS_MIN: f64 = 5.0;
 pub struct Cost {
     /// The interface's name.
     pub interface: &'static str,
-    /// How it is driven, in words.
+    /// How it is used, in words.
     pub how: &'static str,
     /// CPU time of this process, nanoseconds per I/O.
     pub cpu_ns: f64,
-    /// The part in user mode. Most kernels only check at each tick of their clock where a thread is, and
-    /// divide its time by that; none if there are too few ticks.
+    /// The part in user mode. Most kernels only sample at each timer tick where a thread is, and split its
+    /// time accordingly; `None` if there are too few ticks.
     pub user_ns: Option<f64>,
     /// The part in the kernel, likewise.
     pub system_ns: Option<f64>,
     /// I/Os per second.
     pub iops: f64,
-    /// Of a paced class, `cpu_ns` over that without a rate.
+    /// For a paced class, `cpu_ns` relative to the same without a rate.
     pub over_unpaced: Option<f64>,
 }
 
@@ -62,14 +62,14 @@ pub struct Cost {
 struct Shape {
     how: &'static str,
     class: Class,
-    /// Its rate in I/Os per second, and which intended starts are made together.
+    /// Its rate in I/Os per second, and how far apart starts may be that share a sleep.
     paced: Option<(u64, Duration)>,
 }
 
 /// Closed-loop scan, paced scans, point.
 const SHAPES: [Shape; 4] = [
     Shape { how: "4 KiB reads, depth 128, batch 32", class: Class::Scan, paced: None },
-    // A rate that a worker holds easily, so that the cost of pacing shows, not its limit.
+    // A rate that a worker sustains easily, so that this shows the cost of pacing, not its limit.
     Shape {
         how: "the same at 100,000 per second",
         class: Class::Scan,
@@ -82,12 +82,12 @@ const SHAPES: [Shape; 4] = [
     },
     Shape { how: "4 KiB reads, depth 1", class: Class::Point, paced: None },
 ];
-/// Writes that the write map keeps.
+/// Writes that are recorded in the write map.
 struct Kept {
     how: &'static str,
-    /// Workers of the class that writes: one needs no atomic exchange.
+    /// Workers of the writing class: a single one needs no atomic exchange.
     workers: u64,
-    /// The data that they write to: the map of more of it is in no cache.
+    /// Size of the data that they write to: the larger it is, the less of its map is in the cache.
     data_gib: u32,
 }
 
@@ -97,12 +97,12 @@ const KEPT: [Kept; 3] = [
     Kept { how: "and with 256 GiB of data", workers: 2, data_gib: 256 },
 ];
 
-/// Before the number of the process whose file it is.
+/// Followed by the id of the process that the file belongs to.
 const FILE_PREFIX: &str = "calibrate-";
-/// How long the sleeps are whose cost is measured, as by default those of a fast class with a rate.
+/// Length of the sleeps to measure: the default of a fast class with a rate.
 const SLEEP_NS: u64 = 50_000;
 
-/// Measures a sleep, the write map, and every interface that this host has, each for `time`, on a temporary file in `dir`.
+/// Measures a sleep, the write map, and every interface of this host, each for `time`, on a temporary file in `dir`.
 pub fn calibrate(dir: &Path, time: Duration, facts: &Facts) -> Result<Vec<Cost>> {
     remove_left_behind(dir);
     let path = dir.join(format!("{FILE_PREFIX}{}", std::process::id()));
@@ -117,7 +117,7 @@ pub fn calibrate(dir: &Path, time: Duration, facts: &Facts) -> Result<Vec<Cost>>
     Ok(costs)
 }
 
-/// Removes the files of those that were killed: what can't be removed harms nobody.
+/// Removes files left by killed processes; files that can't be removed do no harm.
 fn remove_left_behind(dir: &Path) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -155,7 +155,7 @@ fn measure_all(region: &Arc<Region>, time: Duration, facts: &Facts) -> Result<Ve
     Ok(costs)
 }
 
-/// The cost of a sleep, which a class with a rate adds to its I/Os: timer, interrupt, two switches.
+/// The cost of a sleep, which pacing adds to the I/Os of a class: timer, interrupt, two context switches.
 fn sleeping(time: Duration) -> Result<Cost> {
     let thread = threads::start("measure", move || {
         clock::sleep_precisely();
@@ -174,7 +174,7 @@ fn sleeping(time: Duration) -> Result<Cost> {
     Ok(Cost { interface: "sleep", how: "a sleep of 50 µs", ..cost })
 }
 
-/// The cost of a write in the write map, which each write of a run has beside that of its I/O.
+/// The cost of a write in the write map, which every write of a run pays besides its I/O.
 fn keeping(path: &Path, kept: &Kept, time: Duration) -> Result<Cost> {
     const UNDER_WAY: u64 = 32;
     const PAGE_BYTES: u64 = 16 * KIB;
@@ -197,7 +197,7 @@ fn keeping(path: &Path, kept: &Kept, time: Duration) -> Result<Cost> {
         let (page, extents) = (offsets.random::<u64>() % data.pages(PAGE_BYTES), u64::from(kept.data_gib));
         ((page % extents) as u32, page / extents * PAGE_BYTES)
     };
-    // A class draws its places without a map, too.
+    // Subtracted below: a class draws its places even without a map.
     let drawing = repeated(time, |_| {
         black_box(place());
     });
@@ -216,12 +216,12 @@ fn keeping(path: &Path, kept: &Kept, time: Duration) -> Result<Cost> {
     })
 }
 
-/// The cost of each of what is done over and over.
+/// The mean cost of one call of `each`, over many calls.
 fn repeated(time: Duration, mut each: impl FnMut(u64)) -> Cost {
     let (cpu, start_ns) = (cpu_times_ns(), clock::now_ns());
     let (mut count, mut now_ns) = (0, start_ns);
     while now_ns < start_ns + time.as_nanos() as u64 {
-        // Seldom enough for the clock's own cost.
+        // Rarely enough that the clock's own cost does not matter.
         for _ in 0..1024 {
             each(count);
             count += 1;
@@ -249,7 +249,7 @@ fn measure(region: &Arc<Region>, job: &Job, time: Duration) -> Result<Cost> {
     let mut workers =
         ThreadedWorkers::new(region.clone(), region.clone(), 1, Arc::new(Writes::new(0, Arc::default())));
     let mut sources = workers.start(job, &[])?;
-    // Start-up (rings, first touches) is not part of the cost of an I/O.
+    // Start-up (rings, first page faults) is not part of the cost of an I/O.
     std::thread::sleep(time / 10);
     let mut skipped = Delta::new(1);
     sources.iter_mut().for_each(|source| _ = source.collect(&mut skipped));
@@ -266,7 +266,7 @@ fn measure(region: &Arc<Region>, job: &Job, time: Duration) -> Result<Cost> {
     Ok(cost((user - cpu.0, system - cpu.1), delta.ios as f64, elapsed_s))
 }
 
-/// The cost of each of these I/Os.
+/// The cost per I/O.
 fn cost((user_ns, system_ns): (f64, f64), ios: f64, elapsed_s: f64) -> Cost {
     let each = |ns: f64| ns / ios.max(1.0);
     Cost {
@@ -280,7 +280,7 @@ fn cost((user_ns, system_ns): (f64, f64), ios: f64, elapsed_s: f64) -> Cost {
     }
 }
 
-/// A part of the CPU time, if it is long enough for the kernel's clock.
+/// A part of the CPU time, if it is long enough for the kernel's clock to resolve.
 fn resolved(ns: f64) -> Option<f64> {
     (ns >= TICKS_MIN * TICK_NS).then_some(ns)
 }
@@ -288,7 +288,7 @@ fn resolved(ns: f64) -> Option<f64> {
 /// This process's CPU time so far, user and system, in nanoseconds.
 fn cpu_times_ns() -> (f64, f64) {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: getrusage fills the structure, for which zeroes are a valid value.
+    // SAFETY: getrusage fills the structure; all zeros is a valid value of it.
     #[allow(unsafe_code)]
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
@@ -310,10 +310,10 @@ mod tests {
     #[test]
     fn every_interface_is_measured_and_the_file_removed() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-        // One that was killed left its file; no process has that number.
+        // A killed process left its file; no process has that id.
         std::fs::write(dir.path().join(format!("{FILE_PREFIX}{}", u32::MAX)), "left").unwrap();
         let facts = Facts::read(Path::new("/"));
-        // On processors that others keep busy, a worker may not run at all in so short a time.
+        // On busy CPUs, a worker may not run at all in such a short time.
         let mut tries = [60, 600, 6000]
             .map(Duration::from_millis)
             .into_iter()

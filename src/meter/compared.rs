@@ -4,8 +4,8 @@ use super::context::WindowContext;
 use super::window::{ClassState, MemberFigures};
 use crate::units::MIB;
 
-/// The block layer's count is compared with the workers' from this many bytes on, and from this multiple of
-/// what can be under way at once, which is then at most a hundredth.
+/// The block layer's count is compared from this many bytes on, and from this multiple of what can be in
+/// flight at once, which is then at most a hundredth.
 const COMPARABLE_BYTES: u64 = 64 * MIB;
 const COMPARABLE_IN_FLIGHT: u64 = 100;
 
@@ -14,12 +14,12 @@ const COMPARABLE_IN_FLIGHT: u64 = 100;
 pub(super) struct Compared {
     engine_bytes: u64,
     block_bytes: u64,
-    /// The most that could be under way at once by the settings.
+    /// The most that could be in flight at once under the settings.
     in_flight_bytes_max: u64,
 }
 
 impl Compared {
-    /// Adds what the members and the block layer counted in a window, if both must be the same: everything was
+    /// Adds what the members and the block layer counted in a window, if the two must agree: all I/O was
     /// direct and counted.
     pub fn add(&mut self, context: &WindowContext, members: &[MemberFigures], blocks: &[Option<(u64, u64)>]) {
         let counted = !blocks.is_empty() && blocks.iter().all(Option::is_some);
@@ -34,8 +34,8 @@ impl Compared {
         self.in_flight_bytes_max = self.in_flight_bytes_max.max(in_flight_bytes);
     }
 
-    /// By which share of the workers' bytes the block layer's differ since the totals began; none while what
-    /// the device has completed and no worker has seen yet could be a large part of that.
+    /// By what share of the workers' bytes the block layer's differ since the totals began; none while I/O
+    /// that the device has completed but no worker has seen could be a large part of them.
     pub fn difference(&self) -> Option<f64> {
         let enough = COMPARABLE_BYTES.max(self.in_flight_bytes_max.saturating_mul(COMPARABLE_IN_FLIGHT));
         let difference = self.engine_bytes.abs_diff(self.block_bytes) as f64 / self.engine_bytes as f64;

@@ -13,21 +13,21 @@ use crate::settings::{ArrayState, Buffering};
 /// The settings of a class in a window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassContext {
-    /// What it was doing at the end of the window.
+    /// Its state at the end of the window.
     pub state: ClassState,
-    /// Whether I/O of an earlier setting was under way when the window began, even if it has drained since.
+    /// Whether I/O of an earlier setting was in flight when the window began, even if it has drained since.
     pub drained: bool,
-    /// How its I/O enters the kernel, or avoids it.
+    /// How its I/O enters the kernel, or bypasses it.
     pub interface: Interface,
     /// Which cache its I/O goes through.
     pub buffering: Buffering,
     /// Its rate, if it has one.
     pub rate_bytes_per_s: Option<u64>,
-    /// Bytes of the I/Os that it can have under way at once.
+    /// Bytes that it can have in flight at once.
     pub in_flight_bytes_max: u64,
 }
 
-/// What a trace of the drives has of a window.
+/// What a trace of the drives says about a window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ByTrace {
     /// See [`super::window::Window::traced`].
@@ -36,17 +36,17 @@ pub struct ByTrace {
     pub p99_ns: Option<u64>,
 }
 
-/// Which attributes the run itself may have set: one knob's turn may change others of its device.
+/// Which attributes the run itself may have set: turning one knob may change other attributes of its device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tuned {
-    /// Those of the drives' queues.
+    /// Attributes of the drives' queues.
     pub queues: bool,
-    /// Those of the stack's md array.
+    /// Attributes of the stack's md array.
     pub md: bool,
 }
 
 impl Tuned {
-    /// Whether a change of what that knob turns may be the run's own.
+    /// Whether a change of what this knob turns may be the run's own doing.
     pub fn may_have_set(self, knob: &str) -> bool {
         (self.queues && knob.starts_with("queue.")) || (self.md && knob.starts_with("md."))
     }
@@ -59,7 +59,7 @@ pub struct WindowContext<'a> {
     pub now_ns: u64,
     /// The run's time 0 on the workers' clock.
     pub began_ns: u64,
-    /// How late that was; 0 if it was early.
+    /// How late the window ended; 0 if it was early.
     pub late_ns: u64,
     /// The intended length of a window.
     pub window_ns: u64,
@@ -73,7 +73,7 @@ pub struct WindowContext<'a> {
     pub paused: bool,
     /// The classes, by [`Class::index`].
     pub classes: [ClassContext; 4],
-    /// The state that the stack's array was brought to.
+    /// The state that the stack's array was asked to be in.
     pub array: ArrayState,
     /// Whether the WAL's commits survive a crash (its sync is not `none`).
     pub wal_durable: bool,
@@ -83,29 +83,29 @@ pub struct WindowContext<'a> {
     pub memory_bytes: u64,
     /// The opened target; none in simulated runs.
     pub target: Option<&'a TargetFacts>,
-    /// Whether pages are read that were never written (read-only on a target without our fill).
+    /// Whether it reads pages that were never written (read-only, on a target that we did not fill).
     pub unfilled: bool,
     /// See [`super::window::Window::written_bytes_total`].
     pub written_bytes_total: u64,
     /// Bytes of everything that the load keeps: data and WAL, or keys and values, each counted once.
     pub data_set_bytes: u64,
-    /// Whether there is a storage engine between the classes and the target.
+    /// Whether a storage engine lies between the classes and the target.
     pub pairs: bool,
-    /// What that engine has done since it was opened; none while it is closed.
+    /// That engine's figures since it was opened; none while it is closed.
     pub engine: Option<EngineFigures>,
     /// Bytes of its block cache.
     pub block_cache_bytes: u64,
-    /// What a program that is the load did in the window; none where the classes are.
+    /// What the program did in the window, if a program is the load; none if the classes are.
     pub program: Option<ProgramFigures>,
-    /// Whether its puts find no room.
+    /// Whether puts fail for lack of space.
     pub full: bool,
-    /// Whether the drives are traced meanwhile.
+    /// Whether the drives are being traced.
     pub traced: bool,
-    /// What the run itself turned in the window.
+    /// What the run itself may have set in the window.
     pub tuned: Tuned,
-    /// What a trace has of the window.
+    /// The trace's figures for the window.
     pub by_trace: ByTrace,
-    /// What drives by model have written to their flash since they were made; none where none is simulated so.
+    /// What modelled drives have written to their flash since they were created; none if no drive is modelled.
     pub flash: Option<FlashWrites>,
 }
 

@@ -1,4 +1,4 @@
-//! What a duel came to, as its line of the ledger keeps it.
+//! The outcome of a duel, as its line of the ledger keeps it.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,28 +10,28 @@ pub enum DuelVerdict {
     First,
     /// The second value is.
     Second,
-    /// It is better by the figure, but less survives with it.
+    /// One value is better by the figure, but less survives with it.
     LessDurable,
     /// They differ by less than the margin.
     NoDifference,
-    /// The pairs did not suffice.
+    /// The pairs are not enough to tell.
     Unclear,
     /// Something forbids a verdict.
     NotJudged,
 }
 
-/// What a duel of two values came to.
+/// The outcome of a duel of two values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DuelOutcome {
-    /// How it ended; unclear where it was ended early.
+    /// How it ended; unclear if it was ended early.
     pub verdict: DuelVerdict,
     /// The name of the figure that counts.
     pub figure: String,
-    /// The number of pairs that have it.
+    /// The number of pairs that have this figure.
     pub pairs: u64,
     /// The median of its change from the first value to the second, as a fraction; none without pairs.
     pub change: Option<f64>,
-    /// What that is between, if it is the same in all pairs; none without pairs.
+    /// The interval of the change, if it is the same in all pairs; none without pairs.
     pub interval: Option<(f64, f64)>,
     /// Whether it is clear by the evidence.
     pub is_clear: bool,

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What makes a figure untrustworthy or partial.
+/// A reason why a figure is untrustworthy or partial.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Flag {
     /// The short text, the same in files and on the screen (`cache 97%`, `settling`).
@@ -33,13 +33,13 @@ pub enum FlagKind {
     Simulated,
     /// The drives are emulated.
     Emulated,
-    /// What is read has never been written.
+    /// Reads of pages that were never written.
     Unfilled,
     /// A worker is the limit.
     WorkerBound,
     /// The windows trend.
     Drifting,
-    /// I/O of an earlier setting was under way.
+    /// I/O of an earlier setting was in flight.
     Draining,
     /// The class was stopped.
     Stopped,
@@ -47,7 +47,7 @@ pub enum FlagKind {
     Failed,
     /// Commands did not complete in time.
     TimedOut,
-    /// I/Os had not ended long after the run's end.
+    /// I/Os were unfinished long after the run's end.
     Unfinished,
     /// Commits are not flushed.
     NotDurable,
@@ -67,9 +67,9 @@ pub enum FlagKind {
     ProcessorsFull,
     /// Others used the drives.
     OthersIo,
-    /// What drives a program could do no more.
+    /// A program's client could do no more.
     ClientBound,
-    /// The processors are full of a program.
+    /// A program used up the processors.
     CpuBound,
     /// Memory of a program is swapped out.
     Swapped,
@@ -93,11 +93,11 @@ pub enum FlagKind {
     ArrayFailed,
     /// An array does its own I/O.
     Resync,
-    /// Others changed what a knob turns.
+    /// Others changed an attribute that a knob sets.
     OthersChanged,
-    /// Puts find no room.
+    /// Puts fail for lack of space.
     DiskFull,
-    /// The drives are traced meanwhile.
+    /// The drives are being traced.
     Traced,
     /// `RocksDB`'s block cache can hold much of the data.
     BlockCache,
@@ -113,15 +113,15 @@ pub enum FlagKind {
     Overtaken,
     /// Several turns are judged as one.
     Together,
-    /// A turn led back before one that could not be judged yet.
+    /// A turn went back to the value before one that could not be judged yet.
     BackBefore,
-    /// The line stands for all turns of a duel.
+    /// The line covers all turns of a duel.
     OfDuel,
     /// I/Os failed.
     Errors,
     /// A turn made commits less durable.
     LessDurable,
-    /// After a turn the stack survives less.
+    /// After a turn, the stack survives less.
     Survives,
 }
 
@@ -154,7 +154,7 @@ enum Adds {
 #[derive(Debug)]
 pub struct FlagSpec {
     kind: FlagKind,
-    /// Its text, without what follows.
+    /// Its text, without what may follow it.
     pub text: &'static str,
     adds: Adds,
     /// What it applies to.
@@ -163,7 +163,7 @@ pub struct FlagSpec {
     pub forbids_verdict: bool,
     /// Whether it forbids a verdict on cycles and cores alone.
     pub forbids_cycles: bool,
-    /// Whether one window marks the whole run; for other kinds it takes a tenth of the windows.
+    /// Whether one window marks the whole run; other kinds need a tenth of the windows.
     pub marks_run: bool,
     /// What it means, as the help shows it.
     pub meaning: &'static str,
@@ -183,7 +183,7 @@ const fn forbids(kind: FlagKind, scope: Scope, text: &'static str, meaning: &'st
     }
 }
 
-/// A flag that describes the figures and leaves the verdict.
+/// A flag that describes the figures but allows a verdict.
 const fn notes(kind: FlagKind, scope: Scope, text: &'static str, meaning: &'static str) -> FlagSpec {
     FlagSpec { forbids_verdict: false, ..forbids(kind, scope, text, meaning) }
 }
@@ -242,22 +242,22 @@ const SPECS: &[FlagSpec] = &{
         forbids(K::Turned, Window, "turned", "a knob was turned in the window, or old I/O was still draining: it does not belong to a single setting"),
         forbids(K::Paused, Window, "paused", "the load was paused in the window, or in some of the run's windows"),
         forbids(K::Late, Window, "late", "the window ended late by more than half its length: the load, or something else, took all processors"),
-        forbids(K::Steal, Window, "steal", "the hypervisor took that share of the CPU time away (from 2% on, over at least half a second)")
+        forbids(K::Steal, Window, "steal", "the hypervisor took that share of the CPU time away (more than 2%, over at least half a second)")
             .adds(Adds::Share("5%")),
-        notes(K::Others, Window, "others", "other programs used that many cores (from a tenth of a core and a tenth of the busy time on), which the whole system's cycles include")
+        notes(K::Others, Window, "others", "other programs used that many cores (over a tenth of a core and of the busy time), which the whole system's cycles include")
             .adds(Adds::Cores("1.8 cores"))
             .forbids_cycles(),
         forbids(K::ProcessorsFull, Window, "processors full", "all processors were busy (over 90% of their time), and other programs used enough of them to be flagged: the load waited for a processor. A duel goes on, since both of its values wait alike"),
-        forbids(K::OthersIo, Window, "others on", "other programs read and wrote that much on a drive below the target, at least (from 1 MB/s and a twentieth of what the drive moves on): the load may have waited for it")
+        forbids(K::OthersIo, Window, "others on", "other programs read and wrote at least that much on a drive below the target (over 1 MB/s and a twentieth of what the drive moves): the load may have waited for it")
             .adds(Adds::Words("nvme0n1: 35 MB/s")),
         notes(K::ClientBound, Window, "client-bound", "a program's client (`command.run` beside a server) used over 90% of all processors, or one of its threads ran for over 90% of the time: the load generator, and neither server nor storage, may be the limit"),
         notes(K::CpuBound, Window, "cpu-bound", "a program ran while over 95% of the processors' time was in use: the CPU, not the storage, is the limit"),
-        notes(K::Swapped, Window, "swapped", "memory of a program was swapped out: what it waits for is the swap device, too, which may be none of the target's"),
+        notes(K::Swapped, Window, "swapped", "memory of a program was swapped out: it also waits for the swap device, which may not be one of the target's"),
         forbids(K::BlockLayerDiffers, Window, "block layer differs", "the kernel's count of bytes differs from stacktune's by that share")
             .adds(Adds::Share("7%")),
         forbids(K::Mounted, Window, "mounted", "read-only run on a drive that others may use at the same time"),
         forbids(K::Throttled, Window, "throttled", "a drive throttled because of its temperature, by its own counters"),
-        forbids(K::Hot, Window, "hot", "a drive was at or above its warning temperature, from which on it may throttle; inferred"),
+        forbids(K::Hot, Window, "hot", "a drive was at or above its warning temperature, where it may start to throttle; inferred"),
         forbids(K::Lost, Window, "lost", "that drive is gone").adds(Adds::Words("nvme1n1")).marks_run(),
         forbids(K::Degraded, Window, "degraded", "an array below the target works without a member").marks_run(),
         notes(K::DegradedAsSet, Window, "degraded as set", "the stack's md array works without a member because md.array asks for that").marks_run(),
@@ -266,11 +266,11 @@ const SPECS: &[FlagSpec] = &{
             .marks_run(),
         forbids(K::Resync, Window, "resync", "an array below the target copies, checks, rebuilds or balances on its own (the kernel does not report a scrub of Btrfs)")
             .marks_run(),
-        forbids(K::OthersChanged, Window, "others changed", "somebody else changed an attribute that a knob turns, of a drive below the target or of its md array (in a window in which the run itself turns a knob of `queue` or `md`, all changes of that group count as its own): figures from before and after can't be compared")
+        forbids(K::OthersChanged, Window, "others changed", "somebody else changed an attribute (one that a knob turns) of a drive below the target or of its md array (in a window in which the run itself turns a knob of `queue` or `md`, all changes of that group count as its own): figures from before and after can't be compared")
             .adds(Adds::Words("queue.scheduler"))
             .marks_run(),
         forbids(K::DiskFull, Window, "disk full", "puts waited because the file system has no room left").marks_run(),
-        notes(K::Traced, Window, "traced", "the drives below the target were traced meanwhile, which takes some of the processor for each I/O").marks_run(),
+        notes(K::Traced, Window, "traced", "the drives below the target were traced meanwhile, which costs some CPU time for each I/O").marks_run(),
         notes(K::BlockCache, Window, "block cache", "RocksDB's block cache can hold more than half of the data: many gets reach no drive"),
         notes(K::WritesStopped, Window, "writes stopped", "RocksDB held all writes back: its flushes and compactions are behind"),
         forbids(K::MixedSettings, Run, "mixed settings", "knobs were turned during the run"),
@@ -280,7 +280,7 @@ const SPECS: &[FlagSpec] = &{
             .adds(Adds::Words("4")),
         notes(K::Together, Turn, "turns", "turns that came too quickly to be judged one by one are judged as one")
             .adds(Adds::Words("3–5 together")),
-        forbids(K::BackBefore, Turn, "back before turn", "the knob has the value again that it had before that turn, which could not be judged yet: the setting is the same on both sides")
+        forbids(K::BackBefore, Turn, "back before turn", "the knob is back at the value that it had before that turn, which could not be judged yet: the setting is the same on both sides")
             .adds(Adds::Words("3")),
         notes(K::OfDuel, Turn, "duel of", "a duel turned the knob back and forth that many times; its verdict, with each pair, is in `duel.json` if it ended during the recording")
             .adds(Adds::Words("14 turns")),
@@ -303,7 +303,7 @@ impl FlagKind {
         &SPECS[self as usize]
     }
 
-    /// The kind of a flag with that text; none if no kind has it, as in another version's files.
+    /// The kind of flag that has this text; none if no kind does, as with files of another version.
     pub fn of(text: &str) -> Option<Self> {
         let matches = |spec: &&FlagSpec| match (spec.adds, text.strip_prefix(spec.text)) {
             (_, None) => false,
@@ -325,7 +325,7 @@ impl FlagKind {
         format!("{} {words}", self.text())
     }
 
-    /// A flag of it, and why.
+    /// A flag of this kind, and why.
     pub fn flag(self, why: impl Into<String>) -> Flag {
         self.flag_of(self.text().to_owned(), why)
     }
@@ -367,7 +367,7 @@ pub fn marks_run(flag: &Flag) -> bool {
     FlagKind::of(&flag.text).is_some_and(|kind| kind.spec().marks_run)
 }
 
-/// The kind of a turn's flag, with or without its class's name; none if it is unknown.
+/// The kind of a turn's flag, with or without its class's name before it; none if unknown.
 pub fn kind_of_turns(text: &str) -> Option<FlagKind> {
     let of_class = || text.split_once(' ').and_then(|(_, flag)| FlagKind::of(flag));
     FlagKind::of(text).or_else(of_class)
@@ -396,12 +396,12 @@ pub fn stem(text: &str) -> &str {
     parts.map_or(text, |(stem, _)| stem)
 }
 
-/// After a number of cores in a flag's text.
+/// Follows a number of cores in a flag's text.
 const CORES: &str = " cores";
-/// After a rate in one.
+/// Follows a rate in a flag's text.
 const RATE: &str = " MB/s";
 
-/// Why figures of cycles and cores are not judged, if one of these flags forbids just that: `others used 1.8 cores`.
+/// Why cycles and cores are not judged, if one of these flags forbids just that: `others used 1.8 cores`.
 pub fn used_by_others<'a>(mut flags: impl Iterator<Item = &'a str>) -> Option<String> {
     let flag = flags.find(|flag| FlagKind::of(flag).is_some_and(|kind| kind.spec().forbids_cycles))?;
     Some(flag.replacen(FlagKind::Others.text(), "others used", 1))

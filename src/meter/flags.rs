@@ -1,7 +1,7 @@
 //! Can this be believed? What makes a figure untrustworthy, in words.
 //!
 //! The kinds of flags and their texts are in [`super::flag`]; this module decides when a window has one, and
-//! makes the sentence that explains it: recordings keep these as `why`.
+//! writes the sentence that explains it, which recordings keep as `why`.
 
 use super::beside::others_io::OthersIo;
 use super::context::WindowContext;
@@ -14,14 +14,14 @@ use crate::settings::{ArrayState, Buffering};
 use crate::short_list;
 use crate::units::{approx_size, format_latency, mb_per_s, three_digits};
 
-/// From this share on, the page cache or the hypervisor affects the figures; below, it is lost in the
-/// windows' usual variation.
+/// From this share on, the page cache or the hypervisor affects the figures; below it, the effect is lost in
+/// the usual variation between windows.
 const SHARE: f64 = 0.02;
-/// From this share of a CPU on, a worker itself is the limit.
+/// A worker that uses at least this share of a CPU is itself the limit.
 const WORKER_BOUND: f64 = 0.95;
-/// The same for a program's client: of a CPU for one thread, of all for all of them.
+/// The same for a program's client: one thread's share of a CPU, or all its threads' share of all CPUs.
 const CLIENT_BOUND: f64 = 0.9;
-/// From this share of all CPUs on, they are the limit of a program.
+/// If a program uses at least this share of all CPUs, they are its limit.
 const CPU_BOUND: f64 = 0.95;
 
 /// Reads served without storage I/O.
@@ -35,7 +35,7 @@ pub(super) fn cache(share: f64) -> Option<Flag> {
     })
 }
 
-/// Whether over a twentieth of a worker's polls come back empty: one that polls is always busy, and is the
+/// Whether over a twentieth of a worker's polls come back empty. A polling worker is always busy, and is the
 /// limit only if nearly all of its polls find something.
 fn has_empty_polls(figures: &ClassFigures) -> bool {
     figures.polls.is_some_and(|polls| polls.empty_polls as f64 > polls.polls as f64 * (1.0 - WORKER_BOUND))
@@ -52,8 +52,8 @@ pub(super) fn steal(share: f64) -> Option<Flag> {
     })
 }
 
-/// Flags of a window for what others used of the processor, and for that they left none of it idle. Whether that marks
-/// the run, too, follows from how many of its windows it marks.
+/// A window's flags for what others used of the processor, and for their leaving none of it idle. Whether
+/// these mark the run too depends on how many windows have them.
 pub(super) fn of_others(cpu: &CpuFigures) -> impl Iterator<Item = Flag> {
     let full = cpu.full_by_others().then(|| {
         let why = format!(
@@ -65,7 +65,7 @@ pub(super) fn of_others(cpu: &CpuFigures) -> impl Iterator<Item = Flag> {
     others(cpu).into_iter().chain(full)
 }
 
-/// Flags of a window for who used the processor, and of a program for what it ran on.
+/// A window's flags for who used the processor and, for a program, for what it ran on.
 pub(super) fn of_processor(context: &WindowContext, cpu: &CpuFigures, duration_ns: u64) -> Vec<Flag> {
     let of_program = context
         .program
@@ -74,11 +74,11 @@ pub(super) fn of_processor(context: &WindowContext, cpu: &CpuFigures, duration_n
     of_others(cpu).chain(of_program).collect()
 }
 
-/// Flags of a program's window: its client could do no more, or the processors were full of it.
+/// A program's flags for a window: its client could do no more, or the program used up the processors.
 fn of_program(cpu: &CpuFigures, program: &ProgramFigures, duration_ns: u64) -> Vec<Flag> {
     let share = |ns: Option<u64>| ns.map_or(0.0, |ns| ns as f64 / duration_ns.max(1) as f64);
     let mut flags = Vec::new();
-    // Without a server, what is measured is all of the program.
+    // Without a server, all of the program is measured.
     if program.server_cpu_ns.is_some() {
         let (all, thread) =
             (share(program.run_cpu_ns) / f64::from(cpu.cpus.max(1)), share(program.run_thread_ns));
@@ -111,7 +111,7 @@ fn of_program(cpu: &CpuFigures, program: &ProgramFigures, duration_ns: u64) -> V
     flags
 }
 
-/// Flags what others used of the processor, where that matters.
+/// Flags what others used of the processor, if it matters.
 pub(super) fn others(cpu: &CpuFigures) -> Option<Flag> {
     let cores = cpu.others_that_matter()?;
     let unattributed = cpu
@@ -125,7 +125,7 @@ pub(super) fn others(cpu: &CpuFigures) -> Option<Flag> {
     Some(FlagKind::Others.with_cores(cores, why))
 }
 
-/// Flags what others did on the drives over that time, where that matters.
+/// Flags what others did on the drives over that time, if it matters.
 pub(super) fn others_io(drives: &[OthersIo], seconds: f64) -> Option<Flag> {
     let mut drives: Vec<_> = drives.iter().filter(|of| of.matters(seconds)).collect();
     short_list::sort_by_key(&mut drives, |of| std::cmp::Reverse(of.moved_bytes()));
@@ -166,7 +166,7 @@ pub(super) fn of_drives(drives: &DriveFigures) -> Vec<Flag> {
     }
     if !drives.hot.is_empty() {
         let why = format!(
-            "At or above their warning temperature, from which on they may throttle: {}. This is inferred, not reported.",
+            "At or above their warning temperature, where they may start to throttle: {}. This is inferred, not reported.",
             drives.hot.join(", ")
         );
         flags.push(FlagKind::Hot.flag(why));
@@ -179,13 +179,13 @@ pub(super) fn of_drives(drives: &DriveFigures) -> Vec<Flag> {
     flags
 }
 
-/// Flags arrays that have lost members, and those that do their own I/O, each of which comes with the state that was
-/// asked for then.
+/// Flags arrays that have lost members, and those that do their own I/O; the latter come with the state that
+/// was asked for at the time.
 pub(super) fn of_arrays(losses: &[Lost], doing: &[(Upkeep, ArrayState)], as_set: ArrayState) -> Vec<Flag> {
     losses.iter().map(|of| lost(of, doing, as_set)).chain(upkeep(doing)).collect()
 }
 
-/// An array that has lost members: by itself, or one as it was set to. Once it is rebuilt, what it loses is a loss.
+/// An array that has lost members by itself, or as it was set to. Once it is rebuilt, any loss is a real one.
 fn lost(lost: &Lost, doing: &[(Upkeep, ArrayState)], as_set: ArrayState) -> Flag {
     let array = &lost.array;
     let members = match (lost.members.as_slice(), lost.missing) {
@@ -203,7 +203,7 @@ fn lost(lost: &Lost, doing: &[(Upkeep, ArrayState)], as_set: ArrayState) -> Flag
         ArrayState::Rebuilding => doing.iter().any(is_rebuilt_as_set),
     };
     if is_set && lost.missing.max(lost.members.len() as u64) <= 1 {
-        let why = format!("The {array} works without {members}, as md.array asks for.");
+        let why = format!("The {array} works without {members}, as md.array asks.");
         return FlagKind::DegradedAsSet.flag(why);
     }
     let why = format!(
@@ -216,12 +216,12 @@ fn is_rebuilt_as_set((one, as_set): &(Upkeep, ArrayState)) -> bool {
     *as_set == ArrayState::Rebuilding && one.action == "recover"
 }
 
-/// Flags arrays that do their own I/O, or are rebuilt as one was set to.
+/// Flags arrays that do their own I/O, or are being rebuilt as they were set to.
 fn upkeep(arrays: &[(Upkeep, ArrayState)]) -> Option<Flag> {
     let list: Vec<_> = arrays.iter().map(|(one, _)| format!("{} ({})", one.array, one.action)).collect();
     (!list.is_empty()).then(|| {
         if arrays.iter().all(is_rebuilt_as_set) {
-            let why = format!("An array is rebuilt, as md.array asks for: {}.", list.join(", "));
+            let why = format!("An array is being rebuilt, as md.array asks: {}.", list.join(", "));
             return FlagKind::RebuildingAsSet.flag(why);
         }
         let why = format!(
@@ -232,7 +232,7 @@ fn upkeep(arrays: &[(Upkeep, ArrayState)]) -> Option<Flag> {
     })
 }
 
-/// Flags what others changed of what knobs turn: each knob once, with its devices.
+/// Flags attributes set by knobs that others changed: each knob once, with its devices.
 pub(super) fn of_attributes(changes: &[AttributeChange]) -> Vec<Flag> {
     let mut flags = Vec::new();
     for (at, AttributeChange { knob, .. }) in changes.iter().enumerate() {
@@ -252,7 +252,7 @@ pub(super) fn of_attributes(changes: &[AttributeChange]) -> Vec<Flag> {
     flags
 }
 
-/// I/Os that had not ended when the run was left, and the age of the oldest in nanoseconds.
+/// I/Os that were unfinished when the run was left, and the age of the oldest in nanoseconds.
 pub(super) fn unfinished((count, oldest_ns): (u64, u64)) -> Flag {
     let (ios, they) =
         if count == 1 { ("I/O", "It counts with its") } else { ("I/Os", "They count with their") };
@@ -300,7 +300,7 @@ pub(super) fn of_class(
     }
     flags.extend(emulated(context).filter(|_| of.interface.touches_storage()));
     if class == Class::Wal && !context.wal_durable {
-        let why = "Commits are not flushed (sync = none): they stand for a log in persistent memory, and a crash loses them here.";
+        let why = "Commits are not flushed (sync = none): this models a log in persistent memory, but here a crash loses them.";
         flags.push(FlagKind::NotDurable.flag(why));
     }
     flags
@@ -350,7 +350,7 @@ pub fn implied_of_class(figures: &ClassFigures) -> Vec<FlagKind> {
 pub fn implied_of_window(window: &Window) -> Vec<FlagKind> {
     let throttling = |how| window.members.iter().any(|member| member.throttling == Some(how));
     let stopped = window.engine.as_ref().is_some_and(|engine| engine.stopped);
-    // Not `processors full`, which earlier builds did not raise.
+    // Except `processors full`, which earlier builds did not raise.
     let raised = [
         (window.paused, FlagKind::Paused),
         (window.turned, FlagKind::Turned),
@@ -390,7 +390,7 @@ fn of_storage(class: Class, context: &WindowContext) -> Vec<Flag> {
     flags
 }
 
-/// What makes a whole window untrustworthy; with the steal, if it is known well enough.
+/// What makes a whole window untrustworthy, including steal if it is known well enough.
 pub(super) fn of_window(
     context: &WindowContext,
     stolen: Option<f64>,
@@ -417,7 +417,7 @@ pub(super) fn of_window(
         flags.push(FlagKind::Late.flag(why));
     }
     if context.traced {
-        let why = "The drives were traced in this window, or in a part of it: that takes some of the processor for each I/O.";
+        let why = "The drives were traced in this window, or in a part of it: that costs some CPU time for each I/O.";
         flags.push(FlagKind::Traced.flag(why));
     }
     flags.extend(of_engine(context));
@@ -430,11 +430,11 @@ pub(super) fn of_window(
     flags
 }
 
-/// Flags what a storage engine between the classes and the target does to their figures.
+/// Flags how a storage engine between the classes and the target affects their figures.
 fn of_engine(context: &WindowContext) -> Vec<Flag> {
     let mut flags = Vec::new();
     if context.full {
-        let why = "Puts waited, as the file system has no room left: that is what was slow.";
+        let why = "Puts were slow because they waited: the file system has no room left.";
         flags.push(FlagKind::DiskFull.flag(why));
     }
     if context.pairs && context.block_cache_bytes > 0 && context.data_bytes < 2 * context.block_cache_bytes {

@@ -117,7 +117,7 @@ fn emulated_drives_are_flagged_if_used() {
     assert_eq!(scan(&emulated), ["emulated"]);
     emulated.classes[0].interface = Interface::Null;
     assert_eq!(scan(&emulated), ["no storage"]);
-    // Where a program is the load, no class has it.
+    // Where a program is the load, no class gets the flag.
     let of_window = |context: &WindowContext| of_processor(context, &CpuFigures::default(), 1);
     assert_eq!(texts(&of_window(&emulated)), [""; 0]);
     emulated.program = Some(ProgramFigures::default());
@@ -217,7 +217,7 @@ fn a_client_that_can_do_no_more_and_full_processors_are_flagged_of_programs() {
     assert_eq!(flagged(0.5, 0.0, &program(100, 100, 91)), ["client-bound"]);
     assert_eq!(flagged(0.94, 0.0, &program(10, 370, 80)), ["client-bound"]);
     assert_eq!(flagged(0.97, 0.0, &program(300, 80, 20)), ["cpu-bound"]);
-    // Without a server, it is no client; and beside others, nobody can say whose fault it is.
+    // Without a server there is no client; and beside other programs, nobody can tell which is to blame.
     let alone = ProgramFigures { server_cpu_ns: None, ..program(0, 100, 99) };
     assert_eq!(flagged(0.5, 0.0, &alone), none);
     assert_eq!(flagged(0.5, 0.0, &program(0, 100, 99)), ["client-bound"], "one that idles is one");

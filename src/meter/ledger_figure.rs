@@ -5,13 +5,13 @@ use std::fmt;
 /// A figure of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerFigure {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// What it is measured in.
+    /// Its unit.
     pub unit: FigureUnit,
 }
 
-/// What a figure of the ledger is measured in.
+/// The unit of a figure of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FigureUnit {
     /// 10⁶ bytes per second.
@@ -25,7 +25,7 @@ pub enum FigureUnit {
 }
 
 impl LedgerFigure {
-    /// Whether a higher value is a gain: of rates alone; of latencies, cycles and missed starts less is better.
+    /// Whether a higher value is a gain: only for rates; for latencies, cycles and missed starts, lower is better.
     pub fn more_is_gain(self) -> bool {
         self.unit == FigureUnit::MbPerS
     }

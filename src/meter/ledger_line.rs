@@ -24,11 +24,11 @@ pub struct LedgerLine {
     pub to: String,
     /// Whether it undid the last turn.
     pub undo: bool,
-    /// Of a duel, which is one line, all its turns: when, from the run's start, and to which value. `from` and `to` are
-    /// the values that it compared. Absent of a turn.
+    /// For a duel, which is one line: all its turns, each with its time from the run's start and its value.
+    /// `from` and `to` are the values compared. Absent for a turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub duel: Vec<(u64, String)>,
-    /// What the duel came to; absent of a turn, and of a duel whose line ended before it did.
+    /// The outcome of a duel; absent for a turn, and for a duel whose line was closed before it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duel_outcome: Option<DuelOutcome>,
     /// `scan MB/s`.
@@ -59,7 +59,7 @@ pub struct LedgerLine {
     /// The share of all classes' intended starts that were missed, 0 to 1.
     #[serde(default)]
     pub missed_share: Change,
-    /// What a program that is the load, or a trace of the drives, reports, by name; absent without either.
+    /// Figures of a program that is the load, or of a trace of the drives, by name; absent without either.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, Change>,
     /// Numbers of windows compared: before, after.
@@ -68,26 +68,26 @@ pub struct LedgerLine {
     pub open: bool,
     /// Whether commits are less durable than before: never called a gain.
     pub less_durable: bool,
-    /// Whether more is survived than before, in any respect: a cost of that is a trade-off.
+    /// Whether more is survived than before in any respect: a performance cost is then a trade-off.
     #[serde(default)]
     pub more_durable: bool,
     /// What the stack no longer survives, in words: never called a gain either.
     #[serde(default)]
     pub survives_less: Vec<String>,
-    /// Flags, by [`Flag::text`](super::flag::Flag::text) after the class's name: what forbids a verdict (then no change
-    /// has one), or makes the line worth a second look.
+    /// Flags, by [`Flag::text`](super::flag::Flag::text) after the class's name: they forbid a verdict (then
+    /// no change has one), or make the line worth a second look.
     pub flags: Vec<String>,
 }
 
 impl LedgerLine {
-    /// Each turn of the line: when, from the run's start, and to which value.
+    /// Each turn of the line: its time from the run's start, and its value.
     pub fn turns(&self) -> impl Iterator<Item = (u64, &str)> {
         let of_duel = self.duel.iter().map(|(at_ns, to)| (*at_ns, to.as_str()));
         let own = self.duel.is_empty().then_some((self.at_ns, self.to.as_str()));
         own.into_iter().chain(of_duel)
     }
 
-    /// Its values in words: the one before and the one after, or those that a duel compared.
+    /// Its values in words: before and after, or the two that a duel compared.
     pub fn values(&self) -> String {
         let between = if self.duel.is_empty() { "→" } else { "against" };
         format!("{} {between} {}", self.from, self.to)
@@ -110,12 +110,12 @@ impl LedgerLine {
         each.join(", ")
     }
 
-    /// Whether the new setting survives less than the old one: then nothing is called a gain.
+    /// Whether the new setting survives less than the old one: then nothing counts as a gain.
     pub fn is_less_safe(&self) -> bool {
         self.less_durable || !self.survives_less.is_empty()
     }
 
-    /// Why nothing is said of cycles, if only that is left without a verdict: what others used.
+    /// Why cycles are not judged, if only they have no verdict: what others used.
     pub fn cycles_not_judged(&self) -> Option<String> {
         used_by_others(self.flags.iter().map(String::as_str)).map(|why| format!("not judged: {why}"))
     }

@@ -40,12 +40,12 @@ pub struct Meters {
     trends: [Trend; 4],
     reads: [Reads; 4],
     compared: Compared,
-    /// What the storage engine had done at the last reading, and what the classes had requested of it.
+    /// The storage engine's counts at the last reading, and what the classes had asked of it.
     engine: EngineTotals,
-    /// Bytes that the classes have written and read so far: what they request of a storage engine.
+    /// Bytes that the classes have written and read so far: what they asked of a storage engine.
     asked_bytes: (u64, u64),
-    /// What the block layer has written to the drives since their own counters were last read; none if it
-    /// does not see all of it.
+    /// Bytes that the block layer has written to the drives since the drives' own counters were last read;
+    /// none if it does not see all of them.
     drives_since_flash: Option<u64>,
     sums: Sums,
     /// How many slow I/Os windows may still keep.
@@ -53,13 +53,13 @@ pub struct Meters {
     lost: Vec<Lost>,
 }
 
-/// What was read at a window's end.
+/// Everything read at a window's end.
 pub struct Reading {
     start_ns: u64,
     duration_ns: u64,
-    /// I/Os and bytes of each class until then.
+    /// I/Os and bytes of each class up to then.
     done: [(u64, u64); 4],
-    /// I/Os of each class that have not ended, and the age of the oldest.
+    /// Unfinished I/Os of each class, and the age of the oldest.
     unfinished: [Option<(u64, u64)>; 4],
     cpu: CpuFigures,
     busiest_workers: [Option<f64>; 4],
@@ -70,14 +70,14 @@ pub struct Reading {
     drives: DriveFigures,
 }
 
-/// What the layers below the workers counted in a window.
+/// The counts of the layers below the workers in a window.
 struct Below {
-    /// Read and written, by member.
+    /// Bytes read and written, by member.
     blocks: Vec<Option<(u64, u64)>>,
     layers: LayerFigures,
 }
 
-/// What a class counted in a window.
+/// A class's counts in a window.
 #[derive(Debug)]
 struct Counts {
     /// The counts of its sources.
@@ -120,12 +120,12 @@ impl Meters {
         }
     }
 
-    /// What the storage engine has done before the first window does not count.
+    /// Sets the storage engine's baseline: what it did before the first window does not count.
     pub fn engine_begins(&mut self, figures: Option<EngineFigures>) {
         self.engine = figures.map(|figures| figures.counts).unwrap_or_default();
     }
 
-    /// What the storage engine did since the last reading, while it was closed too, and what was requested of it.
+    /// What the storage engine did since the last reading, including while it was closed, and what was asked of it.
     fn engine(&mut self, now: Option<&EngineFigures>, members: &[MemberFigures]) -> Option<EngineFigures> {
         let (written, read) = &mut self.asked_bytes;
         *written += members.iter().map(|member| member.written_bytes).sum::<u64>();
@@ -142,7 +142,7 @@ impl Meters {
         &self.lost
     }
 
-    /// Adds a source; it is dropped once it has ended and was read for the last time.
+    /// Adds a source; it is dropped once it has ended and been read for the last time.
     pub fn add(&mut self, source: Box<dyn Source>) {
         self.sources.push(source);
     }
@@ -153,7 +153,7 @@ impl Meters {
         self.conclude(context, reading)
     }
 
-    /// Reads all that a window needs, which ends now; [`Self::conclude`] makes the window of it.
+    /// Reads all that the window ending now needs; [`Self::conclude`] makes the window.
     pub fn read(&mut self, context: &WindowContext) -> Reading {
         let start_ns = std::mem::replace(&mut self.start_ns, context.now_ns);
         let duration_ns = context.now_ns.saturating_sub(start_ns);
@@ -187,12 +187,12 @@ impl Meters {
         }
     }
 
-    /// Adds what was still under way when the reading was taken, the run's end (`end_ns` on the workers' clock,
-    /// which is now at `now_ns`): latencies, failures and intended starts of what has ended since, and the age of what has not.
+    /// Adds what was still in flight at the reading, which was the run's end (`end_ns` on the workers' clock, now
+    /// at `now_ns`): latencies, failures and intended starts of what has ended since, and the age of what has not.
     pub fn read_rest(&mut self, reading: &mut Reading, end_ns: u64, now_ns: u64) {
         for mut source in std::mem::take(&mut self.sources) {
             let at = source.class().index();
-            // Before the counts, so that what ends in between is rather counted twice than not at all.
+            // Before the counts: what ends in between is counted twice rather than not at all.
             let under_way = source.under_way();
             let delta = &mut self.counts[at].delta;
             if !source.collect(delta) {
@@ -216,7 +216,7 @@ impl Meters {
         }
     }
 
-    /// The window of a reading.
+    /// Makes the window from a reading.
     pub fn conclude(&mut self, context: &WindowContext, reading: Reading) -> Arc<Window> {
         let Reading { start_ns, duration_ns, .. } = reading;
         let unsteady = context.turned || context.paused;
@@ -282,7 +282,7 @@ impl Meters {
         }
     }
 
-    /// Whether something that began before that time of the workers' clock has not ended.
+    /// Whether anything that began by this time on the workers' clock is still unfinished.
     pub fn waits_since(&mut self, ns: u64) -> bool {
         let under_way = self.sources.iter_mut().flat_map(|source| source.under_way());
         under_way.flat_map(|(begun, _)| begun).any(|io| io.start_ns <= ns)
@@ -305,9 +305,9 @@ impl Meters {
         self.compared = Compared::default();
     }
 
-    /// Reads all sources into emptied counts: the counters of the workers and the layers below them first and
-    /// quickly, so that they belong to the window that ends now; the latencies of many workers and what
-    /// drives report take longer.
+    /// Reads all sources into emptied counts: first and quickly the counters of the workers and of the layers
+    /// below, so that they belong to the window that ends now; the latencies of many workers and the reports
+    /// of drives take longer.
     fn collect(&mut self) -> Below {
         for counts in &mut self.counts {
             counts.storage = None;
@@ -332,7 +332,7 @@ impl Meters {
         below
     }
 
-    /// The processor, and the busiest worker of each class; takes what was read from storage.
+    /// The processor's figures, and the busiest worker of each class; also takes what was read from storage.
     fn threads(
         &mut self,
         workers: &[(i32, Class)],
@@ -419,7 +419,7 @@ impl Meters {
         }
     }
 
-    /// The members' bytes; if all I/O is direct, they are added up for comparison with the block layer's.
+    /// The members' bytes; if all I/O is direct, adds them up for comparison with the block layer's.
     fn members_and_block(
         &mut self,
         context: &WindowContext,
@@ -449,8 +449,8 @@ impl Meters {
         figures
     }
 
-    /// What was written on each level: for pages by the classes' counts, else by the storage engine's, which
-    /// reports what it wrote while it was closed with the next window.
+    /// What was written on each level: for pages by the classes' counts, otherwise by the storage engine's,
+    /// which reports what it wrote while closed with the next window.
     fn written(
         &mut self,
         context: &WindowContext,

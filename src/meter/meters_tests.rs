@@ -262,7 +262,7 @@ fn direct_io_is_compared_with_the_block_layers_count() {
         "what was before does not count"
     );
 
-    // 4 MiB of 64 are 6%: flagged, unless much of that can be under way.
+    // 4 MiB of 64 are 6%: flagged, unless much of that can be in flight.
     for (at, in_flight_bytes_max, flagged) in [(5, 0, true), (6, MIB / 2, true), (7, MIB, false)] {
         meters.reset_totals();
         stat(551_072 + (at - 4) * 139_264);
@@ -311,7 +311,7 @@ fn reads_that_storage_did_not_serve_are_flagged_in_windows_and_totals() {
     let mut meters = Meters::new(0, members(), Probes { tasks, ..Probes::none() });
     meters.add(Box::new(Reader));
     let mut shares = Vec::new();
-    // Half a second per window: bytes from storage become known with every other one.
+    // Windows of half a second: bytes from storage become known in every other one.
     for (at, read_bytes, turned) in [
         (1, 7000, false),
         (2, 7000, false),

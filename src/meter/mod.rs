@@ -1,13 +1,13 @@
 //! Meters: from worker counters to windows, cycles, flags, and the ledger of turns.
 //!
-//! Enters: what workers count in their [`cell`](counts::cell)s. Leaves: a [`window::Window`] a second, totals, which add
-//! up exactly from the windows after the warm-up, and the [`ledger`](turns::ledger) of turns. What each figure is, its
-//! unit and its source are documented with the fields of [`window`].
+//! Enters: what workers count in their [`cell`](counts::cell)s. Leaves: one [`window::Window`] per second,
+//! totals that are exactly the sum of the windows after the warm-up, and the [`ledger`](turns::ledger) of
+//! turns. Each figure, its unit and its source are documented at the fields of [`window`].
 //!
 //! | module | is about | may import |
 //! |---|---|---|
 //! | [`change`] | a figure before and after a turn | – |
-//! | [`duel_outcome`] | what a duel came to | – |
+//! | [`duel_outcome`] | the outcome of a duel | – |
 //! | [`flag`] | the flags: text, scope, meaning | – |
 //! | [`ledger_figure`] | the figures of a ledger's line, and their units | – |
 //! | [`ledger_line`] | a line of the ledger: its turn, its figures | change, duel_outcome, flag, ledger_figure |

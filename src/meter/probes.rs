@@ -16,7 +16,7 @@ use super::processors::cpu::CpuProbe;
 use super::processors::tasks::TaskProbe;
 use crate::host::{AttributeChange, AttributeWatch, Levels};
 
-/// What is read besides the sources.
+/// Everything that is read besides the sources.
 pub struct Probes {
     /// The processor's time and cycles, of the whole system.
     pub cpu: CpuProbe,
@@ -24,15 +24,15 @@ pub struct Probes {
     pub tasks: TaskProbe,
     /// All other processes.
     pub others: OthersProbe,
-    /// What they do on the drives.
+    /// Their I/O on the drives.
     pub others_io: OthersIoProbe,
     /// The members' devices.
     pub block: BlockProbe,
     /// The drives below the members.
     pub drives: DriveProbe,
-    /// What is written to the devices below the members, and the use of their file system.
+    /// Bytes written to the devices below the members, and the space used on their file system.
     pub layers: LayerProbe,
-    /// Drives by model.
+    /// Modelled drives.
     pub by_model: ByModel,
     /// The arrays below the members.
     pub arrays: ArrayProbe,
@@ -41,7 +41,7 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// For this system and process, from that time on, on these devices; `own` says whether only the target
+    /// For this system and process, starting now, on these devices; `own` says whether only the target
     /// uses the file system.
     pub fn system(members: &[Member], levels: &Levels, own: bool, now_ns: u64) -> Self {
         let root = Path::new("/");
@@ -63,20 +63,20 @@ impl Probes {
         }
     }
 
-    /// The same without what others do on the drives, where nobody can tell that from the load.
+    /// The same without what others do on the drives, where that can't be told apart from the load.
     #[must_use]
     pub fn without_others_io(self) -> Self {
         Self { others_io: OthersIoProbe::default(), ..self }
     }
 
-    /// The same, where what is in these cgroups is the load.
+    /// The same, counting what is in these cgroups as the load.
     #[must_use]
     pub fn with_program(mut self, groups: &[PathBuf]) -> Self {
         self.others.add_groups(groups);
         self
     }
 
-    /// None, as simulated runs must repeat exactly.
+    /// Reads nothing, as simulated runs must repeat exactly.
     pub fn none() -> Self {
         Self {
             cpu: CpuProbe::none(),
@@ -92,15 +92,15 @@ impl Probes {
         }
     }
 
-    /// What others changed of what knobs turn since the last call, but for what the run itself may have set.
+    /// Changes to attributes set by knobs since the last call, except those that the run itself may have made.
     pub(super) fn changed_by_others(&mut self, tuned: Tuned) -> Vec<AttributeChange> {
         let mut changes = self.attributes.changes();
         changes.retain(|change| !tuned.may_have_set(&change.knob));
         changes
     }
 
-    /// What others did on the drives since the last call; after [`OthersProbe::window`], which reads what they have
-    /// written. `counted` says whether the block layer sees all of the load's I/O.
+    /// What others did on the drives since the last call; to be called after [`OthersProbe::window`], which
+    /// reads what they wrote. `counted` says whether the block layer sees all of the load's I/O.
     pub(super) fn io_of_others(&mut self, now_ns: u64, counted: bool) -> Vec<OthersIo> {
         let written = self.others.written();
         self.others_io.window(now_ns, counted, written)

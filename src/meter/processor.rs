@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// From this share of the busy time on, and from this many cores on, what others use matters.
+/// What others use matters if it exceeds this share of the busy time, and this many cores.
 pub(in crate::meter) const OTHERS_SHARE: f64 = 0.1;
 const OTHERS_CORES: f64 = 0.1;
 
-/// From this share of all CPU time on, whoever gets ready to run often waits for a processor.
+/// Above this share of all CPU time, threads that become ready often wait for a processor.
 const FULL: f64 = 0.9;
 
-/// The cores from which on what others use matters, where `busy_cores` are busy.
+/// The number of cores above which others' use matters, with `busy_cores` busy.
 pub(super) fn matters_from(busy_cores: f64) -> f64 {
     OTHERS_CORES.max(OTHERS_SHARE * busy_cores)
 }
@@ -40,15 +40,15 @@ pub struct CpuFigures {
     pub interrupt: f64,
     /// Taken by the hypervisor.
     pub steal: f64,
-    /// Everything but idle and waiting for I/O; what the hypervisor took counts as busy. At least what this
-    /// process's own threads' clocks show, some of which the kernel's ticks (the shares above) may miss.
+    /// Everything but idle and waiting for I/O; what the hypervisor took counts as busy. At least what the
+    /// clocks of this process's own threads show, some of which the kernel's ticks (the shares above) may miss.
     pub busy: f64,
     /// Cores that this process kept busy, including its kernel-side workers.
     pub own_cores: f64,
     /// Cores that stacktune itself used outside the workers (screen, meters): the CPU time of its threads
     /// that neither work nor serve workers (kernel-side ones, and those that flush).
     pub overhead_cores: f64,
-    /// Cores that threads of the kernel used that count as working for the load (`stacktune help figures` says which).
+    /// Cores used by kernel threads that count as working for the load (`stacktune help figures` says which).
     /// They are not part of [`Self::own_cores`]. None if unknown, as in a container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_cores: Option<f64>,
@@ -57,8 +57,8 @@ pub struct CpuFigures {
     /// windows repeat the last reading), with [`Self::unattributed_cores`]. None if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_cores: Option<f64>,
-    /// The part of these that no process in `/proc` accounts for, as in a container that hides the others: by the
-    /// kernel's ticks over the last five seconds. Zero as long as it may be the ticks' error.
+    /// The part of these that no process in `/proc` accounts for, as in a container that hides the others: by
+    /// the kernel's ticks over the last five seconds. Zero while the ticks' error could explain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unattributed_cores: Option<f64>,
     /// Cycles of the whole system: counted, or estimated as busy time without what the hypervisor took ×
@@ -80,19 +80,19 @@ impl CpuFigures {
         self.busy * f64::from(self.cpus)
     }
 
-    /// What others used, if that is enough to matter for cycles and cores: a tenth of the busy time, and a tenth of
-    /// a core.
+    /// What others used, if it is enough to matter for cycles and cores: over a tenth of the busy time, and
+    /// over a tenth of a core.
     pub fn others_that_matter(&self) -> Option<f64> {
         self.others_cores.filter(|cores| *cores > matters_from(self.cores_used()))
     }
 
-    /// Whether others used so much that hardly a processor was idle: what waits then is the load.
+    /// Whether others used so much that hardly a processor was idle: then it is the load that waits.
     pub fn full_by_others(&self) -> bool {
         self.busy > FULL && self.others_that_matter().is_some()
     }
 
-    /// The share of the cycles that others did not take, by the time that they ran: this process's, those of the
-    /// kernel's threads that work for it, and of interrupts. None if unknown.
+    /// The share of the cycles that others did not take, by run time: the cycles of this process, of the
+    /// kernel threads that work for it, and of interrupts. None if unknown.
     pub fn attributable_share(&self) -> Option<f64> {
         let ran = self.cores_used() - self.steal * f64::from(self.cpus);
         let others = self.others_cores.filter(|_| ran > 0.0 && !self.coarse)?;

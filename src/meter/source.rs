@@ -12,7 +12,7 @@ use super::counts::under_way::{Begun, Intents};
 use super::processors::tasks::TaskTimes;
 use crate::class::Class;
 
-/// What one class counted since the last call.
+/// One class's counts since the last call.
 #[derive(Debug)]
 pub struct Delta {
     /// Completed I/Os.
@@ -37,9 +37,9 @@ pub struct Delta {
     pub write: LatencyDelta,
     /// The WAL's flushes.
     pub flush: LatencyDelta,
-    /// I/Os that took as long as `run.slow_log` says,
+    /// I/Os that took at least as long as `run.slow_log`,
     pub slow_ios: u64,
-    /// and those of them that were kept, their times on the workers' clock.
+    /// and those of them that were kept, with times on the workers' clock.
     pub slow: Vec<SlowIo>,
     /// Bytes read and written by member.
     pub members: Vec<(u64, u64)>,
@@ -56,9 +56,9 @@ impl Delta {
 }
 
 impl LatencyDelta {
-    /// Counts a sample that is at least that long.
+    /// Counts a sample of at least this length.
     pub fn add(&mut self, ns: u64) {
-        // Longer than is distinguished counts as the longest that is.
+        // Anything longer than the longest distinguished latency counts as that.
         let ns = ns.clamp(1, LATENCY_NS_MAX);
         let _ = self.histogram.record(ns);
         self.max_ns = self.max_ns.max(ns);
@@ -82,7 +82,7 @@ impl Default for LatencyDelta {
 }
 
 impl Delta {
-    /// Empties it but keeps its memory.
+    /// Empties it, keeping its memory.
     pub fn clear(&mut self) {
         let empty = |latency: &mut LatencyDelta| {
             if !latency.histogram.is_empty() {
@@ -120,7 +120,7 @@ impl Delta {
         members.fill((0, 0));
     }
 
-    /// Empty counts for that many members.
+    /// Empty counts for this many members.
     pub fn new(members: usize) -> Self {
         Self {
             ios: 0,
@@ -156,7 +156,7 @@ pub trait Source: Send {
         self.latencies(delta);
         more
     }
-    /// What its worker, or each of several, has begun and not ended, and intends next.
+    /// What its worker, or each of several, has in flight and intends to start next.
     fn under_way(&mut self) -> Vec<(Vec<Begun>, Option<Intents>)> {
         Vec::new()
     }
@@ -200,7 +200,7 @@ impl WorkerSource {
     }
 }
 
-/// The difference from the last reading, which is replaced by this one.
+/// The difference from the last reading, which this one replaces.
 fn step(last: &mut u64, now: u64) -> u64 {
     now.wrapping_sub(std::mem::replace(last, now))
 }

@@ -1,7 +1,7 @@
 //! What is measured, as data: one definition of each figure.
 //!
-//! A *window* is a span of time in which the counters were read at both ends; an I/O belongs to the window of its
-//! completion. MB is 10⁶ bytes, latencies are nanoseconds. The windows sum exactly to the totals.
+//! A *window* is a span of time with the counters read at both ends; an I/O belongs to the window in which it
+//! completes. MB is 10⁶ bytes, latencies are nanoseconds. The windows sum exactly to the totals.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,25 +56,25 @@ pub struct Latency {
 /// Latencies of a class. Flushes do not count as I/Os.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// Start to completion: from the hand-over of the I/O's batch to the moment at which its worker sees the
-    /// completion. For the WAL the commit: from the start of the write to the end of the flush that covers it
-    /// (with `dsync` or `none`, of the write); none if that flush failed.
+    /// Start to completion: from the submission of the I/O's batch to the moment its worker sees the
+    /// completion. For the WAL, the commit: from the start of the write to the end of the flush that covers
+    /// it (with `dsync` or `none`, of the write); none if that flush failed.
     pub service_ns: Option<Latency>,
-    /// Intended start to completion (or commit), of missed starts to when they were given up; none without a rate or
-    /// with over 1% missed.
+    /// Intended start to completion (or commit); for missed starts, to when they were given up. None without
+    /// a rate, or with over 1% missed.
     pub response_ns: Option<Latency>,
     /// The WAL's writes alone.
     pub write_ns: Option<Latency>,
-    /// The WAL's flushes alone: from the hand-over to the end of the last file's flush.
+    /// The WAL's flushes alone: from submission to the end of the last file's flush.
     pub flush_ns: Option<Latency>,
 }
 
-/// What a class is doing.
+/// The state of a class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "state", content = "why")]
 pub enum ClassState {
-    /// It does I/O.
+    /// Doing I/O.
     #[default]
     Running,
     /// Switched off by its knob.
@@ -83,14 +83,14 @@ pub enum ClassState {
     Paused,
     /// Old I/O is draining after a turn.
     Draining,
-    /// stacktune stopped it, and why (too many errors, no writes left).
+    /// stacktune stopped it, with the reason (too many errors, no writes left).
     Stopped(String),
-    /// Its workers failed, and why: one panicked, or their interface broke.
+    /// Its workers failed, with the reason: one panicked, or their interface broke.
     Failed(String),
 }
 
-/// What was under way at the run's end. Rates, bytes and cycles are those until the end and leave it out; latencies,
-/// errors and intended starts include it.
+/// I/O in flight at the run's end. Rates, bytes and cycles stop at the end and exclude it; latencies, errors
+/// and intended starts include it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Drained {
@@ -98,13 +98,13 @@ pub struct Drained {
     pub ios: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// I/Os that had not ended after `run.drain` either. They count in the latencies with their age then, which is
-    /// the least that they took.
+    /// I/Os still unfinished after `run.drain`. They count in the latencies with their age at that time,
+    /// which is the least that they took.
     pub unfinished: u64,
 }
 
 impl Drained {
-    /// It, if there was anything.
+    /// Itself, unless there was nothing.
     pub(super) fn unless_none(self) -> Option<Self> {
         (self != Self::default()).then_some(self)
     }
@@ -113,23 +113,23 @@ impl Drained {
 /// A class in a window, or over a whole run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassFigures {
-    /// What the class was doing at the end of it.
+    /// The class's state at the end of it.
     pub state: ClassState,
-    /// Completed I/Os; in the last window those until the run's end.
+    /// Completed I/Os; in the last window, those before the run's end.
     pub ios: u64,
     /// Bytes of these.
     pub bytes: u64,
-    /// What was under way at the run's end, in its last window; absent elsewhere, and if there was none.
+    /// I/O in flight at the run's end, in its last window; absent elsewhere, and if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drained: Option<Drained>,
-    /// I/Os and flushes that took as long as `run.slow_log` says, or longer; absent if there were none.
+    /// I/Os and flushes that took at least as long as `run.slow_log` says; absent if there were none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub slow_ios: u64,
-    /// Failed I/Os and flushes; a short transfer is one.
+    /// Failed I/Os and flushes; a short transfer counts as one.
     pub errors: u64,
     /// Failed I/Os by errno's symbol.
     pub errnos: BTreeMap<String, u64>,
-    /// Intended starts of a class with a rate: I/Os handed over and those missed.
+    /// Intended starts of a class with a rate: submitted I/Os, and missed starts.
     pub intended: u64,
     /// Intended starts that were dropped: over a second late, or not begun when their class stopped (by a
     /// turn, a pause or on its own). After that nothing is intended until it restarts.
@@ -144,19 +144,19 @@ pub struct ClassFigures {
     pub not_held: bool,
     /// Its service and response times; for the WAL also those of its writes and flushes.
     pub latencies: Latencies,
-    /// The share of the time in which the busiest thread that works for the class ran, or could have run but waited
-    /// for a CPU, 0 to 1, by its clock and the scheduler's: a worker, or a thread that serves one (`io_uring`'s on
-    /// the kernel's side, and those that flush). Of a thread that polls a submission queue only the share in which
-    /// it found work counts, by the kernel's own count (Linux 6.9); without that, all of its time. Over a run,
-    /// the mean of the windows that have it, by time.
+    /// The share of the time, 0 to 1, in which the busiest thread that works for the class ran, or was ready
+    /// but waited for a CPU, by its clock and the scheduler's: a worker, or a thread that serves one
+    /// (`io_uring`'s kernel-side threads, and those that flush). For a thread that polls a submission queue,
+    /// only the share in which it found work counts, by the kernel's own count (Linux 6.9); without that, all
+    /// of its time. Over a run, the time-weighted mean of the windows that have it.
     pub busiest_worker: Option<f64>,
     /// Share of read bytes served without storage I/O, 0 to 1, for classes that read through the cache: 1 −
     /// bytes that the kernel counts as fetched from storage by the workers and the kernel-side threads that
-    /// serve them / bytes read. Updated once a second at most: shorter windows repeat the last one. None if
+    /// serve them / bytes read. Updated at most once a second: shorter windows repeat the last one. None if
     /// there was a turn in that time.
     pub cache_share: Option<f64>,
-    /// Polls of completion queues and their time, for an interface that polls by itself; none for others.
-    /// What a kernel thread polls is unknown.
+    /// Polls of completion queues and their time, for an interface that does its own polling; none for others.
+    /// Polling by a kernel thread is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polls: Option<Polls>,
     /// Commands that did not complete in time, and resets of controllers because of them; none if there were
@@ -209,7 +209,7 @@ pub struct MemberFigures {
     pub block_read_bytes: Option<u64>,
     /// Bytes written, as counted by the block layer; devices only.
     pub block_written_bytes: Option<u64>,
-    /// The temperature of the hottest drive below it, in degrees Celsius, read once a second at most; over a
+    /// The temperature of the hottest drive below it, in degrees Celsius, read at most once a second; over a
     /// run, the highest of its windows. None if no drive has a readable sensor.
     pub temperature_c: Option<f64>,
     /// Whether a drive below it throttled because of its temperature: `yes` or `no` by the drives' own
@@ -228,8 +228,8 @@ pub struct TotalFigures {
     pub mb_per_s: f64,
     /// The whole system's cycles over all bytes; none if no byte moved or the cycles are unknown.
     pub cycles_per_byte: Option<f64>,
-    /// Of these cycles, those that others did not take ([`CpuFigures::attributable_share`]), over all bytes; none if
-    /// what others used is unknown.
+    /// The part of these cycles that others did not take ([`CpuFigures::attributable_share`]), over all
+    /// bytes; none if it is unknown what others used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attributable_cycles_per_byte: Option<f64>,
     /// The whole system's cycles over all I/Os.
@@ -238,7 +238,7 @@ pub struct TotalFigures {
 }
 
 impl TotalFigures {
-    /// Those of `bytes` in a time; the cycles are divided by the bytes and I/Os of the time in which they are known.
+    /// For `bytes` in a time; cycles are divided by the bytes and I/Os of the time in which they are known.
     pub(super) fn of(bytes: u64, duration_ns: u64, cpu: &CpuFigures, over: (u64, u64)) -> Self {
         let per = |count: u64| (count > 0 && cpu.cycles > 0.0).then(|| cpu.cycles / count as f64);
         let cycles_per_byte = per(over.0);
@@ -259,7 +259,7 @@ impl TotalFigures {
 pub struct Window {
     /// Counts from 0 through the run.
     pub index: u64,
-    /// From the run's start, in nanoseconds of the run's clock.
+    /// Its start, in nanoseconds from the run's start on the run's clock.
     pub start_ns: u64,
     /// Its true length in nanoseconds, which differs a little from `run.window`.
     pub duration_ns: u64,
@@ -280,7 +280,7 @@ pub struct Window {
     pub cpu: CpuFigures,
     /// The members, in order; the WAL's own last, if it has one.
     pub members: Vec<MemberFigures>,
-    /// What others did on the drives below the members; absent where nobody else can use them, or it is unknown.
+    /// Others' I/O on the drives below the members; absent where nobody else can use them, or it is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others_io: Vec<OthersIo>,
     /// Reads and writes of the drives below, others' included; none where the block layer does not see all of the load's.
@@ -289,24 +289,24 @@ pub struct Window {
     /// Bytes read below the load; absent where the block layer does not see all of its I/Os.
     #[serde(default, skip_serializing_if = "ReadBelow::is_unknown")]
     pub read: ReadBelow,
-    /// What the storage engine under the classes did in it; none for pages.
+    /// The storage engine under the classes in this window; none for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
-    /// What a program that is the load used and reports; none where the classes are.
+    /// What a program that is the load used and reported; none if the classes are the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramFigures>,
-    /// How the drives were used in it, by a trace: figures by their names; absent where none is under way.
+    /// How the drives were used in it, by a trace: figures by name; absent without a trace.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub traced: BTreeMap<String, f64>,
-    /// The p99 of the drives' I/Os by that trace, from issue to completion and in ns; absent of too few.
+    /// The p99 of the drives' I/Os by that trace, from issue to completion, in ns; absent with too few I/Os.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced_p99_ns: Option<u64>,
-    /// Bytes handed over to be written since the run's target was opened, fills included.
+    /// Bytes submitted for writing since the run's target was opened, fills included.
     pub written_bytes_total: u64,
     /// Bytes written on each level below the application.
     #[serde(default)]
     pub written: Written,
-    /// The slowest of the I/Os that [`ClassFigures::slow_ios`] counts, in the order of their begin.
+    /// The slowest of the I/Os that [`ClassFigures::slow_ios`] counts, in order of their start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slow: Vec<SlowIo>,
     /// What makes the whole window untrustworthy.
@@ -322,7 +322,7 @@ impl Window {
         &self.classes[class.index()]
     }
 
-    /// All its counts together, whatever of. If those of all windows fit 64 bits, so does every sum over windows.
+    /// The sum of all its counts. If those of all windows fit in 64 bits, so does any sum over windows.
     pub fn counts_sum(&self) -> u128 {
         let options = |counts: &[Option<u64>]| counts.iter().flatten().copied().map(u128::from).sum::<u128>();
         let classes = self.classes.iter().map(ClassFigures::counts_sum);

@@ -11,8 +11,8 @@
 //! | host, flash | what the drives took and what they wrote to flash | the drives ([`crate::host::FlashWrites`]) |
 //!
 //! The drives are the devices as used: of a partitioned drive only the partition. A **loop device counts as a
-//! drive**: what the file system below its file adds is not the target's. A file system that others use too
-//! is counted with what they write, which is reported as a pitfall.
+//! drive**: what the file system below its file adds is not the target's. On a file system shared with others,
+//! their writes are counted too, which is reported as a pitfall.
 //!
 //! - WA-A = drives / application, and it is engine × file system × RAID, with engine = engine /
 //!   application, file system = top / engine, and RAID = drives / top.
@@ -30,34 +30,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::FlashSource;
 
-/// The drives count in coarse units: WA-D is given once the host has written this many.
+/// The drives count in coarse units: WA-D is given once the host has written this many of them.
 const STEPS: u64 = 64;
-/// Others' share of what the drives took, beyond which WA-D says little about this load.
+/// If others' share of what the drives took exceeds this, WA-D says little about this load.
 pub const OTHERS_SHARE: f64 = 0.1;
 
 /// Bytes written in a window, or since the measurement began.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Written {
-    /// What the application wrote.
+    /// Bytes that the application wrote.
     pub application_bytes: u64,
-    /// What the load or its engine handed over.
+    /// What the load or its engine submitted.
     pub engine_bytes: u64,
     /// What the block layer wrote to the devices at the top; none if there are none, or it does not see the
     /// writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_bytes: Option<u64>,
-    /// What it wrote to the drives.
+    /// Bytes that it wrote to the drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drives_bytes: Option<u64>,
-    /// What the drives counted as written by the host; none unless all of them report it.
+    /// Bytes that the drives counted as written by the host; none unless all of them report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_bytes: Option<u64>,
-    /// What they counted as written to flash.
+    /// Bytes that they counted as written to flash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flash_bytes: Option<u64>,
-    /// What the block layer wrote to the drives in the same span: their counters are read now and then, not
-    /// at the ends of windows.
+    /// What the block layer wrote to the drives in the same span: the drives' counters are read only now and
+    /// then, not at the ends of windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drives_of_host_bytes: Option<u64>,
     /// The combined resolution of the drives' counters.
@@ -103,7 +103,7 @@ impl Written {
         self.drives_bytes = all(self.drives_bytes, later.drives_bytes);
         self.application_bytes += later.application_bytes;
         self.engine_bytes += later.engine_bytes;
-        // The drives are read now and then: what is missing in one window is in a later one.
+        // The drives are read only now and then: what is missing in one window shows in a later one.
         let any = |sum: &mut Option<u64>, more: Option<u64>| {
             *sum = more.map_or(*sum, |more| Some(sum.unwrap_or(0) + more));
         };
@@ -150,8 +150,8 @@ impl Written {
         }
     }
 
-    /// WA-D of these bytes alone, were they a window's: of drives by model, which count with each write. Others' counters
-    /// are too coarse for a window.
+    /// WA-D of these bytes alone, if they are a single window's: only for modelled drives, which count every
+    /// write. Other drives' counters are too coarse for a window.
     pub fn wa_d_of_window(&self) -> Option<f64> {
         self.wa_d().filter(|_| self.flash_source == Some(FlashSource::Model))
     }
@@ -162,7 +162,7 @@ impl Written {
         ratio(flash, host).filter(|_| host >= unit.saturating_mul(STEPS))
     }
 
-    /// The share of what the drives took that was not written to the target: by others, or to other parts of
+    /// The share of what the drives took that was not written to the target, but by others or to other parts of
     /// the drives. None if WA-D is unknown, or the block layer does not see the target's writes.
     pub fn others_share(&self) -> Option<f64> {
         self.wa_d()?;

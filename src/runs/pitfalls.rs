@@ -1,5 +1,5 @@
-//! Can I believe it? The seven pitfalls of measuring tree-based stores on flash (Didona et al. 2021,
-//! section 4), each with how this run avoids it. Recordings keep the sentences as `why`.
+//! Can I believe it? The seven pitfalls of measuring tree-based stores on flash (Didona et al. 2021, section
+//! 4), and how this run avoids each. Recordings keep the sentences as `why`.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::units::{approx_size, approx_span, three_digits};
 
 /// Data read through the page cache must be this many times as large as memory.
 const MEMORY_TIMES: f64 = 2.0;
-/// The drives' share taken by the smallest data set of Didona et al. 2021 (4.4).
+/// The share of the drives that the smallest data set of Didona et al. 2021 took (4.4).
 const DRIVE_SHARE: f64 = 0.25;
 
 /// The circumstances of a run that affect whether its figures can be believed.
@@ -24,7 +24,7 @@ pub struct Circumstances {
     pub drives: Vec<LevelDrive>,
     /// Whether only the target uses the drives, or their parts.
     pub own: bool,
-    /// What was done to the drives before anything was built on them: `stack.state`.
+    /// The drives' preparation before anything was built on them: `stack.state`.
     pub state: String,
     /// What was last written to them before the load.
     #[serde(default)]
@@ -49,12 +49,12 @@ pub struct Circumstances {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Prepared {
-    /// Not recorded: versions that did not say it filled the target in order, after everything else.
+    /// Not recorded: versions that did not record it filled the target sequentially, after everything else.
     #[default]
     Unknown,
-    /// Nothing for this run: what an earlier one wrote.
+    /// Nothing in this run: the data is an earlier run's.
     Earlier,
-    /// All pages, in order.
+    /// All pages, sequentially.
     InOrder,
     /// Pages at random, after the fill.
     AtRandom,
@@ -63,7 +63,7 @@ pub enum Prepared {
 }
 
 impl Prepared {
-    /// It, after what came before.
+    /// In words, with the state before.
     fn after(self, state: &str) -> String {
         match self {
             Self::Unknown | Self::Earlier => state.to_owned(),
@@ -74,14 +74,14 @@ impl Prepared {
     }
 }
 
-/// How far a pitfall was avoided.
+/// How well a pitfall was avoided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Light {
     /// Avoided.
     Good,
-    /// In part, or not for long enough.
+    /// Partly, or not for long enough.
     Doubt,
     /// Not avoided.
     Bad,
@@ -104,11 +104,11 @@ impl Light {
 pub struct Pitfall {
     /// Its name: `run length`, `WA-D`, `drive state`, `data set`, `space`, `over-provisioning`, `drive types`.
     pub name: String,
-    /// How far it was avoided.
+    /// How well it was avoided.
     pub light: Light,
-    /// The figure behind it, in words.
+    /// The figure behind the light, in words.
     pub figure: String,
-    /// What it means or what to do, as a sentence; empty if all is well.
+    /// The meaning or what to do, as a sentence; empty if all is well.
     pub advice: String,
 }
 
@@ -118,7 +118,7 @@ impl Circumstances {
         let cached = Class::ALL.into_iter().any(|class| {
             let reads =
                 !class.writes() || settings.is_keyed() && class == Class::Background && gets(settings);
-            // An engine's background class reads the same way as its gets.
+            // An engine's background class reads in the same way as its gets.
             let as_class = if class.writes() { Class::Point } else { class };
             settings.classes[class.index()].enabled
                 && reads
@@ -126,7 +126,7 @@ impl Circumstances {
         });
         let built = settings.stack.is_built();
         let is_drive = |name: &str| levels.drives.iter().any(|drive| drive.name == name);
-        // What the stack leaves of a drive is trimmed; what is beside others' partitions is unknown.
+        // The part of a drive that the stack leaves unused is trimmed; space next to others' partitions is unknown.
         let whole = settings.stack.use_percent < 100 || levels.bottom.iter().all(|of| is_drive(&of.name));
         Self {
             drives: levels.drives.clone(),
@@ -150,7 +150,7 @@ impl Circumstances {
         self.drives.iter().map(|drive| drive.size_bytes).sum()
     }
 
-    /// The models of the real drives, each once.
+    /// The models of the real drives, each listed once.
     pub fn types(&self) -> Vec<&str> {
         let mut models: Vec<&str> = self
             .drives
@@ -224,7 +224,7 @@ fn wa_d(of: &Circumstances, written: &Written) -> Pitfall {
         return pitfall(name, Light::Good, "nothing is written", "");
     }
     if written.flash_bytes.is_some() {
-        let advice = "The drive's counters go in steps: more must be written first.";
+        let advice = "The drive's counters advance in steps: more must be written first.";
         return pitfall(name, Light::Doubt, "too little written yet", advice);
     }
     let (figure, advice) = if of.drives.is_empty() {
@@ -249,7 +249,7 @@ fn drive_state(of: &Circumstances, steadiness: &Steadiness) -> Pitfall {
         let advice = match of.last {
             Prepared::InOrder => "The fill in order undid it: what was written at random before is gone.",
             Prepared::Unknown => {
-                "By a version that filled the target in order after that, which undoes it for pages."
+                "Recorded by a version that filled the target in order after that, which undoes it for pages."
             }
             Prepared::Earlier | Prepared::AtRandom | Prepared::Loaded => "",
         };
@@ -324,7 +324,7 @@ fn over_provisioning(of: &Circumstances) -> Pitfall {
     }
 }
 
-/// The pitfall for `count` types of drives with these names, also over several recordings.
+/// The pitfall for `count` types of drives with these names, for one or several recordings.
 pub fn drive_types(count: usize, names: &str) -> Pitfall {
     let name = "drive types";
     match count {

@@ -17,10 +17,10 @@ pub struct Change {
     pub restarts: Vec<Class>,
 }
 
-/// What the change from one to the other settings requires.
+/// What a change from the old settings to the new requires.
 pub fn between(old: &Settings, new: &Settings) -> Change {
     let differing = knobs::all_of(new).filter(|knob| knob.get(old) != knob.get(new));
-    // They are no knob's, and a list that is a part of the stack.
+    // Layers are no knob's; they are a list that is part of the stack.
     let layers = (old.stack.by_commands != new.stack.by_commands).then_some(Scope::Rebuild);
     let scope = differing.map(|knob| knob.scope_between(old, new)).chain(layers).max();
     let (before, after) = (jobs(old), jobs(new));
@@ -28,26 +28,26 @@ pub fn between(old: &Settings, new: &Settings) -> Change {
     Change { scope: scope.unwrap_or(Scope::Live), restarts: restarts.collect() }
 }
 
-/// Why a run can't be turned from one to the other settings: simulated devices stand in for the whole target.
+/// Why a run can't be turned from the old settings to the new: simulated devices stand in for the whole target.
 pub fn refused(old: &Settings, new: &Settings) -> Option<&'static str> {
     match (old.is_simulated(), new.is_simulated()) {
         (false, true) => Some("simulated devices take the place of the target: open a profile with them"),
-        (true, false) => Some("nothing but simulated devices is open: open a profile with another interface"),
+        (true, false) => Some("only simulated devices are open: open a profile with another interface"),
         _ => None,
     }
 }
 
-/// What makes a target itself: settings of the same identity open the same target on the same stack; with a
+/// What identifies a target: settings of the same identity open the same target on the same stack; with a
 /// key-value load, also the same data set in the same layout.
 #[derive(Debug, Clone)]
 pub struct TargetIdentity {
     knobs: Vec<Trait>,
     layers: Vec<Layer>,
-    /// What makes the data of a program.
+    /// What makes a program's data.
     setup: Option<String>,
 }
 
-/// A knob's value, and whether it is one of the target.
+/// A knob's value, and whether it is one of the target's.
 #[derive(Debug, Clone)]
 struct Trait {
     of_target: bool,
@@ -55,7 +55,7 @@ struct Trait {
 }
 
 impl TargetIdentity {
-    /// That of the settings' target.
+    /// The identity of the settings' target.
     pub fn of(settings: &Settings) -> Self {
         let of = |knob: &Knob| Trait { of_target: knob.is_of_target(settings), value: knob.get(settings) };
         let layers = settings.stack.by_commands.clone();
@@ -63,7 +63,7 @@ impl TargetIdentity {
         Self { knobs: knobs::all().iter().map(of).collect(), layers, setup }
     }
 
-    /// Whether both are of one target.
+    /// Whether both are of the same target.
     pub fn is_same(&self, other: &Self) -> bool {
         let parts =
             |(one, other): (&Trait, &Trait)| (one.of_target || other.of_target) && one.value != other.value;

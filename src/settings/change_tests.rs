@@ -1,4 +1,4 @@
-//! The scopes in the table of knobs, compared with when each setting is read.
+//! The scopes in the table of knobs, checked against when each setting is read.
 
 use super::*;
 use crate::settings::interface::Interface;

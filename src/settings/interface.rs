@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::named::Named;
 use crate::host::{Facts, Feature};
 
-/// How an I/O enters the kernel, or avoids it.
+/// How an I/O enters the kernel, or bypasses it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Interface {
     /// `preadv2`/`pwritev2`, one thread per outstanding I/O.
@@ -39,7 +39,7 @@ pub enum Path {
     BlockLayer,
     /// The kernel's `NVMe` driver, past the block layer; whole drives, never cached.
     NvmeDriver,
-    /// A driver outside the kernel, which hands its drives over for the run.
+    /// A driver outside the kernel, which takes its drives over for the run.
     UserspaceDriver,
     /// Nothing: no data is read or written.
     Nowhere,
@@ -54,13 +54,13 @@ pub struct Capabilities {
     pub interface: Interface,
     /// Its name in profiles.
     pub name: &'static str,
-    /// What it is, for lists.
+    /// A short description, for lists.
     pub about: &'static str,
-    /// What its I/O passes through.
+    /// The path that its I/O takes to storage.
     pub path: Path,
     /// What it needs from the host.
     pub needs: fn(&Facts) -> &Feature,
-    /// Whether each outstanding I/O takes a thread, so that a worker has depth and batch 1.
+    /// Whether each outstanding I/O takes a thread, so that a worker's depth and batch are 1.
     pub thread_per_io: bool,
     /// Whether it shares rings with the kernel: buffers and files can be registered, and either side can be
     /// polled. Rings and registered buffers are locked memory.
@@ -73,7 +73,7 @@ pub struct Capabilities {
     pub unsafe_noiommu: bool,
 }
 
-/// An interface through the kernel's block layer that every host has; rows state what differs.
+/// A plain interface through the kernel's block layer that every host has; rows state what differs.
 const PLAIN: Capabilities = Capabilities {
     interface: Interface::Sync,
     name: "",
@@ -92,9 +92,7 @@ static OWN_DRIVER: LazyLock<Feature> = LazyLock::new(|| {
     if cfg!(feature = "userspace") {
         return Feature::Present;
     }
-    Feature::Missing(
-        "this build lets no drives leave the kernel: `make build` builds stacktune with that".into(),
-    )
+    Feature::Missing("this build lets no drives leave the kernel: `make build` builds one that does".into())
 });
 
 /// The rows, in the order of the variants.
@@ -169,7 +167,7 @@ const ROWS: &[Capabilities] = &[
 impl Interface {
     /// The number of interfaces.
     pub const COUNT: usize = ROWS.len();
-    /// What a program uses that only makes system calls, as storage engines do.
+    /// What programs that only make system calls use, such as storage engines.
     pub const SYSTEM_CALLS: Self = Self::Sync;
 
     /// All of them, in the order of their rows.

@@ -1,4 +1,4 @@
-//! What each class is to do under settings.
+//! The job of each class under given settings.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +11,11 @@ use crate::settings::{
 /// How a class runs. Equal jobs run alike: a class restarts exactly when its job changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// Whose job it is.
+    /// The class whose job it is.
     pub class: Class,
     /// Whether it runs.
     pub enabled: bool,
-    /// How its I/O enters the kernel, or avoids it: its own choice, or that of `[io]`.
+    /// How its I/O enters the kernel, or bypasses it: the class's own choice, or that of `[io]`.
     pub interface: Interface,
     /// Which cache its I/O goes through, resolved likewise.
     pub buffering: Buffering,
@@ -23,7 +23,7 @@ pub struct Job {
     pub registered_buffers: bool,
     /// Register files with the ring.
     pub registered_files: bool,
-    /// When completions of the ring are done in the worker's thread.
+    /// When the ring's completions are processed in the worker's thread.
     pub ring_setup: RingSetup,
     /// The priority of its I/Os.
     pub prio: Prio,
@@ -33,7 +33,7 @@ pub struct Job {
     pub page_bytes: u64,
     /// Outstanding I/Os of each worker.
     pub depth: u64,
-    /// I/Os handed over together.
+    /// I/Os submitted together.
     pub batch: u64,
     /// Threads; with `sync` one for each outstanding I/O.
     pub workers: u64,
@@ -43,7 +43,7 @@ pub struct Job {
     pub rate_bytes_per_s: Option<u64>,
     /// Spacing of intended starts.
     pub arrival: Arrival,
-    /// Starts that follow each other within this time are handed over together; 0 without a rate.
+    /// Starts that follow each other within this time are submitted together; 0 without a rate.
     pub pace_ns: u64,
     /// How offsets are drawn; the WAL's are sequential.
     pub offsets: Pattern,
@@ -51,7 +51,7 @@ pub struct Job {
     pub sync: Sync,
     /// One flush for this many writes.
     pub sync_every: u64,
-    /// From this service time on an I/O is kept in the log of slow ones; 0 keeps none.
+    /// I/Os with at least this service time are logged as slow; 0 logs none.
     pub slow_ns: u64,
     /// The seed of offsets and arrivals.
     pub seed: u64,
@@ -70,11 +70,11 @@ pub struct KvJob {
     pub miss_percent: u64,
     /// Percentage of gets among the operations.
     pub read_percent: u64,
-    /// What the database must be opened with: if that changes, all classes drain.
+    /// The options that the database must be opened with: if they change, all classes drain.
     pub opened: OpenedWith,
 }
 
-/// What is fixed while a database is open.
+/// The options that are fixed while a database is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedWith {
     /// Whether reads bypass the page cache.
@@ -84,13 +84,13 @@ pub struct OpenedWith {
 }
 
 impl OpenedWith {
-    /// What these options ask for.
+    /// Taken from these options.
     pub fn of(rocksdb: &Rocksdb) -> Self {
         Self { direct_reads: rocksdb.direct_reads, direct_flush: rocksdb.direct_flush }
     }
 }
 
-/// What is polled instead of called or interrupted.
+/// What is polled, in place of system calls and interrupts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Polling {
     /// Whether the device's completion queue is polled.
@@ -145,7 +145,7 @@ fn job_of(settings: &Settings, class: Class) -> Job {
         class,
         enabled: own.enabled,
         interface,
-        // Without the kernel there is no page cache.
+        // Outside the kernel there is no page cache.
         buffering: if interface.leaves_kernel() { Buffering::Direct } else { settings.buffering_of(class) },
         registered_buffers: rings && settings.io.registered_buffers,
         registered_files: rings && settings.io.registered_files,

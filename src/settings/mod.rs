@@ -10,7 +10,7 @@
 //! | [`values`] | every setting as plain data, with its default | named, interface |
 //! | [`paths`] | paths as settings have them: `~` | – |
 //! | [`filesystem_options`] | the options of mkfs and mount that a profile may give | named, values |
-//! | [`jobs`] | what each class does under settings | interface, values |
+//! | [`jobs`] | what each class does under given settings | interface, values |
 //! | [`knobs`] | the table of everything that can be turned | named, interface, values, filesystem_options |
 //! | [`change`] | what a change of settings requires | interface, values, jobs, knobs |
 //! | [`profile`] | settings as TOML and back; built-in and saved profiles | interface, values, knobs, paths |

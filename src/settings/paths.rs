@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// What is wrong where a home folder is needed.
+/// The error if a home folder is needed.
 pub const NO_HOME: &str = "there is no home folder: HOME is not set to an absolute path";
 
-/// A path in which a leading `~/.cache` stands for the user's cache folder (which `XDG_CACHE_HOME` may set),
-/// and another leading `~` for the home folder.
+/// A path with a leading `~/.cache` replaced by the user's cache folder (which `XDG_CACHE_HOME` may set),
+/// and any other leading `~` by the home folder.
 pub fn expand_home(path: &str) -> Result<PathBuf> {
     expand_with(path, std::env::var_os("HOME"), std::env::var_os("XDG_CACHE_HOME"))
 }

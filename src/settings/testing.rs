@@ -36,7 +36,7 @@ pub(crate) fn capable_host() -> Facts {
     }
 }
 
-/// Files on such a file system, which can do everything.
+/// Files on this file system, which can do everything.
 pub(crate) fn capable_files(filesystem: &str) -> TargetFacts {
     TargetFacts {
         devices: false,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The end of the ids of all layers of all stacks.
+/// The suffix of all layer ids of all stacks.
 const LAYER: u32 = 0x57ac_4e00;
 
 /// A stack's id: 16 random hexadecimal digits; folders, arrays and ids are named after it.
@@ -15,7 +15,7 @@ impl StackId {
         Self(format!("{:016x}", rand::random::<u64>()))
     }
 
-    /// Whether it is well-formed: something named after an empty id could be anyone's.
+    /// Whether it is well-formed: anything named after an empty id could be anyone's.
     pub(crate) fn is_sound(&self) -> bool {
         self.0.len() == 16 && self.0.bytes().all(|digit| digit.is_ascii_hexdigit())
     }

@@ -1,5 +1,5 @@
-//! A layer that commands of a profile make: its commands with the devices below, as they are shown, written into the
-//! journal, and run.
+//! A command layer, made by the commands of a profile: its commands with the devices below, as they are
+//! shown, journaled and run.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -17,22 +17,22 @@ use crate::settings::{self};
 /// A layer of a stack.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    /// What the profile calls it.
+    /// Its name in the profile.
     pub name: String,
     /// The commands that make it.
     pub up: Vec<LayerCommand>,
-    /// What stands of it, and how it is taken away.
+    /// What it leaves, and how it is taken down.
     pub made: LayerMade,
 }
 
-/// What a layer leaves, and how it is taken away.
+/// What a layer leaves, and how it is taken down.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LayerMade {
     /// The path of its device, with the stack's id.
     pub path: PathBuf,
     /// The devices below.
     pub below: Vec<BlockDevice>,
-    /// The commands that take it away.
+    /// The commands that take it down.
     pub down: Vec<LayerCommand>,
 }
 
@@ -45,24 +45,24 @@ pub struct LayerCommand {
     pub words: Vec<LayerWord>,
 }
 
-/// A word of such a command: what stands one after the other.
+/// A word of such a command: its parts, joined.
 pub type LayerWord = Vec<LayerPart>;
 
 /// A part of a word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LayerPart {
-    /// As it is.
+    /// Literal text.
     Text(String),
     /// The node of a device below.
     Device(BlockDevice),
 }
 
 impl Layer {
-    /// That of a profile on these devices.
+    /// A profile's layer on these devices.
     ///
     /// # Errors
-    /// Input where its commands take one device and several are below.
+    /// Input if its commands take one device and several are below.
     pub fn of(layer: &settings::Layer, below: &[BlockDevice], id: &StackId) -> Result<Self> {
         if below.len() > 1 && layer.takes_one() {
             let what = format!(
@@ -71,7 +71,7 @@ impl Layer {
                 below.len()
             );
             return Err(Error::input(what).hint(
-                "use `{devices}`, or set stack.raid or put a layer below that makes one device of them",
+                "use `{devices}`, set stack.raid, or add a layer below that combines them into one device",
             ));
         }
         let command = |words: &Vec<String>| LayerCommand::of(words, below, id);
@@ -96,14 +96,14 @@ impl LayerMade {
         BlockDevice::Layer { path: self.path.clone() }
     }
 
-    /// The commands that take it away, as typed.
+    /// The commands that take it down, as typed.
     pub fn down_in_words(&self) -> String {
         let down: Vec<String> = self.down.iter().map(ToString::to_string).collect();
         down.join("; ")
     }
 
-    /// Whether its device and each command name the stack or a device of it: a journal that says otherwise is not
-    /// believed.
+    /// Whether its device and each of its commands name the stack or a device of it: a journal that says
+    /// otherwise is not trusted.
     pub(crate) fn is_of(&self, id: &StackId) -> bool {
         let path = self.path.to_string_lossy();
         let is_own =
@@ -147,15 +147,15 @@ impl LayerCommand {
         !self.program.contains('/') && self.words.iter().flatten().any(names)
     }
 
-    /// As typed, with the nodes that the devices have now; none where it is for devices that have none.
+    /// As typed, with the current nodes of its devices; none if it takes devices and none of them has a node.
     pub(crate) fn typed(&self, node: impl Fn(&BlockDevice) -> Option<PathBuf>) -> Option<String> {
         let words = self.words(|device| Ok(node(device))).ok().flatten()?;
         let words = words.iter().map(|word| quoted(word));
         Some(std::iter::once(self.program.clone()).chain(words).collect::<Vec<_>>().join(" "))
     }
 
-    /// Its arguments with nodes for devices. A word of a device without a node is left out; none where no device of
-    /// the command has one: without what it is for, it could do anything.
+    /// Its arguments, with nodes for devices. A word with a device that has no node is left out; none if no
+    /// device of the command has one: without its devices, the command could do anything.
     fn words(&self, node: impl Fn(&BlockDevice) -> Result<Option<PathBuf>>) -> Result<Option<Vec<OsString>>> {
         let (mut words, mut found, mut lacking) = (Vec::new(), false, false);
         'words: for parts in &self.words {
@@ -178,11 +178,11 @@ impl LayerCommand {
         Ok((found || !lacking).then_some(words))
     }
 
-    /// Runs it on the nodes of its devices. A word of a device that has none is left out; where none has one, it is
-    /// not run.
+    /// Runs it on the nodes of its devices. A word with a device that has no node is left out; if no device
+    /// has one, the command is not run.
     ///
     /// # Errors
-    /// If it can't be run, or ends with another status than 0.
+    /// If it can't be run, or exits with a status other than 0.
     pub(crate) fn run(
         &self,
         runner: &Runner,
@@ -207,7 +207,7 @@ impl fmt::Display for LayerCommand {
                     LayerPart::Device(device) => device.shown(),
                 })
                 .collect();
-            // A node is quoted already, and a placeholder needs no quotes.
+            // A node is already quoted, and a placeholder needs no quotes.
             match parts.as_slice() {
                 [LayerPart::Device(_)] => write!(f, " {word}")?,
                 _ => write!(f, " {}", quoted(OsStr::new(&word)))?,

@@ -1,4 +1,4 @@
-//! The storage under the load: what may be written to, and the tools that read and prepare it.
+//! The storage under the load: what may be written, and the tools that read and prepare it.
 //!
 //! Enters: the settings and the host's facts. Leaves: devices or a folder for the load to use, and what
 //! cleanup needs to remove everything again. A block device is opened for writing in one place only,
@@ -10,16 +10,16 @@
 //! | [`supervise`] | watches work that takes a while: progress, time left, stopping it | – |
 //! | [`id`] | a stack's id, and the ids of its layers | – |
 //! | [`devices`] | drives, loops, partitions, arrays: named before they exist, found again | runner |
-//! | [`layer`] | layers by commands of a profile: their commands, shown, kept and run | runner, id, devices |
-//! | [`guard`] | what may be written to: uses, content, consent, claims, wiping | runner, devices |
+//! | [`layer`] | command layers of a profile: their commands, shown, journaled and run | runner, id, devices |
+//! | [`guard`] | what may be written: uses, content, consent, claims, wiping | runner, devices |
 //! | [`state`] | the folder of journals and notes, which others can't change | runner |
-//! | [`journal`] | what was done and how it is undone, durable before it is done | id, devices, layer, state |
+//! | [`journal`] | each change and its undo, durable before the change is made | id, devices, layer, state |
 //! | [`paths`] | where journals and mount points are | – |
-//! | [`system_folder`] | folders that are refused to root: the system's, and stacktune's own | paths |
+//! | [`system_folder`] | folders that root may not use for data: the system's, and stacktune's own | paths |
 //! | [`plan`] | settings to steps: layers, capacity, resilience, wear, durations | runner, id, devices, layer, guard, state, journal, handover |
 //! | [`tuning`] | queue settings and a memory budget, during a run | runner, id, devices, journal, plan |
-//! | [`program`] | a program that is the load: its folder, user and cgroups, and its end | journal, tuning |
-//! | [`handover`] | drives that leave the kernel for VFIO, and come back; how the IOMMU serves them | runner, supervise, id, devices, guard, journal |
+//! | [`program`] | a program as the load: its folder, user and cgroups, and killing it | journal, tuning |
+//! | [`handover`] | drives that leave the kernel for VFIO, and come back; how the IOMMU treats them | runner, supervise, id, devices, guard, journal |
 //! | [`undo`] | removes what a journal names; leftovers and cleanup | runner, supervise, id, devices, layer, guard, journal, tuning, program, handover |
 //! | [`build`] | runs a confirmed plan: preconditioning, resync, tear-down | runner, supervise, devices, layer, guard, state, journal, plan, tuning, handover, undo |
 

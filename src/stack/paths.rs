@@ -1,4 +1,4 @@
-//! Where stacktune keeps what must outlive a crash.
+//! Where stacktune keeps state that must outlive a crash.
 
 use std::path::PathBuf;
 

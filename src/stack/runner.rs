@@ -26,7 +26,7 @@ pub struct Tool {
 
 /// Finds and wipes signatures.
 pub const WIPEFS: Tool = Tool { program: "wipefs", package: "util-linux" };
-/// Finds signatures and what they are used for.
+/// Finds signatures and tells what they are used for.
 pub const BLKID: Tool = Tool { program: "blkid", package: "util-linux" };
 
 /// Attaches and detaches loop devices.
@@ -40,7 +40,7 @@ pub const MOUNT: Tool = Tool { program: "mount", package: "mount" };
 /// Unmounts.
 pub const UMOUNT: Tool = Tool { program: "umount", package: "mount" };
 
-/// What a tool answered.
+/// The result of running a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// Exit status; -1 if a signal ended it.
@@ -78,7 +78,7 @@ impl Runner {
         })
     }
 
-    /// Where a program is that a layer of the profile runs: in the same folders.
+    /// Where the program of a profile's layer is: in the same folders.
     pub(crate) fn find_named(&self, program: &str) -> Result<PathBuf> {
         self.look_for(program).ok_or_else(|| {
             let folders: Vec<_> = self.folders.iter().map(|folder| folder.shown()).collect();
@@ -102,7 +102,7 @@ impl Runner {
         Self::start(&self.find(tool)?, arguments, input)
     }
 
-    /// The same for a program that a layer of the profile runs.
+    /// The same for the program of a profile's layer.
     pub(crate) fn run_named(&self, program: &str, arguments: &[&OsStr]) -> Result<Answer> {
         Self::start(&self.find_named(program)?, arguments, "")
     }
@@ -110,15 +110,15 @@ impl Runner {
     fn start(program: &Path, arguments: &[&OsStr], input: &str) -> Result<Answer> {
         let cannot = |error: std::io::Error| {
             let failed = Error::failed(format!("cannot run {}: {}", program.shown(), describe(&error)));
-            // As many processes and threads as may be.
+            // The limit on processes and threads is reached.
             if error.kind() == std::io::ErrorKind::WouldBlock { failed.hint(RAISE) } else { failed }
         };
-        // What a tool takes for the name of a file leads nowhere. On a full disk, cleanup still works.
+        // In an empty folder, a word mistaken for a file name leads nowhere. On a full disk, cleanup must still work.
         let mut command = tool_command(program);
         command.current_dir(empty_folder().unwrap_or_else(|| PathBuf::from("/")));
         command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Ctrl-C and a hangup of the terminal are meant for stacktune, which lets a tool finish: one killed
-        // half-way leaves an unknown state behind.
+        // Ctrl-C and a terminal hangup are meant for stacktune, which lets a tool finish: a tool killed
+        // halfway leaves the device in an unknown state.
         command.process_group(0);
         command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
         let mut child = command.spawn().map_err(cannot)?;
@@ -141,19 +141,19 @@ impl Runner {
     }
 }
 
-/// An empty folder in which nobody else can put anything. None where there can't be one.
+/// An empty folder in which nobody else can put anything; none if it can't be had.
 fn empty_folder() -> Option<PathBuf> {
     let path = private_folder("empty")?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = openat(CWD, &path, flags, Mode::empty()).ok()?;
     let above = path.parent()?.metadata().ok()?;
-    // Nothing is removed from what somebody has mounted there.
+    // If something is mounted there, nothing on it is removed.
     if fstat(&folder).ok()?.st_dev != above.dev() {
         return None;
     }
     for entry in Dir::read_from(&folder).ok()? {
         let entry = entry.ok()?;
-        // A tool left it.
+        // Left behind by a tool.
         if ![c".", c".."].contains(&entry.file_name()) {
             unlinkat(&folder, entry.file_name(), AtFlags::empty()).ok()?;
         }
@@ -161,8 +161,8 @@ fn empty_folder() -> Option<PathBuf> {
     Some(path)
 }
 
-/// A folder of that name that only this user enters: always the same one, so that a kill leaves none behind. None
-/// where there can't be one.
+/// A folder of that name that only this user can enter: always the same one, so that a kill leaves no litter.
+/// None if it can't be had.
 pub(crate) fn private_folder(name: &str) -> Option<PathBuf> {
     let user = rustix::process::geteuid();
     let above = if user.is_root() {
@@ -172,7 +172,7 @@ pub(crate) fn private_folder(name: &str) -> Option<PathBuf> {
     };
     let path = above.join(name);
     for dir in [&above, &path] {
-        // If it exists, what it is shows below.
+        // If something exists there, the checks below tell what it is.
         let _ = DirBuilder::new().mode(0o700).create(dir);
         let place = open_trusted(dir).ok()?;
         let found = fstat(&place).ok()?;
@@ -189,7 +189,7 @@ pub(crate) fn failure(tool: Tool, arguments: &[&OsStr], answer: &Answer) -> Erro
     failure_of(tool.program, arguments, answer)
 }
 
-/// The same of a program that a layer of the profile runs.
+/// The same for the program of a profile's layer.
 pub(crate) fn failure_of(program: &str, arguments: &[&OsStr], answer: &Answer) -> Error {
     let words = arguments.iter().map(|argument| quoted(argument));
     let command = std::iter::once(program.to_owned()).chain(words).collect::<Vec<_>>().join(" ");

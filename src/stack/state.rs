@@ -1,8 +1,7 @@
 //! The folder of stacktune's state, and the files in it.
 //!
-//! What a journal lists is undone by whoever runs `cleanup`, often root. So it is only believed where nobody
-//! else could have written it: each folder on the way, the folder itself and its files are examined as they
-//! are opened.
+//! Whoever runs `cleanup`, often root, undoes what a journal lists. So a journal is trusted only if nobody else could
+//! have written it: every folder above it, the folder itself and its files are examined as they are opened.
 
 use std::fs::File;
 use std::io::Read;
@@ -18,10 +17,10 @@ use crate::held_folder::HeldFolder;
 use crate::host::{Doubt, is_private, open_trusted};
 use crate::printable::Shown as _;
 
-/// Of a folder; only its owner enters it.
+/// The mode of a folder: only its owner may enter it.
 const FOLDER_MODE: u32 = 0o700;
 
-/// File systems in which nobody makes files.
+/// Kernel file systems, in which nobody can create files.
 const OF_KERNEL: [i64; 4] =
     [libc::PROC_SUPER_MAGIC, libc::SYSFS_MAGIC, libc::CGROUP_SUPER_MAGIC, libc::CGROUP2_SUPER_MAGIC];
 
@@ -42,7 +41,7 @@ impl StateFolder {
         }
     }
 
-    /// Opens it, and makes it and the folders above it if necessary, durably. No umask makes it open to others.
+    /// Opens it, durably making it and the folders above it if necessary. Others can't enter it, whatever the umask.
     ///
     /// # Errors
     /// As [`StateFolder::open`], or if it can't be made.
@@ -52,7 +51,7 @@ impl StateFolder {
         Ok(made)
     }
 
-    /// Lets only its owner enter it: earlier versions left reading to the umask.
+    /// Lets only its owner enter it: earlier versions left read permission to the umask.
     ///
     /// # Errors
     /// If its mode can't be changed.
@@ -61,7 +60,7 @@ impl StateFolder {
             return Ok(());
         }
         fchmod(&self.0, Mode::from_raw_mode(FOLDER_MODE))
-            .map_err(|error| Error::os("cannot close to others", self.path(), error))
+            .map_err(|error| Error::os("cannot restrict access to", self.path(), error))
     }
 
     /// Checks whether it could be opened, or made, for writing. Makes nothing.
@@ -77,7 +76,7 @@ impl StateFolder {
         }
         let failed = |error: Errno| Error::os("cannot create files in", there, error);
         access(there, Access::WRITE_OK | Access::EXEC_OK).map_err(failed)?;
-        // Root may write there, but there is nothing to write to.
+        // Root may write there, but these file systems take no files.
         match statfs(there).map_err(failed)?.f_type {
             kind if OF_KERNEL.contains(&kind) => Err(failed(Errno::NOTSUP)),
             _ => Ok(()),
@@ -103,12 +102,12 @@ impl StateFolder {
         fstat(&self.0).map_err(|error| Error::os("cannot examine", self.0.path(), error))
     }
 
-    /// What it was called when it was opened.
+    /// Its path when it was opened.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Waits for a lock that the processes of this user share, on a file of that name, until the file is closed.
+    /// Waits for a lock on a file of that name, shared by this user's processes and held until the file is closed.
     ///
     /// # Errors
     /// If it can't be made or locked.
@@ -121,7 +120,7 @@ impl StateFolder {
         Ok(file.into())
     }
 
-    /// The path of what has that name in it.
+    /// The path of an entry with that name.
     pub fn join(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
@@ -134,7 +133,7 @@ impl StateFolder {
         self.opened(name, OFlags::RDWR)
     }
 
-    /// Opens a file in it for reading alone, where nothing may be writable; none if it does not exist.
+    /// Opens a file in it only for reading, as on a read-only file system; none if it does not exist.
     ///
     /// # Errors
     /// As [`StateFolder::file`].
@@ -145,7 +144,7 @@ impl StateFolder {
     fn opened(&self, name: &str, access: OFlags) -> Result<Option<File>> {
         let path = self.join(name);
         let failed = |error: Errno| Error::os("cannot open", &path, error);
-        // Opening anything but a file could wait, or do something: that is found out first.
+        // Opening anything but a regular file could block or have side effects, so its type is checked first.
         match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(None),
             found => refuse_odd(&path, &found.map_err(failed)?, None)?,
@@ -187,7 +186,7 @@ impl StateFolder {
             .map_err(|error| Error::os("cannot remove", &self.join(name), error))
     }
 
-    /// The names in it that are text, in order.
+    /// The names in it that are valid text, in order.
     ///
     /// # Errors
     /// If it can't be read.
@@ -211,7 +210,7 @@ impl StateFolder {
     }
 }
 
-/// Opens a folder, and makes what of its path is missing.
+/// Opens a folder, making the missing parts of its path.
 fn make(path: &Path) -> Result<OwnedFd> {
     match (open_trusted(path), path.parent().zip(path.file_name())) {
         (Err(Doubt::Os(_, Errno::NOENT)), Some((above, name))) => {
@@ -223,7 +222,7 @@ fn make(path: &Path) -> Result<OwnedFd> {
                 Err(Errno::EXIST) => {}
                 made => {
                     made.map_err(failed)?;
-                    // What the umask has taken from the owner.
+                    // Restore the owner's bits that the umask removed.
                     chmodat(&folder, name, mode, AtFlags::empty()).map_err(failed)?;
                 }
             }
@@ -265,13 +264,13 @@ fn refuse_odd(path: &Path, found: &Stat, file: Option<BorrowedFd>) -> Result<()>
         FileType::RegularFile if found.st_nlink > 1 => "a file with a second name (a hard link)".to_owned(),
         FileType::RegularFile if file.is_none_or(|file| is_private(file, found)) => return Ok(()),
         FileType::RegularFile if found.st_uid != rustix::process::geteuid().as_raw() => {
-            format!("the file of user {}", found.st_uid)
+            format!("owned by user {}", found.st_uid)
         }
         FileType::RegularFile => "a file that others may write to".to_owned(),
         _ => "not a regular file".to_owned(),
     };
     let path = path.shown();
-    Err(Error::refused(format!("{path} is {odd}, so it is not believed")).hint(format!(
+    Err(Error::refused(format!("{path} is {odd}, so it is not trusted")).hint(format!(
         "look at what it is and who put it there (`ls -l {path}`); stacktune runs again once it is removed"
     )))
 }

@@ -1,4 +1,4 @@
-//! Long work under supervision: its progress is shown, and it can be asked to stop.
+//! Long work under supervision: it reports progress, and can be asked to stop.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -15,7 +15,7 @@ pub struct Advance {
     pub step: usize,
     /// Steps in total.
     pub steps: usize,
-    /// The running command, as shown in the plan; when a step is undone, what is removed.
+    /// The running command, as shown in the plan; for an undo, the thing that is removed.
     pub command: String,
     /// Whether the step is being undone.
     pub undoing: bool,
@@ -31,7 +31,7 @@ pub type Watch<'a> = &'a mut dyn FnMut(&Advance) -> bool;
 
 /// Time between two calls of the watch.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time between two measurements of progress: what is fast at first can be slow later.
+/// Time between two measurements of progress: work that is fast at first may slow down later.
 const PACE: Duration = Duration::from_secs(10);
 
 /// How far work has come, and whether it should stop.
@@ -39,13 +39,13 @@ const PACE: Duration = Duration::from_secs(10);
 pub(crate) struct Gauge {
     done_bytes: AtomicU64,
     all_bytes: AtomicU64,
-    /// What comes later runs at another rate than what is done now.
+    /// Later work runs at a different rate.
     uneven: AtomicBool,
     stop: AtomicBool,
 }
 
 impl Gauge {
-    /// Whether the rate so far says nothing about the rest.
+    /// Sets whether the rate so far says nothing about the rest.
     pub(crate) fn uneven(&self, uneven: bool) {
         self.uneven.store(uneven, Ordering::Relaxed);
     }
@@ -110,7 +110,7 @@ pub(crate) fn attended<T: Send>(
             let _ends_with_the_work = end;
             do_it(gauge)
         });
-        // Where no thread can be started, it is done without showing progress: what was built must be undone.
+        // If no thread can be started, the work is done without progress reports: what was built must be undone.
         let Ok(worker) = worker else { return do_it(gauge) };
         while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
             advance.bytes = gauge.bytes();

@@ -1,4 +1,4 @@
-//! The system's folders, and stacktune's own: as root, no data and no recording is put there.
+//! The system's folders, and stacktune's own: root may put no data and no recordings there.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,19 +9,19 @@ use crate::error::{Error, Result};
 use crate::host::paths_of;
 use crate::printable::Shown as _;
 
-/// Nothing is put there, nor below.
+/// Nothing may be put in or below these.
 const OF_SYSTEM: &[&str] = &[
     "/bin", "/boot", "/dev", "/efi", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/proc", "/run",
     "/sbin", "/snap", "/sys", "/usr", "/var",
 ];
-/// Folders below these for which the operator answers.
+/// Exceptions below these, for which the operator is responsible.
 const OF_OPERATOR: &[&str] = &["/dev/shm", "/run/media", "/run/user", "/var/cache", "/var/tmp"];
-/// Folders that hold everybody's folders: nothing is put there, but below.
+/// Folders that hold everybody's folders: nothing may be put directly in them, only below.
 const SHARED: &[&str] = &["/", "/dev/shm", "/home", "/opt", "/root", "/run/media", "/run/user", "/var/cache"];
-/// Hidden folders in root's home below which data may be; the others hold keys and settings.
+/// Hidden folders in root's home that may hold data; the others hold keys and settings.
 const OF_DATA: &[&str] = &[".cache", ".local/share"];
 
-/// Refuses the system's folders as root, who could put files anywhere. `what` is to be put there.
+/// Refuses the system's folders as root, who could put files anywhere. `what` names the setting.
 ///
 /// # Errors
 /// Input, with the folder.
@@ -42,11 +42,11 @@ pub fn refuse_system_folder(what: &str, dir: &Path) -> Result<()> {
     if !paths_of(&really).iter().any(|path| is_systems(path) || is_hidden(path)) {
         return Ok(());
     }
-    Err(Error::input(format!("{what}: {shown}{also} is a folder of the system"))
-        .hint("choose a folder for this alone, such as one below /srv, /mnt or /var/tmp"))
+    Err(Error::input(format!("{what}: {shown}{also} is a system folder"))
+        .hint("choose a dedicated folder, such as one below /srv, /mnt or /var/tmp"))
 }
 
-/// The path without links and `..`, as far as it exists; what is missing has neither once it is made.
+/// The path with links and `..` resolved, as far as it exists; the missing rest will have neither once it is made.
 fn resolved(dir: &Path) -> PathBuf {
     let mut really = PathBuf::from("/");
     for part in dir.components() {
@@ -66,7 +66,7 @@ fn is_systems(dir: &Path) -> bool {
     let is_below = |folders: &[&str]| folders.iter().any(|folder| dir.starts_with(folder));
     SHARED.iter().any(|folder| dir == Path::new(folder))
         || is_below(OF_SYSTEM) && !is_below(OF_OPERATOR)
-        // What a check of the file system has found.
+        // Files that a file system check has recovered.
         || dir.iter().any(|name| name == "lost+found")
 }
 

@@ -1,4 +1,4 @@
-//! Events as they are read or traced, held against what can be.
+//! Events as they are read or traced, checked for plausibility.
 
 use std::path::Path;
 
@@ -7,28 +7,28 @@ use super::pairing::{Act, TraceEvent, pair};
 use crate::error::{Error, Result};
 use crate::printable::Shown as _;
 
-/// Issues and completions of a trace: 40 bytes each, and as much again for the I/Os that come of them.
+/// Maximum issues and completions of a trace: 40 bytes each, and as much again for the resulting I/Os.
 const EVENTS_MAX: usize = 10_000_000;
-/// Names of processes that are kept.
+/// Maximum process names that are kept.
 const PROCESSES_MAX: usize = 4096;
-/// Notes that are kept, and characters of one.
+/// Maximum notes that are kept, and characters of each.
 const NOTES_MAX: usize = 4096;
 const NOTE_CHARS_MAX: usize = 256;
-/// Begins the note that a trace of ours has where it lacks completions: how many follows.
+/// Starts the note by which our own traces say how many completions they lack; the number follows.
 const LOST_COMPLETIONS: &str = "lost completions ";
-/// Characters of a process's name, as the kernel has it.
+/// Bytes of a process's name in the kernel.
 pub const NAME_BYTES: usize = 16;
-/// Pairs of a drive and a processor, each of which numbers its events.
+/// Maximum pairs of drive and CPU, each of which numbers its own events.
 const COUNTERS_MAX: usize = 4096;
-/// Drives of a trace.
+/// Maximum drives of a trace.
 const DRIVES_MAX: usize = 1024;
-/// No drive is larger, and a sum of some such offsets is a number still.
+/// No drive is larger, and a sum of a few such offsets does not overflow.
 const DRIVE_BYTES_MAX: u64 = 1 << 60;
 
-/// What is wrong with a trace, to be put behind its name.
+/// What is wrong with a trace, to be appended to its name.
 pub type Wrong = String;
 
-/// The last event of a drive that a processor noted.
+/// The last event of a drive that a CPU recorded.
 #[derive(Debug)]
 struct Counter {
     drive: TracedDrive,
@@ -42,37 +42,37 @@ struct Counter {
 pub struct Events {
     /// The form of the files.
     pub form: Option<Form>,
-    /// Events that a file itself, or the kernel, says are missing.
+    /// Missing events according to the file itself, or to the kernel.
     pub said_lost: LostEvents,
     events: Vec<TraceEvent>,
     processes: Vec<(u32, String)>,
     notes: Vec<Note>,
     counters: Vec<Counter>,
-    /// Whether a summary has begun, after which no events come.
+    /// Whether a summary has begun; no events follow it.
     pub is_at_end: bool,
-    /// The counter of the last event.
+    /// The index of the last event's counter.
     current: usize,
     missing: u64,
     last_ns: u64,
 }
 
 impl Events {
-    /// Whether no more can be noted.
+    /// Whether there is no room for more events.
     pub fn is_full(&self) -> bool {
         self.events.len() == EVENTS_MAX
     }
 
-    /// How many there are.
+    /// Number of events.
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Those from that one on.
+    /// The events from that index on.
     pub fn since(&self, at: usize) -> &[TraceEvent] {
         self.events.get(at..).unwrap_or_default()
     }
 
-    /// The last ones alone.
+    /// A copy with only the last ones.
     pub fn last(&self, most: usize) -> Self {
         let events = self.events[self.events.len().saturating_sub(most)..].to_vec();
         Self { form: self.form, events, ..Self::default() }
@@ -83,7 +83,7 @@ impl Events {
         self.last_ns = 0;
     }
 
-    /// Notes an event, and holds it against what can be.
+    /// Adds an event, if it is plausible.
     pub fn add(&mut self, event: TraceEvent) -> std::result::Result<(), Wrong> {
         if self.is_full() {
             return Err(format!("it has over {EVENTS_MAX} issues and completions: give a part of it"));
@@ -101,8 +101,8 @@ impl Events {
         Ok(())
     }
 
-    /// Holds an event of any kind against the one before it of the same drive and processor: their numbers go up by
-    /// one, and time does not go back. Numbers that are left out were lost.
+    /// Checks an event of any kind against the previous one of the same drive and CPU: numbers go up by one,
+    /// and time does not go back. Skipped numbers were lost.
     pub fn count(
         &mut self,
         drive: TracedDrive,
@@ -134,7 +134,7 @@ impl Events {
         Ok(())
     }
 
-    /// Holds the time of an event against the one before it, in a form without processors.
+    /// Checks an event's time against the previous one, in a form without CPUs.
     pub fn time(&mut self, at_ns: u64) -> std::result::Result<(), Wrong> {
         if at_ns < self.last_ns {
             return Err(goes_back(self.last_ns, at_ns));
@@ -143,7 +143,7 @@ impl Events {
         Ok(())
     }
 
-    /// Keeps a process's name, the first one seen.
+    /// Keeps a process's name, unless it already has one.
     pub fn name(&mut self, pid: u32, name: &str) {
         if self.processes.len() < PROCESSES_MAX
             && let Err(at) = self.processes.binary_search_by_key(&pid, |(pid, _)| *pid)
@@ -152,7 +152,7 @@ impl Events {
         }
     }
 
-    /// Keeps what is said of a moment.
+    /// Keeps a note on a moment.
     pub fn note(&mut self, at_ns: u64, text: &str) {
         if let Some(number) = text.trim().strip_prefix(LOST_COMPLETIONS) {
             let completions = number.trim().parse().unwrap_or(0);
@@ -165,10 +165,10 @@ impl Events {
         }
     }
 
-    /// The trace of all that was read.
+    /// The trace of everything that was read.
     ///
     /// # Errors
-    /// Of the kind `Input` if nothing was issued.
+    /// `Input` if nothing was issued.
     pub fn into_trace(mut self, path: &Path) -> Result<Trace> {
         let form = self.form.unwrap_or(Form::Blktrace);
         if !self.events.is_sorted_by_key(|event| event.at_ns) {
@@ -204,8 +204,8 @@ impl Events {
     }
 }
 
-/// What an I/O does, from the kernel's letters: `F` before the direction for a flush, then what it is, then flags. None
-/// for a command past the block layer.
+/// What an I/O does, from the kernel's letters: `F` in front for a flush, then the operation, then flags.
+/// `None` for a passthrough command.
 pub fn op_of(what: &str, bytes: u32, act: Act) -> std::result::Result<Option<Op>, Wrong> {
     let (flushes, direction) = match what.strip_prefix('F') {
         Some(rest) => (true, rest),
@@ -213,19 +213,19 @@ pub fn op_of(what: &str, bytes: u32, act: Act) -> std::result::Result<Option<Op>
     };
     let writes = direction.starts_with('W');
     Ok(match direction.chars().next() {
-        // The end of a write with a flush before it is no flush.
+        // The final completion of a write with a preflush is no flush.
         _ if flushes && bytes == 0 && (act == Act::Issue || !writes) => Some(Op::Flush),
         Some('D' | 'E') => Some(Op::Discard),
         Some('W') => Some(Op::Write),
         Some('R') => Some(Op::Read),
-        // Zeroes to be written, which most kernels have no letter for; commands past the block layer have no sectors.
+        // Write zeroes, for which most kernels have no letter; passthrough commands have no sectors.
         Some('N') if bytes > 0 => Some(Op::Write),
         Some('N' | 'F') | None => None,
-        Some(_) => return Err(format!("{} is no kind of I/O", crate::printable::line(what))),
+        Some(_) => return Err(format!("{} is not a kind of I/O", crate::printable::line(what))),
     })
 }
 
-/// The note by which a file says how many completions it lacks; none if it lacks none.
+/// The note by which a file says how many completions it lacks; `None` if it lacks none.
 pub fn lost_noted(lost: LostEvents) -> Option<Note> {
     (lost.completions > 0).then(|| Note { at_ns: 0, text: format!("{LOST_COMPLETIONS}{}", lost.completions) })
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::units::grouped;
 
-/// Drives count in sectors, and so does the kernel.
+/// Drives and the kernel count in sectors of this size.
 pub const SECTOR_BYTES: u64 = 512;
 
 /// What an I/O does.
@@ -15,17 +15,17 @@ pub enum Op {
     Read,
     /// Writes data.
     Write,
-    /// Says that data is not needed any more.
+    /// Tells the drive that data is no longer needed.
     Discard,
-    /// Makes durable what the drive's cache holds.
+    /// Makes the contents of the drive's cache durable.
     Flush,
 }
 
-/// Those that take a place on the drive, and so count for its depth.
+/// Operations with a place on the drive, which therefore count towards its depth.
 pub const PLACED: [Op; 3] = [Op::Read, Op::Write, Op::Discard];
 
 impl Op {
-    /// Each of them.
+    /// All operations.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Discard, Self::Flush];
 
     /// Its name.
@@ -38,7 +38,7 @@ impl Op {
         }
     }
 
-    /// Whether data goes over the link.
+    /// Whether data crosses the link.
     pub fn moves_data(self) -> bool {
         matches!(self, Self::Read | Self::Write)
     }
@@ -49,7 +49,7 @@ impl Op {
 pub struct TracedDrive(pub u32);
 
 impl TracedDrive {
-    /// The drive of that major and minor number; none if they are too large.
+    /// The drive with that major and minor number; `None` if they are too large.
     pub fn new(major: u32, minor: u32) -> Option<Self> {
         (major < 1 << 12 && minor < 1 << 20).then_some(Self(major << 20 | minor))
     }
@@ -75,20 +75,20 @@ impl FromStr for TracedDrive {
     }
 }
 
-/// One I/O as the drive saw it: after merging and splitting.
+/// One I/O as the drive saw it, after merging and splitting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TracedIo {
-    /// When it was handed to the drive; 0 if the form has no times.
+    /// When it was issued to the drive; 0 if the form has no times.
     pub issued_ns: u64,
-    /// When the drive had completed it; none if it was open at the end, or if the form has no completions.
+    /// When the drive completed it; `None` if still open at the end, or if the form has no completions.
     pub completed_ns: Option<u64>,
     /// Where on the drive, in whole sectors; 0 for a flush.
     pub offset_bytes: u64,
-    /// Its length, in whole sectors; 0 for a flush alone.
+    /// Its length, in whole sectors; 0 for a mere flush.
     pub bytes: u32,
     /// The drive.
     pub drive: TracedDrive,
-    /// The process that issued it, which for cached I/O is often a thread of the kernel.
+    /// The process that issued it; for cached I/O often a kernel thread.
     pub pid: u32,
     /// What it does.
     pub op: Op,
@@ -110,11 +110,11 @@ pub enum Form {
     Blkparse,
     /// fio's log of version 2, which has no times.
     FioV2,
-    /// fio's log of version 3: the time of issue alone.
+    /// fio's log of version 3, with the time of issue only.
     FioV3,
-    /// MQSim's text: the time of arrival alone.
+    /// MQSim's text, with the time of arrival only.
     Mqsim,
-    /// The events of WiscSee.
+    /// WiscSee's events.
     Wiscsee,
 }
 
@@ -131,13 +131,13 @@ impl Form {
         }
     }
 
-    /// Whether it has the times of completion.
+    /// Whether it has completion times.
     pub fn has_completions(self) -> bool {
         matches!(self, Self::Blktrace | Self::Blkparse | Self::Wiscsee)
     }
 }
 
-/// What is said of a moment in a trace: that a phase begins, or a knob was turned.
+/// A remark about a moment of a trace: a phase begins, or a knob was turned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// When, on the clock of the I/Os.
@@ -146,13 +146,13 @@ pub struct Note {
     pub text: String,
 }
 
-/// Begins the note of a phase; its name follows.
+/// Starts the note of a phase, followed by its name.
 const PHASE: &str = "phase ";
 
-/// Events that a trace lacks.
+/// Events missing from a trace.
 ///
-/// Rules that go by what was issued are judged as long as only completions are missing: kernels keep these back (see
-/// [`live`](super::live)). How deep a queue was is not known then.
+/// Rules that depend only on issues are still judged if only completions are missing: kernels hold those back
+/// (see [`live`](super::live)). The queue depth is unknown then.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LostEvents {
     /// All of them.
@@ -162,12 +162,12 @@ pub struct LostEvents {
 }
 
 impl LostEvents {
-    /// Events of which nothing is known.
+    /// Missing events of unknown kind.
     pub fn unknown(all: u64) -> Self {
         Self { all, completions: 0 }
     }
 
-    /// Those without which it is not known what was issued: all but completions.
+    /// All but completions: without these it is unknown what was issued.
     pub fn others(self) -> u64 {
         self.all.saturating_sub(self.completions)
     }
@@ -187,31 +187,31 @@ impl LostEvents {
 /// The I/Os of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    /// In the order of their issues.
+    /// In order of issue.
     pub ios: Vec<TracedIo>,
-    /// Names of processes by number, the first ones seen.
+    /// Names of processes by number; the first name seen counts.
     pub processes: Vec<(u32, String)>,
-    /// What is said of moments, in the order of time.
+    /// Notes on moments, in order of time.
     pub notes: Vec<Note>,
-    /// What the file was.
+    /// The form of the file.
     pub form: Form,
-    /// Events that are missing, by the numbers of those around them, or by what the kernel counted.
+    /// Missing events, according to gaps in their numbers or to the kernel's counts.
     pub lost: LostEvents,
-    /// Completions of what nobody issued: before the trace began, say.
+    /// Completions without an issue, for example because it came before the trace began.
     pub unpaired: u64,
-    /// I/Os that the drive's driver handed back without doing them; they are not among the I/Os.
+    /// I/Os that the drive's driver requeued without performing them; they are not in `ios`.
     pub requeued: u64,
 }
 
 impl Trace {
-    /// A trace that lacks nothing.
+    /// A trace with nothing missing.
     #[cfg(test)]
     pub fn whole(ios: Vec<TracedIo>, form: Form) -> Self {
         let (processes, notes, lost) = (Vec::new(), Vec::new(), LostEvents::default());
         Self { ios, processes, notes, form, lost, unpaired: 0, requeued: 0 }
     }
 
-    /// The drives, in the order of their numbers.
+    /// The drives, in order of their numbers.
     pub fn drives(&self) -> Vec<TracedDrive> {
         let mut drives: Vec<TracedDrive> = self.ios.iter().map(|io| io.drive).collect();
         drives.sort_unstable();
@@ -219,12 +219,12 @@ impl Trace {
         drives
     }
 
-    /// The phases: their names, and when they begin.
+    /// The phases, by name and when they begin.
     pub fn phases(&self) -> impl Iterator<Item = (&str, u64)> {
         self.notes.iter().filter_map(|note| Some((note.text.strip_prefix(PHASE)?, note.at_ns)))
     }
 
-    /// Leaves only what was issued in a phase: until the next one, or the end. Whether it has that phase.
+    /// Keeps only I/Os issued in a phase, which lasts until the next or the end; false without such a phase.
     pub fn keep_phase(&mut self, name: &str) -> bool {
         let phases: Vec<(&str, u64)> = self.phases().collect();
         let Some(at) = phases.iter().position(|(phase, _)| *phase == name) else { return false };
@@ -234,7 +234,7 @@ impl Trace {
         true
     }
 
-    /// I/Os that were open at the end, where completions are known at all.
+    /// I/Os still open at the end, if completions are known at all.
     pub fn open(&self) -> u64 {
         if !self.form.has_completions() {
             return 0;
@@ -243,26 +243,26 @@ impl Trace {
     }
 }
 
-/// An I/O's beginning or end.
+/// The start or end of an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Edge {
     /// When.
     pub at_ns: u64,
-    /// Of edges at one time the first: completions of what was issued before, issues, completions of what was
-    /// issued at that time. So no I/O ends before it begins.
+    /// The order of edges at the same time: first completions of I/Os issued earlier, then issues, then
+    /// completions of I/Os issued at that time. So no I/O ends before it begins.
     pub rank: u8,
-    /// The I/O, as a place in the list.
+    /// The I/O, as an index into the list.
     pub io: u32,
 }
 
 impl Edge {
-    /// Whether it is the beginning.
+    /// Whether it is the start.
     pub fn is_issue(&self) -> bool {
         self.rank == 1
     }
 }
 
-/// The beginnings and ends of I/Os in the order of time.
+/// The starts and ends of I/Os in order of time.
 pub fn edges(ios: &[TracedIo]) -> Vec<Edge> {
     let mut edges = Vec::with_capacity(2 * ios.len());
     for (io, one) in (0..).zip(ios) {

@@ -1,4 +1,4 @@
-//! A trace in a folder, and beside it what it is of.
+//! A trace in a folder, and beside it the facts about it.
 
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::json;
 use crate::regular_file;
 use crate::units::grouped;
 
-/// A few drives with their names.
+/// Enough for a few drives with their names.
 const FACTS_BYTES_MAX: u64 = 1 << 16;
 
-/// Keeps a trace as two new files of these names: its events, and facts about it.
+/// Writes a trace to two new files with these names: its events, and facts about it.
 ///
 /// # Errors
 /// If they can't be written.
@@ -46,7 +46,7 @@ pub fn keep(
     folder.replace(facts, &json::lines(&about)?)
 }
 
-/// The drives that a trace is of, by the facts about it; none where these are gone, or are no such thing.
+/// The traced drives, from a trace's facts; empty if these are gone or unusable.
 pub fn drives_by(facts: &Path) -> Vec<Watched> {
     let bytes = regular_file::read(facts, FACTS_BYTES_MAX).unwrap_or_default();
     let facts: Value = json::read_of_others(&bytes).unwrap_or_default();
@@ -54,10 +54,10 @@ pub fn drives_by(facts: &Path) -> Vec<Watched> {
 }
 
 impl Traced {
-    /// What was traced, and what that took.
+    /// What was traced, and what that cost.
     pub fn in_words(&self) -> String {
         let (ios, lost) = (grouped(self.trace.ios.len() as u64), self.trace.lost.in_words());
-        let cost = format!("{:.2} µs of a processor for each", self.cpu_ns_per_io() / 1e3);
+        let cost = format!("{:.2} µs of CPU time for each", self.cpu_ns_per_io() / 1e3);
         let kept_back = match self.trace.lost.all.saturating_sub(self.overrun) {
             0 => String::new(),
             events => format!(
@@ -65,7 +65,8 @@ impl Traced {
                 grouped(events)
             ),
         };
-        let cut = if self.is_cut { "; it is as long as can be read, and ended by itself" } else { "" };
+        let cut =
+            if self.is_cut { "; it stopped by itself at the maximum length that can be read" } else { "" };
         format!("traced {ios} I/Os, {lost}{kept_back}, {cost}{cut}")
     }
 }

@@ -1,11 +1,11 @@
-//! Drives traced as they are used: by perf events on the block layer's tracepoints, a ring for each and each processor.
+//! Traces drives live, with perf events on the block layer's tracepoints and a ring for each tracepoint and CPU.
 //!
-//! They leave nothing behind, however the process ends, and need neither blktrace's support in the kernel nor debugfs.
-//! The kernel counts the events. What it counted and did not pass on is lost: for lack of room in a ring, which it says,
-//! or because it keeps them back. The kernel of a virtual machine was seen that counts what happens while process 1, or no
-//! process at all, is on a processor, and passes it on neither by perf events nor to programs of BPF. An idle machine's
-//! completions are such events: they interrupt nobody. Issues are none: whoever issues is on the processor. So what lacks
-//! is counted by kind.
+//! Perf events leave nothing behind, however the process ends, and need neither blktrace's support in the kernel nor
+//! debugfs. The kernel counts the events. Those that it counted but did not deliver are lost, either for lack of room
+//! in a ring, which it reports, or because it holds them back. We have seen the kernel of a virtual machine count
+//! events that happen while process 1, or no process, is on a CPU, and deliver them neither by perf events nor to BPF
+//! programs. On an idle machine, completions are such events: they interrupt nobody. Issues never are, because the
+//! issuer is on the CPU. So missing events are counted by kind.
 
 use std::ffi::CString;
 use std::io::ErrorKind;
@@ -30,26 +30,26 @@ const POINTS: [(&str, Act); 3] = [
     ("block_rq_complete", Act::Complete),
     ("block_rq_requeue", Act::Requeue),
 ];
-/// A ring of each on each processor: at most 8 MiB, some 80,000 events, as long as all of a kind take no more than 128 MiB.
+/// Bytes of each ring: at most 8 MiB, some 80,000 events, as long as all of a kind take no more than 128 MiB.
 const RING_BYTES_MAX: usize = 8 << 20;
 const RINGS_BYTES_MAX: usize = 128 << 20;
-/// What a filter can hold with room to spare.
+/// A filter can hold this many with room to spare.
 const DRIVES_MAX: usize = 64;
-/// Whatever the number of processors, and where hardly anything comes.
+/// The least, whatever the number of CPUs, and the size of rings for rare events.
 const RING_BYTES_MIN: usize = 1 << 16;
 /// `PERF_EVENT_IOC_SET_FILTER`.
 const SET_FILTER: libc::Ioctl = 0x4008_2406;
 /// `PERF_RECORD_SAMPLE`.
 const SAMPLE: u32 = 9;
-/// `PERF_RECORD_LOST`, and where it says how many.
+/// `PERF_RECORD_LOST`, and where it has the number of lost events.
 const LOST: u32 = 2;
 const LOST_AT: usize = 8;
-// A sample: process and thread, time, processor, and the size of the tracepoint's own bytes, which follow.
+// A sample: process and thread, time, CPU, and the size of the tracepoint's own bytes, which follow.
 const TIME_AT: usize = 8;
 const SIZE_AT: usize = 24;
 const RAW_AT: usize = 28;
 
-/// Where a field is in a tracepoint's bytes.
+/// Where a field is within a tracepoint's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Field {
     at: usize,
@@ -76,20 +76,20 @@ impl Field {
         raw.get(self.at..self.at.checked_add(self.bytes)?)
     }
 
-    /// A little-endian number.
+    /// The field as a little-endian number.
     fn number(&self, raw: &[u8]) -> Option<u64> {
         let bytes = self.of_raw(raw).filter(|bytes| bytes.len() <= 8)?;
         Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    /// A text that ends with a zero.
+    /// The field as NUL-terminated text.
     fn text<'a>(&self, raw: &'a [u8]) -> Option<&'a str> {
         let bytes = self.of_raw(raw)?;
         std::str::from_utf8(bytes.split(|byte| *byte == 0).next()?).ok()
     }
 }
 
-/// A tracepoint as this kernel has it.
+/// A tracepoint as this kernel defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Point {
     act: Act,
@@ -97,7 +97,7 @@ struct Point {
     sector: Field,
     sectors: Field,
     what: Field,
-    /// The name of the process, of those that have it.
+    /// The process's name, if the tracepoint has it.
     name: Option<Field>,
 }
 
@@ -114,7 +114,7 @@ impl Point {
         })
     }
 
-    /// Notes a sample, if it is of one of these drives.
+    /// Adds a sample, if it is of one of these drives.
     fn note(&self, sample: &[u8], drives: &[TracedDrive], start_ns: u64, events: &mut Events) -> Option<()> {
         let number = |at: usize, bytes: usize| Field { at, bytes }.number(sample);
         let raw = sample.get(RAW_AT..RAW_AT.checked_add(number(SIZE_AT, 4)? as usize)?)?;
@@ -134,14 +134,14 @@ impl Point {
     }
 }
 
-/// A ring of one tracepoint on one processor.
+/// The ring of one tracepoint on one CPU.
 struct Ring {
     point: Point,
     sampler: Sampler,
     received: u64,
 }
 
-/// A trace under way.
+/// A trace in progress.
 pub struct Tracer {
     rings: Vec<Ring>,
     drives: Vec<TracedDrive>,
@@ -149,15 +149,15 @@ pub struct Tracer {
     events: Events,
     /// Events that could not be understood.
     strange: u64,
-    /// Those that did not fit into a ring.
+    /// Events that did not fit into a ring.
     overrun: u64,
 }
 
 impl Tracer {
-    /// Traces drives from now on, on these processors.
+    /// Starts tracing drives on these CPUs.
     ///
     /// # Errors
-    /// Of the kind `Input` if this kernel has no such tracepoints or does not allow it, or if they are too many.
+    /// `Input` if this kernel has no such tracepoints or does not allow it, or if there are too many drives.
     pub fn start(drives: &[TracedDrive], cpus: &[u32]) -> Result<Self> {
         if drives.len() > DRIVES_MAX {
             let what = format!("{} drives are too many for one trace", drives.len());
@@ -171,7 +171,7 @@ impl Tracer {
         let mut rings = loop {
             match rings(&points, cpus, largest) {
                 Ok(rings) => break rings,
-                // Users other than root may lock some memory alone (`perf_event_mlock_kb`).
+                // Users other than root may lock only a limited amount of memory (`perf_event_mlock_kb`).
                 Err(error) if lacks_memory(&error) && largest > RING_BYTES_MIN => largest /= 2,
                 Err(error) => return Err(not_allowed(&error)),
             }
@@ -186,7 +186,7 @@ impl Tracer {
         Ok(Self { rings, drives: drives.to_vec(), start_ns, events, strange: 0, overrun: 0 })
     }
 
-    /// Takes what has come since; whether there is room for more.
+    /// Takes new events; returns whether there is room for more.
     pub fn take(&mut self) -> bool {
         for ring in &mut self.rings {
             while let Some(record) = ring.sampler.next_record() {
@@ -206,7 +206,7 @@ impl Tracer {
         !self.events.is_full()
     }
 
-    /// When it began, on the monotonic clock: the times of its events count from then on.
+    /// When it began, on the monotonic clock; the events' times count from there.
     pub fn start_ns(&self) -> u64 {
         self.start_ns
     }
@@ -216,17 +216,17 @@ impl Tracer {
         monotonic_ns().saturating_sub(self.start_ns)
     }
 
-    /// What was taken so far.
+    /// The events taken so far.
     pub fn events(&self) -> &Events {
         &self.events
     }
 
-    /// Takes what has come since. Returns how many events are missing so far.
+    /// Takes new events. Returns how many are missing so far.
     ///
     /// # Errors
     /// If the kernel's count can't be read.
     pub fn missing(&mut self) -> std::io::Result<LostEvents> {
-        // Of what was counted by now, nothing is still to come.
+        // Read the counts first: every event counted by now has already been delivered, or is lost.
         let counted: Vec<u64> =
             self.rings.iter_mut().map(|ring| ring.sampler.read()).collect::<std::io::Result<_>>()?;
         self.take();
@@ -239,10 +239,10 @@ impl Tracer {
         Ok(missing)
     }
 
-    /// Ends it. Returns also how many events were lost for lack of room.
+    /// Ends it. Also returns how many events were lost for lack of room.
     ///
     /// # Errors
-    /// If the kernel's count can't be read. Of the kind `Input` if nothing was issued.
+    /// If the kernel's count can't be read; `Input` if nothing was issued.
     pub fn stop(mut self, path: &Path) -> Result<(Trace, u64)> {
         let failed =
             |error: std::io::Error| Error::failed(format!("cannot end the trace: {}", describe(&error)));
@@ -259,7 +259,7 @@ fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// The number of a tracepoint, and its fields.
+/// A tracepoint's number, and its fields.
 fn described(folder: &Path, act: Act) -> Result<(u64, Point)> {
     let text = |name: &str| {
         let path: PathBuf = folder.join(name);
@@ -270,7 +270,7 @@ fn described(folder: &Path, act: Act) -> Result<(u64, Point)> {
     found.ok_or_else(|| Error::input(format!("{} is not described as expected", folder.shown())))
 }
 
-/// A ring of each tracepoint on each processor; those of requeues, of which there are hardly any, are small.
+/// A ring for each tracepoint on each CPU; those for requeues, which are rare, are small.
 fn rings(points: &[(u64, Point)], cpus: &[u32], largest: usize) -> std::io::Result<Vec<Ring>> {
     let mut rings = Vec::new();
     for &(id, point) in points {
@@ -283,7 +283,7 @@ fn rings(points: &[(u64, Point)], cpus: &[u32], largest: usize) -> std::io::Resu
     Ok(rings)
 }
 
-/// What the kernel answers where no more memory may be locked, among other reasons.
+/// Whether the kernel's answer may mean that no more memory can be locked.
 fn lacks_memory(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::OutOfMemory)
 }
@@ -296,12 +296,12 @@ fn sampler(id: u64, cpu: u32, bytes: usize) -> std::io::Result<Sampler> {
     builder.build()?.sampled(bytes)
 }
 
-/// Lets the kernel pass on what is of the drives alone.
+/// Has the kernel deliver only events of these drives.
 #[allow(unsafe_code)]
 fn filter(sampler: &Sampler, drives: &[TracedDrive]) -> std::io::Result<()> {
     let is_of: Vec<String> = drives.iter().map(|drive| format!("dev == {}", drive.0)).collect();
     let text = CString::new(is_of.join(" || "))?;
-    // SAFETY: the kernel reads a text that ends with a zero, during the call.
+    // SAFETY: the kernel reads a NUL-terminated text, only during the call.
     match unsafe { libc::ioctl(sampler.as_raw_fd(), SET_FILTER, text.as_ptr()) } {
         -1 => Err(std::io::Error::last_os_error()),
         _ => Ok(()),
@@ -314,8 +314,8 @@ fn no_root() -> Error {
 }
 
 fn not_allowed(error: &std::io::Error) -> Error {
-    let what = format!("the kernel does not allow to trace: {}", describe(error));
-    Error::input(what).hint("run it as root, or with CAP_PERFMON and a tracefs that may be read")
+    let what = format!("the kernel does not allow tracing: {}", describe(error));
+    Error::input(what).hint("run it as root, or with CAP_PERFMON and a readable tracefs")
 }
 
 #[cfg(test)]
@@ -369,10 +369,10 @@ mod tests {
         assert_eq!(note(&sample(0, 0, "FF"), drive), Some(()));
         assert_eq!(note(&sample(64, 128, "DS"), drive), Some(()));
         assert_eq!(note(&sample(16, 8, "NS"), drive), Some(()));
-        // A command past the block layer, and another drive's I/O.
+        // A passthrough command, and another drive's I/O.
         assert_eq!(note(&sample(0, 0, "N"), drive), Some(()));
         assert_eq!(note(&sample(8, 8, "R"), TracedDrive(1)), Some(()));
-        // What can't be understood is not left out in silence.
+        // An event that can't be understood is not dropped silently.
         assert_eq!(note(&sample(8, 8, "Q"), drive), None);
         let whole = sample(8, 8, "R");
         assert!((0..whole.len()).all(|length| note(&whole[..length], drive).is_none()));

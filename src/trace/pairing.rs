@@ -1,34 +1,34 @@
-//! Issues and completions to I/Os.
+//! Pairs issues and completions to I/Os.
 //!
-//! Completions don't follow issues one to one: a write with a flush before it, or with forced unit access, ends with an
-//! additional completion of no sectors; a request may be completed in parts, or handed back by its driver. So:
+//! Completions don't match issues one to one: a write with a preflush or FUA ends with an additional
+//! completion of no sectors, and a request may be completed in parts, or requeued by its driver. Therefore:
 //!
-//! - a completion belongs to the oldest open issue of the same drive, sector and length; if there is none, to the oldest
-//!   of that drive and sector that is longer: it is a part of it then, and the rest stays open;
+//! - a completion belongs to the oldest open issue of the same drive, sector and length; if there is none, to the
+//!   oldest longer one of that drive and sector: then it completes a part, and the rest stays open;
 //! - a completion of no sectors that is not a flush is dropped;
 //! - a flush (no sectors, and neither read nor write) belongs to the oldest open flush of its drive;
-//! - a requeue closes the issue without completing it: the drive did not do it, and will get it again;
-//! - what is open at the end stays so.
+//! - a requeue closes the issue without completing it: the drive did not perform it, and will get it again;
+//! - whatever is still open at the end stays open.
 //!
-//! If nothing is ever completed, the form has no completions, and nothing is looked for.
+//! If nothing ever completes, the form has no completions, and none are looked for.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::io::{Op, TracedDrive, TracedIo};
 
-/// How many open I/Os of one place are looked through: more of them are open where completions are missing.
+/// How many open I/Os of one place are searched: if there are more, completions must be missing.
 const LOOKED_THROUGH: usize = 256;
-/// Places with open I/Os: far more than queues hold.
+/// Maximum places with open I/Os: far more than queues can hold.
 const OPEN_MAX: usize = 1 << 20;
 
 /// What happened to an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
-    /// It was handed to the drive.
+    /// It was issued to the drive.
     Issue,
-    /// The drive has completed it, or a part.
+    /// The drive completed it, or a part of it.
     Complete,
-    /// The driver handed it back.
+    /// The driver requeued it.
     Requeue,
 }
 
@@ -37,9 +37,9 @@ pub enum Act {
 pub struct TraceEvent {
     /// When.
     pub at_ns: u64,
-    /// Where on the drive; anything for a flush.
+    /// Where on the drive; ignored for a flush.
     pub offset_bytes: u64,
-    /// How much of it.
+    /// Its length.
     pub bytes: u32,
     /// The drive.
     pub drive: TracedDrive,
@@ -47,30 +47,30 @@ pub struct TraceEvent {
     pub pid: u32,
     /// What happened.
     pub act: Act,
-    /// To what.
+    /// The operation.
     pub op: Op,
 }
 
-/// An issue that is not yet completed as a whole.
+/// An issue that is not yet fully completed.
 #[derive(Debug, Clone, Copy)]
 struct Open {
-    /// As a place in the list of I/Os.
+    /// Index into the list of I/Os.
     io: usize,
     left_bytes: u32,
 }
 
-/// I/Os, and what did not become one.
+/// The I/Os, and counts of events that did not become one.
 #[derive(Debug, Default)]
 pub struct Paired {
-    /// In the order of their issues.
+    /// In order of issue.
     pub ios: Vec<TracedIo>,
-    /// Completions and requeues of what nobody issued.
+    /// Completions and requeues without an issue.
     pub unpaired: u64,
-    /// I/Os that were handed back.
+    /// I/Os that were requeued.
     pub requeued: u64,
 }
 
-/// Pairs the events, which are in the order of time; none if more I/Os are open at once than can be.
+/// Pairs the events, which must be in order of time; `None` if too many I/Os are open at once.
 pub fn pair(events: &[TraceEvent]) -> Option<Paired> {
     let mut paired = Paired::default();
     let mut open = HashMap::new();
@@ -81,7 +81,7 @@ pub fn pair(events: &[TraceEvent]) -> Option<Paired> {
         if event.bytes == 0 && !flushes {
             continue;
         }
-        // Flushes have no place; no sector of a drive is as high as this one.
+        // Flushes have no sector; no drive has a sector as high as this one.
         let key = (event.drive, if flushes { u64::MAX } else { event.offset_bytes });
         if event.act == Act::Issue {
             if has_ends {
@@ -143,7 +143,7 @@ fn take(
     found
 }
 
-/// Removes the I/Os of these places.
+/// Removes the I/Os at these indexes.
 fn remove(ios: &mut Vec<TracedIo>, mut places: Vec<usize>) {
     places.sort_unstable();
     let (mut at, mut next) = (0, places.into_iter().peekable());

@@ -1,7 +1,7 @@
 use super::*;
 use crate::trace::io::edges;
 
-/// All of them.
+/// All of the events, paired.
 fn pairs(events: &[TraceEvent]) -> Paired {
     pair(events).unwrap()
 }
@@ -19,7 +19,7 @@ fn complete(at_ns: u64, op: Op, sector: u64, sectors: u32) -> TraceEvent {
     event(at_ns, Act::Complete, op, sector, sectors)
 }
 
-/// The times of the I/Os: of issue, and of completion.
+/// When each I/O was issued and completed.
 fn times(paired: &Paired) -> Vec<(u64, Option<u64>)> {
     paired.ios.iter().map(|io| (io.issued_ns, io.completed_ns)).collect()
 }
@@ -45,7 +45,7 @@ fn a_request_is_complete_with_its_last_part() {
         issue(1, Op::Write, 0, 24),
         issue(2, Op::Write, 8, 8),
         complete(3, Op::Write, 0, 8),
-        // The rest begins where the other one does; it is longer, so this is not its end.
+        // The rest begins where the other I/O does, but it is longer, so this does not complete it.
         complete(4, Op::Write, 8, 8),
         complete(5, Op::Write, 8, 16),
     ]);
@@ -57,7 +57,7 @@ fn a_request_is_complete_with_its_last_part() {
 
 #[test]
 fn a_flush_before_a_write_ends_once() {
-    // A write with a flush before it, as the kernel reports it: flush, data, and the end of the whole of no sectors.
+    // A write with a preflush, as the kernel reports it: flush, data, and the end of the whole, with no sectors.
     let paired = pairs(&[
         issue(1, Op::Flush, 0, 0),
         issue(2, Op::Flush, 0, 0),
@@ -94,8 +94,8 @@ fn drives_are_apart() {
     assert_eq!((times(&paired), paired.unpaired), (vec![(1, None)], 1));
 }
 
-/// Made streams in which what happens to each request is known: done whole, in parts, with a flush before, or first
-/// handed back. Every issue ends once, and nothing ever ends before it began.
+/// Generated streams in which the fate of each request is known: completed whole, in parts, after a preflush,
+/// or requeued first. Every issue ends once, and nothing ends before it began.
 #[test]
 fn every_issue_of_a_made_stream_ends_once() {
     for seed in 1..200_u64 {

@@ -1,4 +1,4 @@
-//! A part of a trace: one drive's I/Os, in a space of it.
+//! A part of a trace: one drive's I/Os within a space.
 
 use super::io::{Trace, TracedDrive, TracedIo};
 use crate::error::{Error, Result};
@@ -8,17 +8,17 @@ use crate::error::{Error, Result};
 pub struct Selected {
     /// The drive.
     pub drive: TracedDrive,
-    /// Its I/Os, with offsets from the beginning of the space on.
+    /// Its I/Os, with offsets from the start of the space.
     pub ios: Vec<TracedIo>,
-    /// How many are outside of the space, which are others'.
+    /// How many are outside of the space and belong to others.
     pub others: u64,
 }
 
-/// The I/Os of the drive that is named, or of the only one, in the space that begins and is as large as given; unless it
-/// is given, it has no end.
+/// The I/Os of the named drive, or of the only one, within a space of the given start and size; without a
+/// size, it has no end.
 ///
 /// # Errors
-/// Of the kind `Input` if the trace has several drives and none was named, or if an I/O lies across the end of the space.
+/// `Input` if the trace has several drives and none was named, or if an I/O crosses the end of the space.
 pub fn select(
     trace: &Trace,
     named: Option<TracedDrive>,
@@ -36,9 +36,8 @@ pub fn select(
         }
         if is_placed && (io.offset_bytes < start_bytes || io.end_bytes() > end) {
             let (what, bytes, at) = (io.op.name(), io.bytes, io.offset_bytes);
-            let what = format!(
-                "a {what} of {bytes} B at {at} lies across the space's end: from {start_bytes} to {end}"
-            );
+            let what =
+                format!("a {what} of {bytes} B at {at} crosses the space's end: from {start_bytes} to {end}");
             return Err(Error::input(what)
                 .hint("check where the space begins (--start) and how large it is (--logical)"));
         }

@@ -1,4 +1,4 @@
-//! Drives traced by a thread of their own, while the rest of the program works. Where it is wanted, the last I/Os are
+//! Traces drives in a thread of its own, while the rest of the program works. On request, the latest I/Os are
 //! scored meanwhile.
 
 use std::path::Path;
@@ -17,60 +17,60 @@ use super::windowed::{Follower, Stretches};
 use crate::error::{Error, Result, describe};
 use crate::threads;
 
-/// Between two looks at the rings: they hold more than comes meanwhile.
+/// Pause between two looks at the rings, which can hold more than arrives in that time.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Rules are scored no more often than this.
 const SCORED_EVERY: Duration = Duration::from_secs(1);
-/// The most issues and completions that are scored, the last ones: a tenth of a second of a processor.
+/// The most recent issues and completions that are scored, at most: a tenth of a second of CPU time.
 const SCORED_MAX: usize = 200_000;
-/// After it was scored for some time, nothing is scored for that many times as long: a quarter of one processor.
+/// After scoring, pause for this many times as long as it took: it uses a quarter of one CPU.
 const RESTS: u32 = 3;
 
-/// How the rules are kept by the last I/Os.
+/// How well the latest I/Os follow the rules.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Live {
-    /// Issues and completions that were traced so far.
+    /// Issues and completions traced so far.
     pub events: usize,
-    /// How many of them are scored at most: the last ones.
+    /// How many of the latest are scored, at most.
     pub scored_max: usize,
-    /// Events that are missing so far.
+    /// Events missing so far.
     pub lost: LostEvents,
     /// The scores of each drive, or why there are none.
     pub scores: Vec<std::result::Result<Scores, String>>,
 }
 
-/// Takes the scores of the last I/Os.
+/// Receives the scores of the latest I/Os.
 pub type Report = Box<dyn FnMut(Live) + Send>;
 
-/// A trace, and what it took.
+/// A trace, and what it cost.
 #[derive(Debug)]
 pub struct Traced {
     /// The trace.
     pub trace: Trace,
-    /// When it began, on the monotonic clock: its times count from then on.
+    /// When it began, on the monotonic clock; its times count from there.
     pub start_ns: u64,
-    /// Of the events that it lacks: those that there was no room for.
+    /// How many of the missing events had no room in a ring.
     pub overrun: u64,
-    /// Time of a processor that the thread took. What the kernel took for each event is not in it.
+    /// CPU time of the thread, without what the kernel spent on each event.
     pub cpu: Duration,
-    /// Whether it ended by itself, as long as can be read.
+    /// Whether it ended by itself, because it was as long as can be read back.
     pub is_cut: bool,
 }
 
 impl Traced {
-    /// Notes moments, each by the monotonic clock.
+    /// Adds notes on moments, given by the monotonic clock.
     pub fn note(&mut self, marks: Vec<(u64, String)>) {
         let note = |(at_ns, text): (u64, String)| Note { at_ns: at_ns.saturating_sub(self.start_ns), text };
         self.trace.notes = marks.into_iter().map(note).collect();
     }
 
-    /// Time of a processor for each I/O, in nanoseconds.
+    /// CPU time per I/O, in nanoseconds.
     pub fn cpu_ns_per_io(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e9 / self.trace.ios.len().max(1) as f64
     }
 }
 
-/// A trace under way, which ends once this is gone.
+/// A trace in progress; dropping this ends it.
 #[derive(Debug)]
 pub struct Watch {
     ends: Ends,
@@ -88,16 +88,16 @@ impl Drop for Ends {
 }
 
 impl Watch {
-    /// Traces drives from now on, on these processors.
+    /// Starts tracing drives on these CPUs.
     ///
     /// # Errors
-    /// As for [`Tracer::start`]; if there can be no more threads.
+    /// As for [`Tracer::start`]; if no more threads can be started.
     pub fn start(drives: Vec<Watched>, cpus: &[u32], report: Option<Report>) -> Result<Self> {
         let mut numbers: Vec<_> = drives.iter().map(|of| of.drive).collect();
         numbers.sort_unstable();
         numbers.dedup();
         let tracer = Tracer::start(&numbers, cpus)?;
-        // Whoever looks at the rules meanwhile also turns knobs.
+        // With live scores, someone may turn knobs meanwhile, so stretches are followed as well.
         let is_live = report.is_some();
         let (follower, stretches) = Follower::of(&drives);
         let scorer = report.map(|report| scorer(drives, report)).transpose()?;
@@ -109,12 +109,12 @@ impl Watch {
         Ok(Self { ends: Ends(ends), stretches, thread })
     }
 
-    /// Where the figures of stretches of time can be taken, if it is reported how the rules are kept.
+    /// Where to take the figures of stretches of time, if live scores are reported.
     pub fn stretches(&self) -> Stretches {
         self.stretches.clone()
     }
 
-    /// Whether it has ended by itself.
+    /// Whether it ended by itself.
     pub fn is_over(&self) -> bool {
         self.thread.is_finished()
     }
@@ -125,7 +125,7 @@ impl Watch {
     /// As for [`Tracer::stop`].
     pub fn stop(self) -> Result<Traced> {
         drop(self.ends);
-        self.thread.join().map_err(|_| Error::failed("the thread of the trace ended unexpectedly"))?
+        self.thread.join().map_err(|_| Error::failed("the tracing thread ended unexpectedly"))?
     }
 }
 
@@ -152,7 +152,7 @@ fn follow(
             follower.lost(lost);
         }
         let (events, last) = (tracer.events().len(), tracer.events().last(SCORED_MAX));
-        // Whoever still scores, or rests, has this one left out.
+        // If the scorer is still busy or pausing, it skips this one.
         let _ = scorer.try_send(Taken { events, lost, last });
     }
     let cpu = threads::own_cpu();
@@ -161,14 +161,14 @@ fn follow(
     Ok(Traced { trace, start_ns, overrun, cpu, is_cut: !goes_on })
 }
 
-/// What is to be scored.
+/// Input of the scorer.
 struct Taken {
     events: usize,
     lost: LostEvents,
     last: Events,
 }
 
-/// A thread that scores what it is sent, until nobody sends any more.
+/// Starts a thread that scores whatever it is sent, until the sender is dropped.
 fn scorer(drives: Vec<Watched>, mut report: Report) -> Result<SyncSender<Taken>> {
     let (send, taken) = sync_channel(0);
     threads::start("score a trace", move || score_all(&taken, &drives, &mut report))?;
@@ -189,8 +189,8 @@ fn score_all(taken: &Receiver<Taken>, drives: &[Watched], report: &mut Report) {
     }
 }
 
-/// The scores of a drive's part in a trace, or why there are none; with what the application's files hold at the end, if
-/// that is known.
+/// The scores of a drive's part in a trace, or why there are none; with the bytes that the application's
+/// files hold at the end, if known.
 pub fn scored(trace: &Trace, of: &Watched, file_bytes: Option<u64>) -> std::result::Result<Scores, String> {
     if !trace.ios.iter().any(|io| io.drive == of.drive) {
         return Err("nothing was issued to it".into());

@@ -1,4 +1,4 @@
-//! A drive that is traced, and the part of it that is scored: as sysfs describes it, and as it is kept with a trace.
+//! A traced drive and the part of it that is scored, as sysfs describes it and as it is stored with a trace.
 
 use std::path::{Path, PathBuf};
 
@@ -13,22 +13,22 @@ use crate::printable;
 pub struct Watched {
     /// The kernel's name of the part (`nvme0n1p1`).
     pub name: String,
-    /// The whole drive, to which I/O is issued.
+    /// The whole drive, which I/O is issued to.
     pub drive: TracedDrive,
     /// Where the part begins.
     pub start_bytes: u64,
-    /// How large it is.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
 impl Watched {
-    /// A block device by its folder in sysfs.
+    /// A block device, from its folder in sysfs.
     ///
     /// # Errors
-    /// If it is not described there as expected.
+    /// If sysfs does not describe it as expected.
     pub fn of(folder: &Path) -> Result<Self> {
         let unknown = || Error::failed(format!("{} does not describe a drive", printable::path(folder)));
-        // A partition's folder lies in that of its drive, by its real path alone.
+        // A partition's folder is inside that of its drive, but only by its real path.
         let folder = folder.canonicalize().map_err(|_| unknown())?;
         let text = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
         let sectors = |name: &str| text(folder.join(name)).trim().parse::<u64>().ok();
@@ -49,14 +49,14 @@ impl Watched {
         self.start_bytes > 0
     }
 
-    /// Whether an I/O of the drive lies in the part.
+    /// Whether an I/O to the drive is within the part.
     pub fn holds(&self, drive: TracedDrive, offset_bytes: u64, bytes: u32) -> bool {
         let to = offset_bytes.saturating_add(u64::from(bytes));
         let end = self.start_bytes.saturating_add(self.bytes);
         self.drive == drive && offset_bytes >= self.start_bytes && to <= end
     }
 
-    /// As it is kept.
+    /// As stored with a trace.
     pub fn to_json(&self) -> Value {
         json!({
             "name": self.name,
@@ -66,7 +66,7 @@ impl Watched {
         })
     }
 
-    /// What was kept; none of what is no such thing.
+    /// From what was stored; `None` if it is something else.
     pub fn from_json(of: &Value) -> Option<Self> {
         Some(Self {
             name: printable::line(of["name"].as_str()?).into_owned(),

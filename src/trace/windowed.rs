@@ -1,7 +1,7 @@
-//! Figures of a trace for each stretch of time between two looks: a window of the run, say.
+//! Figures of a trace for each stretch of time between two calls, such as a window of the run.
 //!
-//! An event counts in the stretch in which it is taken here, a few hundredths of a second late. The mapping cache goes on
-//! from one stretch to the next.
+//! An event counts in the stretch in which it is taken here, a few hundredths of a second late. The mapping
+//! cache carries over from one stretch to the next.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,21 +12,21 @@ use super::io::{LostEvents, Op, TracedIo};
 use super::pairing::{Act, TraceEvent, pair};
 use super::watched::Watched;
 
-/// All processors' events of a time are there after this.
+/// After this delay, the events of all CPUs have arrived.
 const LATE_NS: u64 = 20_000_000;
-/// Open I/Os that are followed; where there are more, completions are missing.
+/// Maximum open I/Os that are followed; if there are more, completions must be missing.
 const OPEN_MAX: usize = 1 << 16;
-/// Sizes of writes that are kept for a stretch.
+/// Maximum sizes of writes that are kept for a stretch.
 const SIZES_MAX: usize = 1 << 20;
-/// Reads and writes of which a p99 is given, at least: ten lie beyond it.
+/// Minimum reads and writes for a p99: ten are beyond it.
 const P99_IOS_MIN: u64 = 1000;
-/// A page of flash, pages that a translation page maps, and the share of the space that the cache covers, in percent: the
-/// authors' values.
+/// Bytes of a flash page, pages that a translation page maps, and the share of the space that the cache
+/// covers, in percent: the authors' values.
 const PAGE_BYTES: u64 = 2048;
 const TRANSLATED: u64 = 512;
 const COVERED_PERCENT: u64 = 10;
 
-/// What was issued in a stretch; nothing is known of it where issues were lost, and no depth where completions were.
+/// What happened in a stretch; nothing is known if issues were lost, and no depth if completions were.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Stretch {
     lost: bool,
@@ -35,16 +35,16 @@ struct Stretch {
     discards: u64,
     lookups: u64,
     misses: u64,
-    /// How long the reads, writes and discards took that ended, together.
+    /// Total latency of the reads, writes and discards that ended.
     taken_ns: u64,
-    /// How long each read and write of the parts took that ended, from its issue to its completion.
+    /// Latency, from issue to completion, of each read and write of the parts that ended.
     latencies: Option<Histogram<u64>>,
 }
 
 impl Stretch {
     fn note_latency(&mut self, ns: u64) {
         if self.latencies.is_none() {
-            self.latencies = Histogram::new(3).ok(); // grows by itself
+            self.latencies = Histogram::new(3).ok(); // it grows by itself
         }
         if let Some(latencies) = &mut self.latencies {
             let _ = latencies.record(ns);
@@ -52,27 +52,27 @@ impl Stretch {
     }
 }
 
-/// Figures of a stretch; none where there is nothing that has them.
+/// Figures of a stretch; `None` for those without anything to measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StretchFigures {
     /// The median size of writes.
     pub write_median_bytes: Option<f64>,
-    /// The mean depth: how long the I/Os took that ended in the stretch, by its length (Little's law).
+    /// The mean depth: total latency of the I/Os that ended in the stretch, over its length (Little's law).
     pub mean_depth: Option<f64>,
-    /// Discards a second.
+    /// Discards per second.
     pub discards_per_s: Option<f64>,
-    /// Misses by lookups, of a mapping cache that covers a tenth of the space.
+    /// Misses per lookup, for a mapping cache that covers a tenth of the space.
     pub miss_ratio: Option<f64>,
-    /// The p99 of the reads and writes that ended in the stretch, from issue to completion, in nanoseconds; none of too few.
+    /// The p99 latency of reads and writes that ended in the stretch, issue to completion, in ns; `None` if too few.
     pub p99_ns: Option<u64>,
 }
 
-/// Where the stretches of a trace can be taken from, by whoever knows when they end.
+/// Where to take the stretches of a trace; whoever takes one decides when it ends.
 #[derive(Debug, Clone, Default)]
 pub struct Stretches(Arc<Mutex<Stretch>>);
 
 impl Stretches {
-    /// The figures since the last call, which was that long ago.
+    /// The figures since the last call, `length_ns` ago.
     pub fn take(&self, length_ns: u64) -> StretchFigures {
         let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let stretch = std::mem::take(&mut *shared);
@@ -105,14 +105,14 @@ fn median(bytes: &mut [u32]) -> Option<f64> {
 #[derive(Debug)]
 pub struct Follower {
     drives: Vec<(Watched, Cache)>,
-    /// Those that are not yet old enough, and issues that are not completed.
+    /// Events that are not yet old enough, and issues that have not completed.
     pending: Vec<TraceEvent>,
     open: Vec<TraceEvent>,
     stretches: Stretches,
 }
 
 impl Follower {
-    /// Follows these drives from now on, and where its figures can be taken.
+    /// Starts following these drives; also returns where to take the figures.
     pub fn of(drives: &[Watched]) -> (Self, Stretches) {
         let stretches = Stretches::default();
         let drives = drives.iter().map(|of| (of.clone(), Cache::of(of.bytes))).collect();
@@ -120,14 +120,14 @@ impl Follower {
         (follower, stretches)
     }
 
-    /// Notes which events are missing so far: from now on, what takes them is not known.
+    /// Notes which events are missing so far: from now on, figures that need them are unknown.
     pub fn lost(&mut self, lost: LostEvents) {
         let mut stretch = self.stretches.0.lock().unwrap_or_else(PoisonError::into_inner);
         stretch.lost |= lost.others() > 0;
         stretch.lost_completions |= lost.completions > 0;
     }
 
-    /// Takes events that have come, by a clock that stands at `now_ns`.
+    /// Takes new events; the clock is at `now_ns`.
     pub fn take(&mut self, events: &[TraceEvent], now_ns: u64) {
         self.pending.extend_from_slice(events);
         let until_ns = now_ns.saturating_sub(LATE_NS);
@@ -144,7 +144,7 @@ impl Follower {
             self.issued(event, &mut stretch);
         }
         let all: Vec<TraceEvent> = self.open.drain(..).chain(due.iter().copied()).collect();
-        // Of what is never completed, nothing is followed.
+        // Without completions, nothing can be followed.
         let paired = if stretch.lost_completions { None } else { pair(&all) };
         let Some(paired) = paired else {
             stretch.lost_completions = true;
@@ -170,7 +170,7 @@ impl Follower {
         }
     }
 
-    /// What the driver hands back counts again when it is issued again.
+    /// An I/O that the driver requeues counts again when it is issued again.
     fn issued(&mut self, event: &TraceEvent, stretch: &mut Stretch) {
         match event.op {
             Op::Write if stretch.write_bytes.len() < SIZES_MAX => stretch.write_bytes.push(event.bytes),
@@ -196,26 +196,26 @@ fn issue_of(io: &TracedIo) -> TraceEvent {
     TraceEvent { at_ns, offset_bytes, bytes, drive, pid, act: Act::Issue, op }
 }
 
-/// A mapping cache of whole translation pages: the one that was not used for the longest goes.
+/// A mapping cache of whole translation pages, which evicts the least recently used.
 #[derive(Debug)]
 struct Cache {
     capacity: usize,
-    /// When each was used last, and which one was used when.
+    /// When each was last used, and which one was used at each time.
     used: HashMap<u64, u64>,
     order: BTreeMap<u64, u64>,
     now: u64,
 }
 
 impl Cache {
-    /// For a space of that size.
+    /// A cache for a space of that size.
     fn of(space_bytes: u64) -> Self {
         let entries = u128::from(space_bytes.div_ceil(PAGE_BYTES)) * u128::from(COVERED_PERCENT) / 100;
         let capacity = usize::try_from(entries / u128::from(TRANSLATED)).unwrap_or(usize::MAX).max(1);
         Self { capacity, used: HashMap::new(), order: BTreeMap::new(), now: 0 }
     }
 
-    /// Looks up the pages of an I/O, from one byte to another: how many, and how many of them miss. A discard keeps what
-    /// remains of a page.
+    /// Looks up the pages of an I/O, from one byte to another: how many there are, and how many of them miss.
+    /// A discard leaves pages that it touches in part.
     fn look_up(&mut self, [from, to]: [u64; 2], op: Op) -> (u64, u64) {
         let (mut first, mut behind) = (from / PAGE_BYTES, to.div_ceil(PAGE_BYTES));
         if op == Op::Discard {
@@ -231,7 +231,7 @@ impl Cache {
         (behind - first, misses)
     }
 
-    /// Uses a translation page; whether it was there.
+    /// Uses a translation page; returns whether it was there.
     fn access(&mut self, translation: u64) -> bool {
         self.now += 1;
         let before = self.used.insert(translation, self.now);
@@ -283,28 +283,28 @@ mod tests {
         ];
         follower.take(&first, 110 * MS);
         let of = stretches.take(100 * MS);
-        // The last event is not old enough: it may have others before it that are still to come.
+        // The last event is not old enough: earlier ones may still arrive.
         close(of.write_median_bytes, 6144.0);
         close(of.discards_per_s, 10.0);
         close(of.mean_depth, 0.11);
-        // The cache has one translation page, and the three are each in another.
+        // The cache has room for one translation page, and the first three I/Os are all in different ones.
         close(of.miss_ratio, 3.0 / 8.0);
         let second = [
             event(120, Act::Complete, Op::Write, 2 * MIB, 8192),
             event(121, Act::Complete, Op::Write, MIB, 65536),
             event(122, Act::Issue, Op::Write, MIB, 2048),
-            // Others' part of the drive.
+            // Another part of the drive.
             event(123, Act::Issue, Op::Read, 0, 2048),
         ];
         follower.take(&second, 150 * MS);
         let of = stretches.take(100 * MS);
         close(of.write_median_bytes, 33792.0);
-        // 20 to 120, and 99 to 121.
+        // From 20 to 120, and from 99 to 121.
         close(of.mean_depth, 1.22);
         close(of.miss_ratio, 1.0 / 33.0);
         close(of.discards_per_s, 0.0);
         assert_eq!(stretches.take(100 * MS).miss_ratio, None);
-        // Without completions only depth is unknown; without issues all is.
+        // Without completions only depth is unknown; without issues everything is.
         follower.lost(LostEvents { all: 1, completions: 1 });
         follower.take(&[event(200, Act::Issue, Op::Write, MIB, 2048)], 300 * MS);
         let of = stretches.take(100 * MS);
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn a_p99_is_of_the_reads_and_writes_of_the_part_that_ended() {
         let (mut follower, stretches) = Follower::of(&[watched(10 * MIB)]);
-        // A read every millisecond: each took one, but for two of a hundred, which took nine.
+        // A read every millisecond: each takes 1 ms, except for two in a hundred, which take 9 ms.
         let took = |at: u64| if at % 100 < 2 { 9 } else { 1 };
         let mut read = |from: u64, count: u64, offset_bytes: u64| {
             let ios = (from..from + count).flat_map(|at| {
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(read(2000, 999, MIB), None, "too few");
         assert_eq!(read(4000, 1000, 20 * MIB), None, "others' part of the drive");
         assert!(read(6000, 1000, MIB).is_some());
-        // Flushes and discards are neither.
+        // Flushes and discards don't count.
         let others = (8000..10_000).flat_map(|at| {
             let (op, bytes) = if at % 2 == 0 { (Op::Flush, 0) } else { (Op::Discard, 4096) };
             [event(at, Act::Issue, op, MIB, bytes), event(at + 1, Act::Complete, op, MIB, bytes)]
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(stretches.take(1000 * MS), StretchFigures::default());
     }
 
-    /// In how many pieces events come makes no difference, and the sums are those of the whole trace.
+    /// However the events are split, the sums are those of the whole trace.
     #[test]
     fn stretches_together_are_the_whole_trace() {
         let mut state = 3_u64;

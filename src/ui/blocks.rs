@@ -3,12 +3,12 @@
 const FROM_LEFT: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 const FROM_BELOW: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A bar that grows to the right over that many eighths of a cell, as long as it is.
+/// A bar of that many eighths of a cell, growing to the right, as many cells long as it needs.
 pub fn row(eighths: usize) -> String {
     (0..eighths.div_ceil(8)).map(|cell| filled(FROM_LEFT, eighths - cell * 8)).collect()
 }
 
-/// A bar that grows upwards over that many eighths of a cell, the lowest of `cells` first.
+/// A bar of that many eighths of a cell, growing upwards, the lowest of `cells` first.
 pub fn column(eighths: usize, cells: usize) -> impl Iterator<Item = char> {
     (0..cells).map(move |cell| filled(FROM_BELOW, eighths.saturating_sub(cell * 8)))
 }

@@ -1,4 +1,4 @@
-//! The command line: its arguments and their help. What a command does is in `app`.
+//! The command line: its arguments and their help. What each command does is in `app`.
 
 mod args;
 #[cfg(feature = "proofs")]

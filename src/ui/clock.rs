@@ -4,7 +4,7 @@ use tz::{DateTime, TimeZone, TimeZoneSettings};
 
 use crate::regular_file;
 
-/// Many times what any time zone has.
+/// Many times the size of any time zone's file.
 const ZONE_BYTES_MAX: u64 = 1 << 20;
 
 /// The local date and time as `2026-01-31_14-05-09`; in UTC on a host without a time zone.
@@ -18,7 +18,7 @@ pub fn local_stamp() -> String {
     format!("{:04}-{month:02}-{day:02}_{hour:02}-{minute:02}-{second:02}", now.year())
 }
 
-/// The local date and time of a second since 1970, as `2026-01-31 14:05`; none if no calendar has it.
+/// The local date and time of a second since 1970, as `2026-01-31 14:05`; none if it is beyond the calendar.
 pub fn local_time(unix_s: u64) -> Option<String> {
     let zone = zone(std::env::var("TZ").ok().as_deref()).unwrap_or_else(TimeZone::utc);
     let time = DateTime::from_timespec(i64::try_from(unix_s).ok()?, 0, zone.as_ref()).ok()?;
@@ -26,8 +26,8 @@ pub fn local_time(unix_s: u64) -> Option<String> {
     Some(format!("{:04}-{month:02}-{day:02} {hour:02}:{minute:02}", time.year()))
 }
 
-/// The zone of that name, or the host's. The name is the caller's, and may lead to any file: to one without an end, or to
-/// a pipe, which would be waited for.
+/// The zone of that name, or the host's. The name is the caller's and may lead to any file, such as an endless one or
+/// a pipe that would block.
 fn zone(name: Option<&str>) -> Option<TimeZone> {
     let read = |path: &str| Ok(regular_file::read(path.as_ref(), ZONE_BYTES_MAX)?);
     let files = TimeZoneSettings::new(TimeZoneSettings::DEFAULT_DIRECTORIES, read);

@@ -32,7 +32,7 @@ pub fn fit_end(text: &str, cells: usize) -> String {
     cut(text.chars().rev(), cells).into_iter().rev().collect()
 }
 
-/// As many characters as leave room for the `…` behind them.
+/// As many characters as leave room for the `…` after them.
 fn cut(chars: impl Iterator<Item = char>, cells: usize) -> Vec<char> {
     let mut out = Vec::new();
     let mut used = 0;
@@ -204,7 +204,7 @@ pub fn signed_percent(change: f64) -> String {
     signed(change) + "%"
 }
 
-/// Beyond it the upper bound of a change says no more than that nearly nothing is known, unless the change is large itself.
+/// Beyond this, a change's upper bound only says that almost nothing is known, unless the change itself is large.
 const BOUND_MAX: f64 = 10.0;
 
 /// The bounds of a change, where it is known: `(+21 to +29%)`, `(−90 to over +1000%)`.
@@ -216,7 +216,7 @@ pub fn bounds(change: Option<f64>, (low, high): (f64, f64)) -> String {
     format!("({} to {}%)", signed(low), signed(high))
 }
 
-/// The bounds of a change of the ledger, after a blank: ` (+21 to +29%)`; nothing if it has none.
+/// The bounds of a change in the ledger, after a space: ` (+21 to +29%)`; nothing if it has none.
 pub fn interval(change: &Change) -> String {
     change.interval.map_or_else(String::new, |interval| format!(" {}", bounds(change.relative(), interval)))
 }
@@ -231,7 +231,7 @@ pub fn ledger_value(unit: FigureUnit, value: f64) -> String {
     }
 }
 
-/// A clear change, in per cent with its bounds: `−25% (−29 to −21%)`; its values where there was nothing before. None if
+/// A clear change, in percent with its bounds: `−25% (−29 to −21%)`; its values if there was nothing before. None if
 /// it is not clear.
 pub fn clear_change(figure: LedgerFigure, change: &Change) -> Option<String> {
     if !change.verdict.is_clear() {
@@ -244,18 +244,18 @@ pub fn clear_change(figure: LedgerFigure, change: &Change) -> Option<String> {
     })
 }
 
-/// From which factor on a rate has changed enough to be shown rather than a latency.
+/// From this factor on, a change of a rate is shown rather than one of a latency.
 const RATE_FACTOR_MIN: f64 = 1.1;
 
-/// The values of what differs most between both sides of a turn, where only a flag forbids a verdict on it:
-/// `scan 100 → 4149 MB/s`. None of cycles and missed starts, which follow from the others.
+/// The values that differ most between both sides of a turn, where only a flag forbids a verdict:
+/// `scan 100 → 4149 MB/s`. Cycles and missed starts are left out: they follow from the others.
 pub fn raw_change(line: &LedgerLine) -> Option<String> {
     if !line.is_flagged() {
         return None;
     }
     let own = line.metrics.iter().map(|(name, change)| (name.as_str(), None, change));
     let figures = line.changes().map(|(figure, change)| (figure.name, Some(figure.unit), change));
-    // Of rates that changed, the one that did most; else of latencies.
+    // Of the rates, the one that changed most; else of the latencies.
     let mut most = (false, 1.0, None);
     for (name, unit, change) in own.chain(figures) {
         let (Some(before), Some(after)) = (change.before, change.after) else { continue };

@@ -1,4 +1,4 @@
-//! Loop devices and mounts that go with the test, even a failed one.
+//! Loop devices and mounts that are removed with the test, even a failed one.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// Loop devices that all tests of a host may have at once; every test beside takes a share of the processors, too.
+/// Loop devices that all tests of a host may have at once; each concurrent test also takes processor time.
 const SLOTS: usize = 16;
 
-/// The number of the first slot's device. Below it are devices for whoever looks for a free one: `losetup --find`
-/// holds what it tries open for writing, and what a test has just attached would look as if it were in use.
+/// The number of the first slot's device. Lower ones are spare: `losetup --find` of other programs holds the
+/// device it tries open for writing, so a device just attached by a test would seem in use.
 const FIRST_DEVICE: usize = 32;
 
-/// Programs that a test starts have for a moment all that is open in its process, devices that are open
-/// exclusively too: one test of a process at a time. `make test` runs each in a process of its own.
+/// A program started by a test briefly inherits everything open in its process, including exclusively opened
+/// devices, so tests of a process run one at a time. `make test` runs each in a process of its own.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// A test's share of the loop devices.
 pub struct Loops {
-    /// Each with the lock on it.
+    /// Each with its lock file.
     slots: Vec<(usize, File)>,
     _turn: MutexGuard<'static, ()>,
 }
@@ -30,7 +30,7 @@ pub struct Loops {
 pub struct Loop {
     pub path: String,
     pub backing: PathBuf,
-    /// The folder of the backing file; a test may put more there.
+    /// The folder of the backing file; a test may put more files there.
     pub dir: TempDir,
 }
 
@@ -40,8 +40,8 @@ pub struct Mount {
 }
 
 impl Loops {
-    /// Room for that many devices at once, those that the program makes included. None, with the reason in
-    /// the list of skips, where this process can't make loop devices.
+    /// Room for that many devices at once, including those that the program makes. If this process can't make
+    /// loop devices, returns none and adds the reason to the list of skips.
     pub fn take(test: &str, count: usize) -> Option<Self> {
         if !super::is_root() {
             super::skip(test, "needs root for loop devices");
@@ -49,14 +49,14 @@ impl Loops {
         }
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let open = |name: String| File::create(std::env::temp_dir().join(name)).unwrap();
-        // Who waits for several is not overtaken by those who want one.
+        // A test waiting for several is not overtaken by tests that want one.
         let queue = open("stacktune-test-loops".into());
         queue.lock().unwrap();
         make_spare_devices();
         let mut slots = Vec::new();
         loop {
             let free = (0..SLOTS).map(|slot| (slot, open(format!("stacktune-test-loop-{slot}"))));
-            // One whose device is still held by somebody who looks at it is left for later.
+            // A slot whose device somebody still has open is left for later.
             let is_ours =
                 |(slot, lock): &(usize, File)| lock.try_lock().is_ok() && is_cleared(FIRST_DEVICE + slot);
             slots.extend(free.filter(is_ours).take(count - slots.len()));
@@ -67,12 +67,12 @@ impl Loops {
         }
     }
 
-    /// All devices: for figures that tests beside this one would disturb.
+    /// All devices: for measurements that concurrent tests would disturb.
     pub fn alone(test: &str) -> Option<Self> {
         Self::take(test, SLOTS)
     }
 
-    /// A device on a disk with direct I/O, whose content is made by `prepare`.
+    /// A device on a disk with direct I/O; `prepare` makes its content.
     pub fn device(&self, size_mib: u64, prepare: impl FnOnce(&Path)) -> Loop {
         self.over(
             TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
@@ -87,20 +87,20 @@ impl Loops {
         self.device(size_mib, |_| {})
     }
 
-    /// A device in memory, where there is such a folder: for what is not about a disk's speed. The options
-    /// are `losetup`'s.
+    /// A device in memory if possible: for tests that don't depend on a disk's speed. The options are
+    /// `losetup`'s.
     pub fn in_memory(&self, size_mib: u64, options: &[&str]) -> Loop {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         self.over(dir, size_mib, options, |_| {})
     }
 
-    /// A device of zeros over a file on this file system; it has to go before that.
+    /// A blank device over a file on this file system; it must be dropped before the mount.
     pub fn on(&self, mount: &Mount, size_mib: u64) -> Loop {
         self.over(TempDir::new_in(mount.at.path()).unwrap(), size_mib, &["--direct-io=on"], |_| {})
     }
 
-    /// A device of these slots to which nothing is attached. One that was detached while somebody had it open
-    /// goes later.
+    /// One of these slots' devices with nothing attached. A device detached while somebody had it open is
+    /// released later.
     fn free_device(&self) -> String {
         let free = super::program::wait_for("a free loop device", || {
             self.slots.iter().map(|(slot, _)| FIRST_DEVICE + slot).find(|number| !is_attached(*number))
@@ -123,8 +123,8 @@ fn is_attached(number: usize) -> bool {
     Path::new(&format!("/sys/block/loop{number}/loop")).exists()
 }
 
-/// Unmounts and detaches what a killed test has left on a device. Who holds the slot's lock may: no other test
-/// of this host uses the device. Returns whether nothing is attached to it then.
+/// Unmounts and detaches leftovers of a killed test from a device. The lock's holder may do this: no other
+/// test on this host uses the device. Returns whether nothing is attached to it now.
 fn is_cleared(number: usize) -> bool {
     if !is_attached(number) {
         return true;
@@ -139,7 +139,7 @@ fn is_cleared(number: usize) -> bool {
     !is_attached(number)
 }
 
-/// Makes the devices below [`FIRST_DEVICE`], which the kernel does on demand.
+/// Creates the devices below [`FIRST_DEVICE`], which the kernel makes only on demand.
 fn make_spare_devices() {
     for number in (0..FIRST_DEVICE).filter(|number| !Path::new(&format!("/sys/block/loop{number}")).exists())
     {
@@ -169,8 +169,8 @@ impl Loop {
         (fields[2] * 512, fields[6] * 512)
     }
 
-    /// The windows of a recording once there are `least` of them, and the bytes that the device had written by
-    /// then.
+    /// Waits for at least `least` windows of a recording; returns their number, and the bytes written to the
+    /// device by then.
     pub fn written_by_window(&self, recording: &Path, least: usize) -> (usize, u64) {
         let windows = || {
             let text = std::fs::read_to_string(recording.join("windows.jsonl"));
@@ -179,12 +179,12 @@ impl Loop {
         super::program::wait_for("windows", || {
             let before = windows();
             let (_, written) = self.block_bytes();
-            // A window may have ended between the two.
+            // A window may have ended between the two reads.
             (before >= least && windows() == before).then_some((before, written))
         })
     }
 
-    /// A profile of this device alone.
+    /// A profile with only this device as its target.
     pub fn profile(&self) -> String {
         format!("[target]\ndevices = [{:?}]\n{}", self.path, super::recorded::LOAD)
     }
@@ -206,7 +206,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // A loop device over one of its files goes a moment after it was detached.
+        // A loop device over one of its files is released a moment after it is detached.
         let unmounted = Command::new("umount").arg(self.at.path()).output();
         if !unmounted.is_ok_and(|output| output.status.success()) {
             let _ = Command::new("umount").arg("--lazy").arg(self.at.path()).status();
@@ -214,7 +214,7 @@ impl Drop for Mount {
     }
 }
 
-/// Runs a program that must succeed; its output without the line's end.
+/// Runs a program that must succeed; returns its output without the final newline.
 #[track_caller]
 pub fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
@@ -222,7 +222,7 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Whether a program is there.
+/// Whether a program is installed.
 pub fn has(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
 }

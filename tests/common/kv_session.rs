@@ -1,4 +1,4 @@
-//! A session on RocksDB that an operator turns in each way: live, opened again, and built anew.
+//! A session on RocksDB whose knobs an operator turns in each way: live, reopen and rebuild.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use stacktune::testing::settings::{Filesystem, LoadEngine, Named, Raid, Settings
 
 use super::operator::Operator;
 
-/// The environment variables that make a process of these tests the session: on these devices, and
-/// with a stack of these one after the other, as `RAID/FILE SYSTEM`.
+/// The environment variables that make a process of these tests the session: on these devices, with these
+/// stacks one after the other, as `RAID/FILE SYSTEM`.
 pub const DEVICES: &str = "STACKTUNE_TEST_DEVICES";
 pub const STACKS: &str = "STACKTUNE_TEST_STACKS";
 
-/// Few and small pairs, and all classes on them.
+/// Few and small pairs, with all classes on them.
 pub fn few_pairs() -> Settings {
     let mut settings = Settings::default();
     settings.kv.engine = LoadEngine::Rocksdb;
@@ -26,15 +26,15 @@ pub fn few_pairs() -> Settings {
     settings
 }
 
-/// What the database in a folder says of its own options.
+/// The database's own record of its options in a folder.
 fn options_in(dir: &Path) -> String {
     let files = fs::read_dir(dir.join("rocksdb")).unwrap().flatten().map(|file| file.path());
     let newest = files.filter(|path| path.to_string_lossy().contains("OPTIONS-")).max();
     fs::read_to_string(newest.unwrap()).unwrap()
 }
 
-/// While all classes run, turns what RocksDB takes while it is open, then what it is opened again for, and
-/// then what all is built anew for. The pairs are in `dir`, as long as that stands.
+/// While all classes run, turns a live option of RocksDB, then one that reopens it, then one that rebuilds
+/// everything. `dir` returns the folder of the pairs, as long as the stack stands.
 pub fn turns_each_kind(operator: &Operator, dir: &dyn Fn() -> PathBuf, direct: bool) {
     operator.turns("rocksdb.fanout", knobs::Value::Float(if direct { 4.0 } else { 6.0 }));
     let fanout = format!("max_bytes_for_level_multiplier={}.000000", if direct { 4 } else { 6 });
@@ -52,7 +52,7 @@ pub fn turns_each_kind(operator: &Operator, dir: &dyn Fn() -> PathBuf, direct: b
     }
 }
 
-/// The same on one stack after the other; `state` is where they are mounted below.
+/// The same on one stack after the other; they are mounted below `state`.
 fn turns_on_stacks(devices: &str, stacks: &str, state: &Path) {
     let stacks: Vec<_> = stacks.split(',').map(|stack| stack.split_once('/').unwrap()).collect();
     let of = |(raid, filesystem): (&str, &str)| {
@@ -76,7 +76,7 @@ fn turns_on_stacks(devices: &str, stacks: &str, state: &Path) {
     });
 }
 
-/// Whether this process is the session of a test, and was it.
+/// Runs the session if this is its process, and returns whether it was.
 pub fn was_the_session() -> bool {
     let [Ok(devices), Ok(stacks)] = [DEVICES, STACKS].map(std::env::var) else { return false };
     turns_on_stacks(&devices, &stacks, Path::new(&std::env::var("XDG_STATE_HOME").unwrap()));

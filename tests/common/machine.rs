@@ -1,4 +1,4 @@
-//! The virtual machine that `tests/rig.sh` boots, and whose turn it is.
+//! The virtual machine that `tests/rig.sh` boots, and turns to run it.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -11,11 +11,11 @@ use tempfile::TempDir;
 
 pub const RIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rig.sh");
 
-/// Machines that run at once: what one does, one program after the other, leaves processors idle.
+/// Machines that run at once: each runs one program at a time, which leaves processors idle.
 const SLOTS: usize = 3;
-/// The first scripts of those that take long: they go first, in this order, so that at the end none runs alone.
+/// First scripts of the long machines, which start first, in this order, so that none runs alone at the end.
 const LONG: [&str; 5] = ["stack", "host", "faults", "nvme", "kill"];
-/// The places in that order of those that wait.
+/// Ranks of the waiting machines in that order.
 static WAITING: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -30,7 +30,7 @@ impl Turn {
         let place = LONG.iter().position(|long| name.split('+').next() == Some(long)).unwrap_or(LONG.len());
         WAITING.lock().unwrap().push(place);
         loop {
-            // Before the first look, too: by then all tests wait.
+            // Before the first attempt, too: by then all tests are waiting.
             std::thread::sleep(LOOK);
             let mut waiting = WAITING.lock().unwrap();
             if waiting.iter().any(|other| *other < place) {
@@ -46,7 +46,7 @@ impl Turn {
     }
 }
 
-/// Why no machine can run here, if none can.
+/// Why no machine can run here, if so.
 pub fn missing() -> Option<String> {
     let check = Command::new(RIG).arg("--check").stdin(Stdio::null()).output().unwrap();
     if check.status.success() {
@@ -56,8 +56,8 @@ pub fn missing() -> Option<String> {
     Some(said.trim().lines().last().unwrap_or("tests/rig.sh can't run here").to_owned())
 }
 
-/// Runs a machine with these options and this command to its end, and returns what it printed. `name` is what
-/// its log and its time are kept under.
+/// Runs a machine with these options and this command to its end, and returns its output. `name` is the name
+/// of its log and of its entry in the times.
 pub fn run(name: &str, options: &[&str], command: &[&str]) -> String {
     let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut rig = Command::new(RIG);
@@ -65,8 +65,8 @@ pub fn run(name: &str, options: &[&str], command: &[&str]) -> String {
     output_of(name, &mut rig)
 }
 
-/// Runs [`RIG`] when it is its turn, and returns what it printed and how it ended. What it printed is also kept
-/// in `target/tmp/lab/NAME.log`, and the seconds it took are added to `lab/times`, which `scripts/test.sh` shows.
+/// Runs [`RIG`] in turn; returns its output and exit status. The output is kept in `target/tmp/lab/NAME.log`,
+/// and the seconds it took are added to `lab/times`, which `scripts/test.sh` shows.
 pub fn output_of(name: &str, rig: &mut Command) -> String {
     let _turn = Turn::take(name);
     let started = Instant::now();
@@ -83,7 +83,7 @@ pub fn output_of(name: &str, rig: &mut Command) -> String {
     printed
 }
 
-/// Whether what [`run`] printed says that its command succeeded.
+/// Whether the output of [`run`] says that its command succeeded.
 pub fn succeeded(printed: &str) -> bool {
     printed.ends_with("(tests/rig.sh ended with exit status: 0)\n")
 }

@@ -1,6 +1,6 @@
-//! What all integration tests share.
+//! Shared by all integration tests.
 
-// Each test binary compiles this module for itself and uses a part of it.
+// Each test binary compiles this module for itself and uses only a part of it.
 #![allow(dead_code)]
 
 pub mod devices;
@@ -20,7 +20,7 @@ use std::process::Command;
 
 pub use skips::skip;
 
-/// This program, to run one of its tests in a process of its own: `this_test(module_path!(), name)`.
+/// This binary, to run one of its tests in a process of its own: `this_test(module_path!(), name)`.
 pub fn this_test(module: &str, name: &str) -> Command {
     let (_, module) = module.split_once("::").expect("a test of a module");
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -28,15 +28,15 @@ pub fn this_test(module: &str, name: &str) -> Command {
     command
 }
 
-/// The reason of what the gate leaves to the soak.
+/// The reason for skipping what the gate leaves to the soak.
 pub const LEFT_TO_SOAK: &str = "runs in the soak";
 
-/// Whether this is the soak, which goes through all that there is; the gate takes a part of it.
+/// Whether this is the soak, which runs the whole matrices; the gate runs a part of them.
 pub fn is_soak() -> bool {
     std::env::var_os("SOAK").is_some()
 }
 
-/// Goes into the soak's table at once: what was found stays if time runs out.
+/// Prints and adds a remark to the soak's table at once, so that it is kept even if time runs out.
 pub fn remark(text: &str) {
     println!("{text}");
     if let Some(remarks) = std::env::var_os("REMARKS") {

@@ -11,21 +11,21 @@ use stacktune::testing::runs::session::{Command, Event, Options, Phase, live};
 use stacktune::testing::settings::Settings;
 use stacktune::testing::settings::knobs::Value;
 
-/// Who operates.
+/// The operator of a session.
 pub struct Operator {
     commands: Sender<Command>,
     received: Receiver<Event>,
 }
 
 impl Operator {
-    /// Operates a session of these settings until `works` returns, and quits then. A session that does not
-    /// end in order fails the test.
+    /// Operates a session with these settings until `works` returns, then quits. A session that does not end
+    /// in order fails the test.
     pub fn at(settings: Settings, options: Options, works: impl FnOnce(&Self)) {
         let ((commands, asked), (events, received)) = (channel(), channel());
         let facts = || Arc::new(Facts::read(Path::new("/")));
         std::thread::scope(move |scope| {
             scope.spawn(move || live::run(settings, options, &facts, &asked, &events));
-            // An operator who fails is gone, and so is the session then.
+            // If the operator fails, its channels close, and the session ends too.
             let operator = Self { commands, received };
             works(&operator);
             operator.send(Command::Quit);
@@ -40,7 +40,7 @@ impl Operator {
         self.commands.send(command).unwrap();
     }
 
-    /// The first event of which this makes something, for which there are some minutes.
+    /// The first event that `of` accepts, within five minutes.
     #[track_caller]
     pub fn first<T>(&self, what: &str, mut of: impl FnMut(&Event) -> Option<T>) -> T {
         let patience_ends = Instant::now() + Duration::from_mins(5);
@@ -59,7 +59,7 @@ impl Operator {
         }
     }
 
-    /// Waits until the load runs under settings of which that holds.
+    /// Waits until the load runs under settings that satisfy `holds`.
     #[track_caller]
     pub fn runs(&self, what: &str, holds: impl Fn(&Settings) -> bool) {
         self.first(what, |event| match event {
@@ -68,7 +68,7 @@ impl Operator {
         });
     }
 
-    /// Turns a knob, and waits until that is in force: not before the load has drained where it must.
+    /// Turns a knob, and waits until the turn is in force, which may first need the load to drain.
     #[track_caller]
     pub fn turns(&self, path: &str, value: Value) {
         self.send(Command::Turn { knob: path.into(), value });
@@ -78,7 +78,7 @@ impl Operator {
         });
     }
 
-    /// Has it built anew with these knobs turned, and destroys for that whatever the plan says.
+    /// Rebuilds with these knobs turned, and consents to everything that the plan destroys.
     #[track_caller]
     pub fn builds(&self, turns: &[(&str, Value)]) {
         self.send(Command::Plan(turns.iter().map(|(path, value)| ((*path).into(), value.clone())).collect()));
@@ -90,7 +90,7 @@ impl Operator {
         self.send(Command::Build { plan: plan.number, typed });
     }
 
-    /// Waits until each class has done something since, and no error came meanwhile.
+    /// Waits until each class has done something after this, without any error.
     #[track_caller]
     pub fn sees_all_classes_work(&self, after: &str) {
         let mut ios = [0; Class::ALL.len()];

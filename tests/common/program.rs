@@ -9,21 +9,21 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What is waited for must come within this, on a machine that is busy with other tests too.
+/// Anything waited for must come within this time, even on a machine that is busy with other tests.
 pub const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Between polls, where nothing else can be waited for.
+/// Between polls, for conditions that can only be polled.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The load of the tests: all classes, none of them greedy.
 pub const MODEST: [&str; 4] =
     ["scan.rate=20MB/s", "point.rate=1MB/s", "wal.rate=1MB/s", "background.rate=1MB/s"];
 
-/// A user's home, and the folder of a target beside it. Both go with it.
+/// A user's home, with a target's folder in it. Dropping it deletes both.
 pub struct Home(TempDir);
 
 impl Home {
-    /// A new one on a real disk: the build's, as /tmp may be memory.
+    /// A new one on a real disk: in the build folder, as /tmp may be in memory.
     pub fn new() -> Self {
         let home = Self(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
         fs::create_dir(home.path("home")).unwrap();
@@ -53,12 +53,12 @@ impl Home {
         ]
     }
 
-    /// `--set` for two data files of 16 MiB, and more.
+    /// `--set` for two data files of 16 MiB, and more settings.
     pub fn sets(&self, more: &[&str]) -> Vec<String> {
         let target = format!("target.files.dir={}", self.target().display());
         let small = [&target, "target.files.size=16MiB", "target.files.count=2"];
-        // What all processes of an ordinary user have locked counts together against RLIMIT_MEMLOCK,
-        // that of the tests beside and of a process just killed as well.
+        // The locked memory of all an ordinary user's processes counts against RLIMIT_MEMLOCK, including that
+        // of concurrent tests and of a process just killed.
         let unlocked = (!super::is_root()).then_some("io.registered_buffers=false");
         small
             .into_iter()
@@ -106,7 +106,7 @@ impl Home {
     }
 }
 
-/// How a program ended, and what it said.
+/// How a program ended, and its output.
 #[derive(Debug)]
 pub struct Outcome {
     /// The exit status; none after a signal.
@@ -124,7 +124,7 @@ impl Outcome {
         }
     }
 
-    /// What it printed, as JSON.
+    /// Its standard output, as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -138,7 +138,7 @@ impl Outcome {
     }
 }
 
-/// Waits until something is there.
+/// Waits until `look` returns something.
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + DEADLINE;
@@ -156,7 +156,7 @@ pub fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
 }
 
-/// A program that goes on in the background; it ends with this.
+/// A program running in the background; dropping it kills the program.
 pub struct Running(Option<Child>);
 
 impl Running {
@@ -192,7 +192,7 @@ impl Drop for Running {
     }
 }
 
-/// A file of JSON lines, as far as its lines are whole.
+/// The whole lines of a file of JSON lines.
 pub fn json_lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);

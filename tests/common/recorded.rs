@@ -1,4 +1,4 @@
-//! The program as a person starts it, with a home folder of its own.
+//! The program as a person would start it, with a home folder of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -6,15 +6,15 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The program's file.
+/// The program's path.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_stacktune");
 
-/// A home folder on a disk, for profiles, files and recordings; all of it goes with it.
+/// A home folder on a disk, for profiles, files and recordings; dropping it deletes everything.
 pub struct Home {
     pub dir: TempDir,
 }
 
-/// What a run of the program came to.
+/// The outcome of a run of the program.
 pub struct Ran {
     pub status: Option<i32>,
     pub out: String,
@@ -36,7 +36,7 @@ impl Home {
         self.dir.path().join(name)
     }
 
-    /// Gives a command this home folder.
+    /// Makes a command use this home folder.
     pub fn inhabit<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         for variable in ["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "NO_COLOR"] {
             command.env_remove(variable);
@@ -62,11 +62,11 @@ impl Home {
         path.to_str().unwrap().to_owned()
     }
 
-    /// A profile of two small files in a folder of its own, writing gently.
+    /// A profile of two small files in a folder of its own, with a light write load.
     pub fn small_files(&self, name: &str) -> String {
         let dir = self.path(&format!("{name}-files"));
-        // What all processes of an ordinary user have locked counts together, and tests run side by
-        // side: they would take each other's share of RLIMIT_MEMLOCK.
+        // The locked memory of all an ordinary user's processes counts together, and tests run concurrently:
+        // they would use up each other's share of RLIMIT_MEMLOCK.
         let io = if super::is_root() { "" } else { "[io]\nregistered_buffers = false\n" };
         self.profile(
             name,
@@ -86,7 +86,7 @@ impl Home {
     }
 }
 
-/// What the profiles of the tests have in common: small rates, and windows shorter than a test.
+/// Shared by the tests' profiles: small rates, and windows shorter than a test.
 pub const LOAD: &str = "
 [wal]
 rate = \"5MB/s\"
@@ -102,7 +102,7 @@ impl Ran {
         Self { status: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
 
-    /// Ended with this status, and said all of this.
+    /// Asserts that it ended with this status and printed all of this.
     #[track_caller]
     pub fn ended(&self, status: i32, said: &[&str]) {
         assert_eq!(self.status, Some(status), "{}{}", self.out, self.err);
@@ -119,14 +119,14 @@ impl Ran {
 }
 
 impl Recorded {
-    /// The summary of a recording in which all went well.
+    /// The summary of a recording in which nothing went wrong.
     #[track_caller]
     pub fn summary(&self) -> Value {
         self.ran.ended(0, &[]);
         self.any_summary()
     }
 
-    /// The summary, whatever the run came to.
+    /// The summary, however the run ended.
     #[track_caller]
     pub fn any_summary(&self) -> Value {
         json(&self.dir.join("summary.json"))
@@ -138,7 +138,7 @@ impl Recorded {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Whether a class that ran completed nothing.
+    /// Whether a class that ran completed no I/O.
     pub fn starved(&self) -> bool {
         let classes = &self.any_summary()["classes"];
         classes.as_object().unwrap().values().any(|class| class["state"] == "running" && class["ios"] == 0)

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// Says that a test can't run here, and why; the test then returns.
+/// Reports that a test can't run here, and why; the test then ends.
 ///
 /// The line also goes to the file that `STACKTUNE_SKIPS` names, because cargo swallows what a
 /// passing test prints. One write in append mode, so that parallel tests don't mix their lines.

@@ -1,4 +1,4 @@
-//! Stacks over files of the tests' own, and a look at what they leave.
+//! Stacks over the tests' own files, and checks for what they leave.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use stacktune::testing::stack::plan::{
 use stacktune::testing::stack::runner::Runner;
 use tempfile::TempDir;
 
-/// Nothing on a drive is stacktune's.
+/// Owner of no data: nothing on a drive is stacktune's.
 pub struct Nobodys;
 
 impl OwnData for Nobodys {
@@ -45,7 +45,7 @@ impl Ground {
         self.dir.path()
     }
 
-    /// Made by the first stack.
+    /// The first stack creates it.
     pub fn state(&self) -> PathBuf {
         self.dir.path().join("state/stacktune")
     }
@@ -67,7 +67,7 @@ impl Ground {
         plan(self.path(), id, filesystem, raid)
     }
 
-    /// Whatever a stack of that id left on this host.
+    /// Fails if a stack of that id left anything on this host.
     #[track_caller]
     pub fn assert_nothing_left(&self, id: &str) {
         let left: Vec<String> = traces(id);
@@ -82,7 +82,7 @@ impl Ground {
     }
 }
 
-/// Mounts and loop devices that name it.
+/// Mounts and loop devices whose description contains the id.
 pub fn traces(id: &str) -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let loops = Command::new("losetup").arg("--list").output().unwrap().stdout;
@@ -90,7 +90,7 @@ pub fn traces(id: &str) -> Vec<String> {
     mounts.lines().chain(loops.lines()).filter(|line| line.contains(id)).map(str::to_owned).collect()
 }
 
-/// A plan below a ground's folder: as [`Ground::plan`], also for another process.
+/// A plan below a ground's folder, like [`Ground::plan`], but usable by another process.
 pub fn plan(ground: &Path, id: &str, filesystem: Filesystem, raid: Raid) -> Plan {
     let folder = ground.join("target").join(format!("stacktune-{id}"));
     let mount = ground.join("state/stacktune/mnt").join(id);
@@ -127,7 +127,7 @@ pub fn plan(ground: &Path, id: &str, filesystem: Filesystem, raid: Raid) -> Plan
     of_steps(id, steps, Exposed::Files { dir: mount, data_bytes: 1 << 20, wal_bytes: 1 << 20 })
 }
 
-/// A plan of these steps, which destroys nothing.
+/// A plan of these steps that destroys nothing.
 pub fn of_steps(id: &str, steps: Vec<Step>, exposed: Exposed) -> Plan {
     let properties = Properties {
         resilience: Resilience { power_cut: PowerCutReason::LoopDevices, drives_lost: 0, fewer: None },
@@ -148,7 +148,7 @@ pub fn of_steps(id: &str, steps: Vec<Step>, exposed: Exposed) -> Plan {
     }
 }
 
-/// A plan that nobody has to consent to.
+/// A plan that needs nobody's consent.
 pub fn confirmed(plan: Plan) -> Confirmed {
     plan.confirm(&Consent::default()).unwrap()
 }

@@ -1,9 +1,9 @@
-//! Counts some system calls of a thread and of those that it starts, by thread, without a debugger.
+//! Counts certain system calls of a thread and its children, by thread, without a debugger.
 //!
-//! A seccomp filter hands each of these calls to a supervisor (the thread that asked), which counts it
-//! and lets it go on. It needs no privilege, and a filter holds for one thread and its children only,
-//! so nothing else in the process notices.
-#![allow(unsafe_code)] // the filter, and the supervisor's calls: each says why it is sound
+//! A seccomp filter hands each of these calls to a supervisor (the calling thread), which counts it and lets
+//! it continue. This needs no privilege, and a filter applies only to one thread and its children, so nothing
+//! else in the process notices.
+#![allow(unsafe_code)] // the filter and the supervisor's calls: each explains why it is sound
 
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// More than all tests of a program start together.
+/// More than all tests of a program start altogether.
 const THREADS: usize = 1 << 16;
 
-/// Counts by thread, without a lock and without an allocation.
+/// Counts by thread, without locks or allocations.
 pub struct PerThread([(AtomicI32, AtomicU64); THREADS]);
 
 impl PerThread {
-    // It is the value of a static: nothing lies on a stack.
+    // Only used as a static: nothing is on a stack.
     #[allow(clippy::large_stack_arrays)]
     pub const fn new() -> Self {
         Self([const { (AtomicI32::new(0), AtomicU64::new(0)) }; THREADS])
@@ -32,7 +32,7 @@ impl PerThread {
         })
     }
 
-    /// Counts one of that thread; with more threads than there is room for, it is lost.
+    /// Counts a call by that thread; if there are more threads than slots, the call is not counted.
     pub fn add(&self, thread: i32) {
         if let Some(count) = self.of(thread) {
             count.fetch_add(1, Ordering::Relaxed);
@@ -44,8 +44,8 @@ impl PerThread {
     }
 }
 
-/// Runs that in a thread of its own, counting these system calls of it and of the threads that it
-/// starts; or reports why this process may not.
+/// Runs that in a thread of its own, counting these system calls of that thread and its children; or reports
+/// why this process can't.
 pub fn counted<R: Send>(
     calls: &[libc::c_long],
     counts: &PerThread,
@@ -56,7 +56,7 @@ pub fn counted<R: Send>(
     thread::scope(|scope| {
         let counted = scope.spawn(|| {
             let filter = filter(calls).map_err(|error| error.to_string())?;
-            // Passed on without a wake-up: that would be one of the calls that wait for the supervisor.
+            // Published without a wake-up, which would itself be a call that waits for the supervisor.
             listener.store(filter.as_raw_fd(), Ordering::Release);
             Ok((run(), filter))
         });
@@ -64,7 +64,7 @@ pub fn counted<R: Send>(
             match listener.load(Ordering::Acquire) {
                 NONE_YET if counted.is_finished() => break,
                 NONE_YET => thread::sleep(Duration::from_millis(1)),
-                // A thread that ends still makes calls: all of them must be gone.
+                // A thread that is ending still makes calls: wait until all are gone.
                 listener if supervise(listener, counts) => {}
                 _ => break,
             }
@@ -74,7 +74,7 @@ pub fn counted<R: Send>(
     })
 }
 
-/// Has these calls of the calling thread, and of those that it starts from now on, ask for leave.
+/// Filters these calls of the calling thread and of threads that it starts from now on.
 fn filter(calls: &[libc::c_long]) -> std::io::Result<OwnedFd> {
     let statement = |code: u32, k: u32, yes: usize| libc::sock_filter {
         code: u16::try_from(code).unwrap(),
@@ -82,7 +82,7 @@ fn filter(calls: &[libc::c_long]) -> std::io::Result<OwnedFd> {
         jf: 0,
         k,
     };
-    // The call's number is the first field of what a filter is given.
+    // The call's number is the first field of the filter's input.
     let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
     for (at, call) in calls.iter().enumerate() {
         let number = u32::try_from(*call).unwrap();
@@ -92,9 +92,9 @@ fn filter(calls: &[libc::c_long]) -> std::io::Result<OwnedFd> {
     program.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_USER_NOTIF, 0));
     let program =
         libc::sock_fprog { len: u16::try_from(program.len()).unwrap(), filter: program.as_mut_ptr() };
-    // SAFETY: the program lives through the call; what it returns is a file of our own, or an error.
+    // SAFETY: the filter outlives the call, which returns a file descriptor of our own or an error.
     let listener = unsafe {
-        // Who can gain no privileges may filter without having any.
+        // A process that can gain no privileges may install a filter without any.
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         libc::syscall(
             libc::SYS_seccomp,
@@ -110,12 +110,12 @@ fn filter(calls: &[libc::c_long]) -> std::io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(listener as RawFd) })
 }
 
-/// Waits for a call that asks, counts it and lets it go on; false once nobody is left to ask (this is
-/// reported since Linux 5.9).
+/// Waits for a filtered call, counts it and lets it continue; false once no thread is left (reported since
+/// Linux 5.9).
 fn supervise(listener: RawFd, counts: &PerThread) -> bool {
     let mut asked = libc::pollfd { fd: listener, events: libc::POLLIN, revents: 0 };
-    // SAFETY: both structures are plain numbers that the kernel fills, and as large as it expects:
-    // they are its own as of Linux 5.5, which let calls go on first.
+    // SAFETY: both structures are plain numbers that the kernel fills, and have the size it expects: that of
+    // Linux 5.5, the first that lets calls continue.
     unsafe {
         libc::poll(&raw mut asked, 1, -1);
         if asked.revents & libc::POLLIN == 0 {

@@ -21,22 +21,22 @@ const UPDATE_ENDS: &[u8] = b"\x1b[?2026l";
 /// Columns and lines.
 pub type Size = (u16, u16);
 
-/// The screen as a person reads it, and every byte that came.
+/// The screen as a person reads it, and every byte received.
 struct Seen {
     parser: vt100::Parser,
     bytes: Vec<u8>,
-    /// How many of the bytes the screen shows.
+    /// How many of the bytes are on the screen.
     shown: usize,
     ended: bool,
-    /// The window is closed with the next bytes.
+    /// The window closes when the next bytes arrive.
     closing: bool,
 }
 
 impl Seen {
-    /// Takes what came in. As terminals do, it shows nothing of a synchronized update before its end.
+    /// Processes new bytes. Like a terminal, it shows nothing of a synchronized update before its end.
     fn take(&mut self, came: &[u8]) {
         self.bytes.extend_from_slice(came);
-        // A mark may have come in two pieces.
+        // A mark may arrive in two pieces.
         let from = self.shown.saturating_sub(UPDATE_BEGINS.len());
         let last = |mark: &[u8]| self.bytes[from..].windows(mark.len()).rposition(|part| part == mark);
         let whole = match (last(UPDATE_BEGINS), last(UPDATE_ENDS)) {
@@ -50,11 +50,11 @@ impl Seen {
 
 type Shared = Arc<(Mutex<Seen>, Condvar)>;
 
-/// The program on a terminal of its own. It ends with this.
+/// The program on a terminal of its own. Dropping it ends the program.
 pub struct Terminal {
     master: Option<Box<dyn MasterPty + Send>>,
     keys: Option<Box<dyn Write + Send>>,
-    /// Keeps the terminal's modes readable after the program's end.
+    /// Keeps the terminal's modes readable after the program has ended.
     line: Option<File>,
     before: Termios,
     child: Box<dyn Child + Send + Sync>,
@@ -62,7 +62,7 @@ pub struct Terminal {
     reader: Option<JoinHandle<()>>,
 }
 
-/// What a program left behind.
+/// The program's exit status, output and effect on the terminal.
 pub struct Left {
     /// The exit status.
     pub status: u32,
@@ -70,12 +70,12 @@ pub struct Left {
     pub bytes: Vec<u8>,
     /// The screen after its end.
     pub screen: String,
-    /// What is not as it was: empty if the terminal was given back.
+    /// Terminal state that was not restored: empty if all of it was.
     pub not_restored: Vec<&'static str>,
 }
 
 impl Left {
-    /// Fails unless it ended with this status and gave the terminal back.
+    /// Fails unless it ended with this status and restored the terminal.
     #[track_caller]
     pub fn expect(&self, status: u32) {
         assert_eq!((self.status, &self.not_restored[..]), (status, &[][..]), "{}", self.screen);
@@ -89,7 +89,7 @@ impl Terminal {
         Self::start_program(program, home, arguments, size, environment)
     }
 
-    /// Starts another program likewise.
+    /// Starts another program in the same way.
     pub fn start_program(
         program: &Path,
         home: &Home,
@@ -137,24 +137,24 @@ impl Terminal {
         lock(&self.seen)
     }
 
-    /// What is on the screen.
+    /// The screen's text.
     pub fn screen(&self) -> String {
         self.seen().parser.screen().contents()
     }
 
-    /// Every byte that came.
+    /// Every byte received.
     pub fn bytes(&self) -> Vec<u8> {
         self.seen().bytes.clone()
     }
 
-    /// Types.
+    /// Types these keys.
     pub fn press(&mut self, keys: &str) {
         let writer = self.keys.as_mut().unwrap();
         writer.write_all(keys.as_bytes()).unwrap();
         writer.flush().unwrap();
     }
 
-    /// Waits for a screen of which this is true, and returns it.
+    /// Waits for a screen that satisfies this, and returns it.
     #[track_caller]
     pub fn wait(&self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
         let until = Instant::now() + DEADLINE;
@@ -205,7 +205,7 @@ impl Terminal {
         self.master.as_ref().unwrap().resize(pty_size(size)).unwrap();
     }
 
-    /// The program's number.
+    /// The program's process id.
     pub fn process_id(&self) -> u32 {
         self.child.process_id().unwrap()
     }
@@ -215,9 +215,9 @@ impl Terminal {
         signal(self.process_id(), which);
     }
 
-    /// Closes the window: the terminal is gone. Returns the exit status.
+    /// Closes the window, so the terminal is gone. Returns the exit status.
     pub fn hang_up(mut self) -> u32 {
-        // The reader holds the terminal too: a picture that is drawn wakes it.
+        // The reader holds the terminal too, and wakes up at the next frame.
         self.seen().closing = true;
         self.reader.take().unwrap().join().unwrap();
         (self.line, self.keys, self.master) = (None, None, None);
@@ -231,7 +231,7 @@ impl Terminal {
         status.exit_code()
     }
 
-    /// Waits for the program's end.
+    /// Waits for the program to end.
     #[track_caller]
     pub fn left(mut self) -> Left {
         let status = self.exit_status();
@@ -258,7 +258,7 @@ impl Terminal {
         }
     }
 
-    /// Whether the program has the terminal: raw mode, the other screen.
+    /// Whether the program has the terminal: raw mode, alternate screen.
     pub fn is_taken(&self) -> bool {
         let modes = tcgetattr(self.line.as_ref().unwrap()).unwrap().local_modes;
         !modes.contains(LocalModes::ICANON) && self.seen().parser.screen().alternate_screen()
@@ -270,20 +270,20 @@ impl Drop for Terminal {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if let Some(line) = &self.line {
-            // What a failed test leaves unread must not hold the reader up.
+            // Output that a failed test left unread must not block the reader.
             let _ = tcsetattr(line, OptionalActions::Flush, &self.before);
         }
     }
 }
 
-/// A test that failed while it looked at the screen does not matter to the reader.
+/// A test that failed while it held the screen doesn't affect the reader.
 fn lock(seen: &Shared) -> MutexGuard<'_, Seen> {
     seen.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn read(mut from: Box<dyn Read + Send>, seen: &Shared) {
     let mut buffer = [0; 4096];
-    // The last end of the line that closes is reported as an error.
+    // Closing the last end of the terminal is reported as an error.
     while let Ok(count @ 1..) = from.read(&mut buffer) {
         let mut seen_now = lock(seen);
         seen_now.take(&buffer[..count]);
@@ -311,7 +311,7 @@ pub fn first_line(screen: &str) -> &str {
     screen.lines().next().unwrap_or_default()
 }
 
-/// The row of a class in the table: what stands behind its name, cell by cell.
+/// The row of a class in the table: the cells after its name.
 pub fn class_row<'a>(screen: &'a str, class: &str) -> Vec<&'a str> {
     let is_title = |line: &&str| line.contains("class ") && line.contains("MB/s") && line.contains("IOPS");
     let Some(title) = screen.lines().find(is_title) else { return Vec::new() };
@@ -323,12 +323,12 @@ pub fn class_row<'a>(screen: &'a str, class: &str) -> Vec<&'a str> {
     row.unwrap_or_default().split_whitespace().collect()
 }
 
-/// The MB/s of a class in the table; 0 where there are none.
+/// A class's MB/s in the table; 0 if there is none.
 pub fn mb_of(screen: &str, class: &str) -> f64 {
     class_row(screen, class).first().and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }
 
-/// How long something takes.
+/// Runs something and measures how long it takes.
 pub fn timed<T>(act: impl FnOnce() -> T) -> (T, Duration) {
     let began = Instant::now();
     let done = act();

@@ -1,4 +1,4 @@
-//! What a run changes of the host while it goes on: queue settings, and the page cache's budget.
+//! Host settings that a run changes while it goes on: queue settings, and the page cache's budget.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn queue(device: &Loop, attribute: &str) -> String {
     inside.map_or(text.trim(), |(name, _)| name).to_owned()
 }
 
-/// All the settings that knobs turn.
+/// All settings that have knobs.
 fn queues(device: &Loop) -> Vec<String> {
     let attributes = ["scheduler", "nr_requests", "read_ahead_kb", "wbt_lat_usec", "nomerges", "rq_affinity"];
     attributes.iter().map(|attribute| queue(device, attribute)).collect()
@@ -49,7 +49,7 @@ fn queue_settings_are_as_they_were_after_any_order_of_turns() {
         return;
     };
     let (device, state) = (loops.blank(64), TempDir::new().unwrap());
-    // Not what the kernel would set with another scheduler.
+    // A value that the kernel would not set when it changes the scheduler.
     let own = format!("/sys/block/{}/queue/nr_requests", device.name());
     fs::write(&own, "100").unwrap();
     let found = queues(&device);
@@ -154,7 +154,7 @@ fn a_value_that_a_device_can_not_have_is_unavailable_with_the_reason() {
     assert_eq!(knob.inactive(&settings), None);
 }
 
-/// A profile of a device under a light load, with more lines.
+/// A profile of a device with a light load, and more lines.
 fn profile(home: &Home, device: &Loop, more: &str) -> PathBuf {
     let path = home.path("mine.toml");
     let light = "rate = \"1MB/s\"\n";
@@ -244,7 +244,7 @@ impl Attendant for Nobody {
 /// The environment variable that makes a process of this test the session.
 const DEVICE: &str = "STACKTUNE_TEST_DEVICE";
 
-/// Turned in a process of its own, whose environment says where journals lie.
+/// Runs in a process of its own, whose environment sets the place of the journals.
 #[test]
 fn queue_settings_are_turned_while_the_load_runs() {
     let name = "queue_settings_are_turned_while_the_load_runs";
@@ -287,7 +287,7 @@ fn turns_on(device: &str) {
     let text = |name: &str| Value::Text(name.into());
     let events = turn(&mut session, "queue.scheduler", text("mq-deadline"));
     assert!(scheduler().contains("[mq-deadline]"), "{events:?}");
-    // In force at once, a line in the ledger, and no class restarted.
+    // In force at once, with a line in the ledger, and without restarting any class.
     assert!(events.iter().any(|event| matches!(event, Event::Turned { outcome: Ok(true), .. })));
     let line = events.iter().find_map(|event| match event {
         Event::Ledger(line) => Some(line.clone()),
@@ -298,7 +298,7 @@ fn turns_on(device: &str) {
     assert!(!session.is_settling());
     let why = refused(&turn(&mut session, "queue.scheduler", text("cfq"))).unwrap();
     assert!(why.contains("not cfq"), "{why}");
-    // What only the kernel knows is read from it.
+    // For limits that only the kernel knows, its own error is reported.
     let why = refused(&turn(&mut session, "queue.nr_requests", Value::Int(65_536))).unwrap();
     assert!(why.contains("nr_requests"), "{why}");
     assert!(scheduler().contains("[mq-deadline]"));
@@ -308,7 +308,7 @@ fn turns_on(device: &str) {
     session.dismantle(false, &mut |_| true).unwrap();
 }
 
-/// The memory cgroup of a process: its folder, and whether it is of v1.
+/// A process's memory cgroup: its folder, and whether it is v1.
 fn memory_cgroup(pid: u32) -> Option<(PathBuf, bool)> {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
     let v1 = text.lines().find_map(|line| line.split_once(":memory:").map(|(_, path)| path));
@@ -325,7 +325,7 @@ fn memory_cgroup(pid: u32) -> Option<(PathBuf, bool)> {
     Some((PathBuf::from(format!("{}{path}", mount(" - cgroup2 ")?)), false))
 }
 
-/// Bytes of the files that the page cache holds.
+/// Bytes of these files in the page cache.
 fn cached_bytes(files: &[PathBuf]) -> u64 {
     let output =
         Command::new("fincore").args(["--bytes", "--noheadings", "--output", "RES"]).args(files).output();
@@ -362,7 +362,7 @@ fn the_page_cache_of_a_cached_scan_stays_within_its_budget() {
             memory_cgroup(running.pid()).filter(|(dir, _)| dir.to_string_lossy().contains("/stacktune-"))
         })
     };
-    // Once it has read more than the budget; the whole target is three times as large.
+    // Once it has read four times the budget; the whole target is three times the budget.
     let mut running = run("one", "10m");
     let (dir, v1) = limited(&mut running);
     let windows = home.path("one").join("windows.jsonl");
@@ -388,7 +388,7 @@ fn the_page_cache_of_a_cached_scan_stays_within_its_budget() {
     program(&["cleanup"]);
     assert!(!dir.exists());
 
-    // A run that ends takes it away itself.
+    // A run that ends by itself removes its cgroup.
     let mut running = run("two", "1s");
     let (dir, _) = limited(&mut running);
     running.outcome().expect(0);

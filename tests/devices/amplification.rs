@@ -1,5 +1,5 @@
-//! What reaches the drives for what was written, beside the block layer's counters as this test reads them
-//! itself; and what the program makes of it.
+//! Bytes that reach the drives per byte written, compared with this test's own reading of the block layer's
+//! counters; and the program's figures of them.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::common::devices::{Loop, Loops};
 use crate::common::program::{Home, Outcome, json_file, json_lines};
 use serde_json::Value;
 
-/// Direct writes at a rate that any machine keeps up, in short windows.
+/// Direct writes at a rate that any machine can sustain, in short windows.
 const LOAD: [&str; 9] = [
     "scan.enabled=false",
     "point.enabled=false",
@@ -43,18 +43,18 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Runs on that file system; WA-A is what the device counted.
+/// Runs on that file system; WA-A must match the device's own count.
 fn is_what_the_device_counts(home: &Home, device: &Loop, filesystem: &str) -> Value {
-    // The device is looked at late on a busy machine; a count that is wrong is wrong each time.
+    // On a busy machine the device's counter is read late; a count that is really wrong is wrong every time.
     let counted = (0..3).find_map(|_| counted_alike(home, device, filesystem));
     counted.unwrap_or_else(|| panic!("{filesystem}: what is recorded is not what the device counted"))
 }
 
-/// The summary of a run, if its windows' bytes are those that the device counted.
+/// The summary of a run, if its windows' bytes match the device's count.
 fn counted_alike(home: &Home, device: &Loop, filesystem: &str) -> Option<Value> {
     let mut child = on_device(home, device, filesystem, "6s").spawn().unwrap();
     let dir = home.path(filesystem);
-    // The load has begun with the first window.
+    // The load has begun when the first window ends.
     let (from, at_first) = device.written_by_window(&dir, 1);
     let (to, at_last) = device.written_by_window(&dir, from + WINDOWS);
     let ended = child.wait().unwrap();
@@ -67,7 +67,7 @@ fn counted_alike(home: &Home, device: &Loop, filesystem: &str) -> Option<Value> 
         windows.iter().map(of_one).sum()
     };
     let (recorded, counted) = (sum("drives_bytes", &windows[from..to]), (at_last - at_first) as f64);
-    // What is written between a window's end and the look is in the one count and not in the other.
+    // Writes between a window's end and the counter's reading are in only one of the two counts.
     let off = (recorded / counted - 1.0).abs();
     println!("{filesystem}: {recorded} bytes recorded, {counted} counted");
     if off >= 0.1 {
@@ -80,14 +80,14 @@ fn counted_alike(home: &Home, device: &Loop, filesystem: &str) -> Option<Value> 
     let parts = ["engine", "file_system", "raid"].map(|part| number(&summary["wa_a_parts"][part]));
     assert!((number(&summary["wa_a"]) / ratio - 1.0).abs() < 1e-9, "{filesystem}: {summary:#}");
     assert!((parts.iter().product::<f64>() / ratio - 1.0).abs() < 1e-9, "{filesystem}: {parts:?}");
-    // Classes and members are read one after the other: a page may be completed in between.
+    // Classes and members are read one after the other: a page may complete in between.
     assert!((parts[0] - 1.0).abs() < 1e-3, "{filesystem}: pages as they are: {parts:?}");
     assert!((parts[2] - 1.0).abs() < 1e-9, "{filesystem}: on one device: {parts:?}");
     let classes = &summary["classes"];
     let of_classes = number(&classes["wal"]["bytes"]) + number(&classes["background"]["bytes"]);
     let written = number(&summary["written"]["application_bytes"]);
     assert!((written - of_classes).abs() < 0.5, "{filesystem}: {written} bytes, of the classes {of_classes}");
-    // The last writes may be completed and not yet counted; nothing else may be missing.
+    // The last writes may have completed without being counted yet; nothing else may be missing.
     assert!(parts[1] > 0.98, "{filesystem}: {parts:?}");
     assert_eq!((&summary["wa_d"], &summary["wa_total"]), (&Value::Null, &Value::Null), "a loop device");
     let space = number(&summary["space_amplification"]);
@@ -116,8 +116,8 @@ fn what_reaches_the_drives_is_what_they_count() {
     map_is_drawn(&home);
 }
 
-/// Of any parts of a run the cumulative ratio lies between the smallest and the largest; the parts leave out
-/// what the drives take after the last window.
+/// The cumulative ratio lies between the smallest and the largest ratio of the parts; the parts exclude the
+/// drives' writes after the last window.
 fn is_drawn_over_time(home: &Home) {
     let over_time = |more: &[&str]| {
         let mut command = home.command(["show", "--over-time"]);
@@ -135,7 +135,7 @@ fn is_drawn_over_time(home: &Home) {
     }
 }
 
-/// The map of the two, recomputed from what it says of them.
+/// The map of the two runs, recomputed from its own figures of each.
 fn map_is_drawn(home: &Home) {
     let cost = |more: &[&str]| {
         let mut command = home.command(["cost"]);
@@ -178,7 +178,7 @@ fn a_run_until_it_is_steady_says_since_when_or_what_it_waits_for() {
     assert!(short.stderr.contains("not steady after 20s (no level has lasted yet)"), "{short:?}");
     assert_eq!(short.json()["pitfalls"][0]["light"], "bad");
     assert_eq!(until("both", &["--for=1m"]).status, Some(2));
-    // Neither touches storage: there are no drives to count.
+    // Neither run touches storage, so there are no drives to count.
     let mut cost = home.command(["cost"]);
     let refused =
         Outcome::of(&cost.args([home.path("steady"), home.path("short")]).output().unwrap()).expect(2);

@@ -1,4 +1,4 @@
-//! `stacktune attest` on a device: what it destroys it asks for, as `record` does.
+//! `stacktune attest` on a device: like `record`, it asks before destroying anything.
 
 use serde_json::Value;
 
@@ -6,11 +6,11 @@ use crate::common::devices::{Loops, Mount, has, run};
 use crate::common::recorded::{Home, json};
 use crate::common::{LEFT_TO_SOAK, is_soak, remark, skip};
 
-/// The checks that must not fail in the long form; a duel of equal settings may, by chance.
+/// Checks that must not fail in the long form; a duel of equal settings may, by chance.
 const NEVER_FAIL: [&str; 7] =
     ["latency_p50", "latency_p99", "bytes_read", "bytes_written", "own_cpu", "busy_cores", "cycles"];
 
-/// Latencies beside fio's go into the soak's table: on a device where fio's own runs differ, nothing is judged.
+/// Adds latencies beside fio's to the soak's table; they aren't judged where fio's own runs differ.
 fn remark_latencies(on: &str, bundle: &Value) {
     let latencies: Vec<_> = bundle["checks"]
         .as_array()
@@ -27,7 +27,7 @@ fn remark_latencies(on: &str, bundle: &Value) {
     remark(&format!("attest on {on}: {}", latencies.join(", ")));
 }
 
-/// The long form on files: latencies beside fio's are those of the same calls on the same file system.
+/// The long form on files: our latencies and fio's are for the same calls on the same file system.
 #[test]
 fn files_are_attested_in_the_long_form() {
     let test = "files_are_attested_in_the_long_form";
@@ -58,7 +58,7 @@ fn a_device_is_attested_only_with_consent_and_nothing_is_planted_on_it() {
     let (home, before) = (Home::new(), device.hash());
     let out = home.path("attest.json");
     let mut attest = vec!["attest", "--devices", &device.path, "--out", out.to_str().unwrap()];
-    // The soak takes the five minutes of the long form.
+    // The soak runs the long form, which takes five minutes.
     if !is_soak() {
         attest.push("--quick");
     }
@@ -81,7 +81,7 @@ fn a_device_is_attested_only_with_consent_and_nothing_is_planted_on_it() {
         }
         remark_latencies("a loop device", &bundle);
     }
-    // Nobody else uses it.
+    // Nobody else uses the device.
     for name in ["bytes_read", "bytes_written", "lost_writes"] {
         assert_eq!(check(name)["verdict"], "pass", "{bundle:#}");
     }
@@ -89,7 +89,7 @@ fn a_device_is_attested_only_with_consent_and_nothing_is_planted_on_it() {
         assert!(check("latency_p50")["theirs"].as_f64() > Some(0.0), "{bundle:#}");
     }
     assert!(!ran.out.contains(&device.path) && bundle["target"]["drives"][0]["model"] == "loop device");
-    // What it holds is a data set, sound as after any run.
+    // The device holds a data set, sound as after any run.
     let profile = home.profile("device", &device.profile());
     home.run(&["verify", &profile]).ended(0, &[]);
 }

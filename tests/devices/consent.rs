@@ -1,4 +1,4 @@
-//! What the guard permits once the operator has named the device, and what it refuses even then.
+//! What the guard permits with the operator's consent to the device, and what it refuses even then.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -47,8 +47,8 @@ fn xfs_and_btrfs_need_consent() {
     }
 }
 
-/// A GPT header with one empty table, valid by its checksums, that lies at `own` with its other copy
-/// at `other`, both counted in sectors.
+/// A GPT header at `own` with an empty table and valid checksums; its other copy is at `other`. Both are in
+/// sectors.
 fn gpt_header(own: u64, other: u64, table: u64, sectors: u64) -> Vec<u8> {
     let entries = vec![0_u8; 128 * 128];
     let mut header = vec![0_u8; 512];
@@ -69,7 +69,7 @@ fn gpt_header(own: u64, other: u64, table: u64, sectors: u64) -> Vec<u8> {
     header
 }
 
-/// The checksum of Ethernet and GPT, which is another one than crc32c.
+/// The checksum of Ethernet and GPT, which is not crc32c.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0_u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg()))
@@ -89,7 +89,7 @@ fn partition_tables_need_consent_and_so_does_a_backup_alone() {
     mbr[510..].copy_from_slice(&[0x55, 0xaa]);
     device.write(0, &mbr);
     device.needs_consent("dos signature");
-    // A protective MBR with both copies.
+    // A protective MBR and both GPT headers.
     mbr[450] = 0xee;
     device.write(0, &mbr);
     device.write(512, &gpt_header(1, sectors - 1, 2, sectors));
@@ -139,7 +139,7 @@ fn data_without_any_signature_needs_consent() {
     let Some(device) = Examined::blank("data_without_any_signature_needs_consent") else { return };
     device.write(SIZE / 2 - (1 << 20), &vec![7; 1 << 20]);
     device.needs_consent("sampled pages");
-    // A single byte at either edge is found for certain.
+    // A single byte near either end is always found.
     for offset in [0, 777_777, SIZE - 1] {
         device.write(SIZE / 2 - (1 << 20), &vec![0; 1 << 20]);
         device.write(offset, &[1]);
@@ -160,7 +160,7 @@ fn four_mib_anywhere_on_a_gib_need_consent() {
         assert!(device.examine().unwrap().needs_consent(), "at {at_mib} MiB");
         device.write(at_mib << 20, &zeros);
     }
-    // Also where it is not in the file below yet.
+    // Even if it is not in the backing file yet.
     let file = OpenOptions::new().write(true).open(&device.path).unwrap();
     file.write_all_at(&data, 809 << 20).unwrap();
     assert!(device.examine().unwrap().needs_consent());
@@ -216,7 +216,7 @@ fn a_fill_of_ours_is_kept_without_and_with_consent() {
         drop(claim);
         assert_eq!(device.hash(), before);
     }
-    // A header of ours does not vouch for what is not ours.
+    // Our header does not vouch for others' data.
     device.write(SIZE / 2, &vec![5; 1 << 20]);
     device.refused(&Consent::default(), "sampled pages");
     assert!(!device.examine().unwrap().own_fill);
@@ -232,7 +232,7 @@ fn what_changed_since_the_examination_is_refused() {
     assert_eq!(error.exit_status(), 3);
     assert!(error.what.contains("was written to after"), "{error}");
     assert_eq!(device.hash(), before);
-    // Mounted meanwhile.
+    // Mounted in the meantime.
     let permit = guard::permit(device.examine().unwrap(), &everything(&device)).unwrap();
     let at = device.dir.path().join("mount");
     std::fs::create_dir(&at).unwrap();

@@ -1,4 +1,4 @@
-//! Duels of values for which the stack is built anew in each block, and what a duel leaves in the page cache.
+//! Duels whose values need the stack rebuilt for each block, and the page cache after a duel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::common::devices::{Loops, run};
 use crate::common::program::{Home, MODEST, Outcome, Running, json_file, wait_for};
 use crate::stack_run::{assert_nothing_left, program};
 
-/// A small stack, short windows, and a margin that any two file systems keep to: seven pairs or a few more decide.
+/// A small stack, short windows, and a margin wide enough for any two file systems: about seven pairs decide.
 const SMALL: [&str; 4] = ["target.files.count=1", "stack.data=32MiB", "stack.wal=16MiB", "run.window=100ms"];
 
 fn duel(home: &Home, duel: &str, more: &[&str]) -> Command {
@@ -20,7 +20,7 @@ fn duel(home: &Home, duel: &str, more: &[&str]) -> Command {
     command
 }
 
-/// The recordings of its blocks, in their order.
+/// The recordings of its blocks, in order.
 fn blocks(home: &Home) -> Vec<PathBuf> {
     let entries = fs::read_dir(home.path("out")).into_iter().flatten().flatten();
     let mut blocks: Vec<_> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
@@ -48,7 +48,7 @@ fn a_stack_is_built_for_each_block_and_taken_down_after_it() {
     let [pairs, dropped] = ["pairs", "dropped"].map(|pairs| report[pairs].as_array().unwrap());
     let blocks = blocks(&home);
     assert!(blocks.len() >= 2 * pairs.len() + dropped.len(), "{blocks:?}");
-    // Seven pairs at least, unless the machine or its disk was too busy for a verdict.
+    // At least seven pairs, unless the machine or its disk was too busy for a verdict.
     let verdict = report["verdict"].as_str().unwrap();
     let is_decided = ["first", "second", "no_difference"].contains(&verdict) && pairs.len() >= 7;
     assert!(is_decided || verdict == "not_judged" && dropped.len() >= 2, "{found:?}");
@@ -60,7 +60,7 @@ fn a_stack_is_built_for_each_block_and_taken_down_after_it() {
     }
     assert_nothing_left(&home);
 
-    // From what was built before, the next one is estimated.
+    // The next duel's time is estimated from these builds.
     let plan = Outcome::of(&duel(&home, asked, &["--dry-run"]).output().unwrap()).expect(0);
     assert!(plan.stdout.contains("estimated from the last of each"), "{}", plan.stdout);
 }
@@ -80,7 +80,7 @@ fn a_duel_killed_between_two_builds_is_cleaned_up() {
     assert!(!program(&home, &["status"]).stdout.contains("nothing left behind"));
     program(&home, &["cleanup"]).expect(0);
     assert_nothing_left(&home);
-    // A signal ends it in order: what was measured is kept, and nothing stands.
+    // A signal ends it in order: finished measurements are kept, and no stack stands.
     fs::rename(home.path("out"), home.path("killed")).unwrap();
     let mut running = Running::start(&mut duel(&home, "stack.filesystem=ext4,btrfs", &[]));
     wait_for("the second block", || {

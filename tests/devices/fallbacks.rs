@@ -1,4 +1,4 @@
-//! What a run does where the host lacks something, or a limit is reached.
+//! Runs on hosts that lack a feature, or hit a limit.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use crate::common::devices::{Loops, Mount, has, run};
 use crate::common::recorded::{Home, LOAD, PROGRAM, Ran, Recorded, json, texts};
 use crate::real_io::{INTERFACES, record, set, verify};
 
-/// Runs the program with files limited to this size: what goes beyond fails with EFBIG.
+/// Runs the program with a file size limit: writes beyond it fail with EFBIG.
 fn record_under_limit(home: &Home, profile: &str, out: &str, limit_bytes: u64, sets: &[&str]) -> Recorded {
     let dir = home.path(out);
     let mut command = Command::new("prlimit");
@@ -27,7 +27,7 @@ fn errors_are_counted_by_errno_and_class_and_the_others_go_on() {
         let profile = home.small_files("errors");
         let sets = [&*format!("io.interface={interface}")];
         record(&home, &profile, "filled", &sets, &[]).all_classes_ran();
-        // The WAL's file has 9 MiB, so it stays below; the data files have 17.
+        // The WAL's file, of 9 MiB, stays below the limit; the data files, of 17 MiB, don't.
         let recorded = record_under_limit(&home, &profile, "errors", 12 << 20, &sets);
         recorded.ran.ended(1, &["background", "EFBIG"]);
         assert_eq!(recorded.ran.err.lines().count(), 1, "{}", recorded.ran.err);
@@ -65,7 +65,7 @@ fn a_class_with_too_many_errors_stops_and_says_why() {
     let is_stopped = |window: &&serde_json::Value| {
         window["classes"]["background"].to_string().contains("over 1,000 errors")
     };
-    // On a busy machine a window may pass without any.
+    // On a busy machine a window may pass without any I/O.
     let after: Vec<_> = windows.iter().filter(is_stopped).collect();
     let scanned = after.iter().any(|window| window["classes"]["scan"]["ios"].as_u64() > Some(0));
     assert!(scanned, "the scan goes on: {after:#?}");
@@ -79,7 +79,7 @@ fn writing_stops_at_exactly_its_limit() {
         let interface = format!("io.interface={interface}");
         record(&home, &profile, "filled", &[&interface], &[]).all_classes_ran();
         let sets = [&*interface, "run.max_writes=1MiB", "background.depth=16", "background.rate=none"];
-        // Each class has to try once more after the limit, on a busy machine, too.
+        // Even on a busy machine each class has to reach the limit and try once more.
         let recorded = home.record(&profile, "limited", &[&["--for", "3s"][..], &set(&sets)].concat());
         let summary = recorded.summary();
         let bytes = |class: &str| summary["classes"][class]["bytes"].as_u64().unwrap();
@@ -105,7 +105,7 @@ fn a_fill_beyond_the_limit_is_refused_before_it_begins() {
 
 /// An ordinary user.
 const NOBODY: u32 = 65534;
-/// Runs the demo, small, and a profile that is not the demo; how, is up to `prepare`.
+/// Runs the demo on small files, and another profile, each command changed by `prepare`.
 fn demo_and_other(home: &Home, prepare: &dyn Fn(&mut Command)) -> (Recorded, Recorded) {
     let run = |profile: &str, sets: &[&str], out: &str| {
         let dir = home.path(out);
@@ -131,7 +131,7 @@ fn without_io_uring_the_demo_falls_back_and_says_so_and_others_are_refused() {
     assert!(!home.path("other-files").exists(), "files were made for a run that can't be");
 }
 
-/// Lets `io_uring_setup` fail with EPERM, as containers do.
+/// Makes `io_uring_setup` fail with EPERM, as containers do.
 #[allow(unsafe_code)]
 fn forbid_io_uring(command: &mut Command) {
     let statement = |code: u32, jump_if: u8, jump_else: u8, value: u32| libc::sock_filter {
@@ -149,8 +149,8 @@ fn forbid_io_uring(command: &mut Command) {
     ];
     let install = move || {
         let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
-        // SAFETY: the program and its statements live until prctl returns, which copies them; prctl
-        // may be called between fork and exec.
+        // SAFETY: the program and its statements live until prctl, which copies them, returns; prctl may be
+        // called between fork and exec.
         let failed = unsafe {
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
                 || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
@@ -169,7 +169,7 @@ fn under_a_small_memory_limit_the_demo_falls_back_and_says_so_and_others_are_ref
         return;
     }
     let home = Home::new();
-    // Where an ordinary user reaches the program and its home, whatever folder the tests run in.
+    // A folder in which an ordinary user can reach the program and its home, wherever the tests run.
     let open = tempfile::Builder::new()
         .permissions(fs::Permissions::from_mode(0o755))
         .tempdir_in("/var/tmp")

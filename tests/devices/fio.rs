@@ -1,5 +1,5 @@
-//! stacktune's figures beside those of others on the same device: the block layer's and fio's. These
-//! are about what a figure means, not about speed: the runs alternate, and the bounds are those that hold on a busy host.
+//! stacktune's figures compared with the block layer's and fio's on the same device. They check what a figure
+//! means, not speed: runs alternate, and the bounds hold even on a busy host.
 
 use std::fs;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::common::recorded::{Home, Recorded};
 use crate::common::{is_soak, remark};
 use serde_json::Value;
 
-/// Records one class alone with these knobs turned.
+/// Records a single class with these settings.
 fn record(home: &Home, profile: &str, class: &str, time: &str, sets: &[&str]) -> Recorded {
     let others = ["scan", "point", "wal", "background"].into_iter().filter(|other| *other != class);
     let sets = others.map(|other| format!("{other}.enabled=off")).chain(sets.iter().map(ToString::to_string));
@@ -23,7 +23,7 @@ fn record(home: &Home, profile: &str, class: &str, time: &str, sets: &[&str]) ->
     home.record(profile, &format!("out-{taken}"), &arguments)
 }
 
-/// A filled device with a profile of it.
+/// A filled device and its profile.
 fn filled(home: &Home, loops: &Loops) -> (Loop, String) {
     let device = loops.blank(128);
     let profile = home.profile("device", &device.profile());
@@ -35,7 +35,7 @@ fn bytes(summary: &Value, class: &str) -> f64 {
     summary["classes"][class]["bytes"].as_f64().unwrap()
 }
 
-/// A recording, with what it counted and what the block layer did: bytes read, bytes written.
+/// Records; returns its own and the block layer's counts: bytes read, bytes written.
 fn record_beside_block_layer(
     home: &Home,
     device: &Loop,
@@ -49,7 +49,7 @@ fn record_beside_block_layer(
     let recorded = home.record(profile, out, &[&["--for", "1s"][..], &sets].concat());
     let after = device.block_bytes();
     let summary = recorded.all_classes_ran();
-    // The block layer's own counts that stand beside ours are of the run alone.
+    // The block layer's counts recorded beside ours cover only the run itself.
     let member = &summary["members"][0];
     for (ours, block) in [("read_bytes", "block_read_bytes"), ("written_bytes", "block_written_bytes")] {
         let (ours, block) = (member[ours].as_f64().unwrap(), member[block].as_f64().unwrap());
@@ -63,7 +63,7 @@ fn record_beside_block_layer(
     [(ours[0], block[0]), (ours[1], block[1])]
 }
 
-/// What may be under way at the end of a run, or come after its last window.
+/// I/O that may be in flight at the end of a run, or come after its last window.
 const OUTSTANDING_BYTES: f64 = 4e6;
 
 #[test]
@@ -74,13 +74,13 @@ fn bytes_are_those_that_the_block_layer_counts() {
     let little = record_beside_block_layer(&home, &device, &profile, "little", "1MB/s");
     let much = record_beside_block_layer(&home, &device, &profile, "much", "50MB/s");
     for (little, much) in little.into_iter().zip(much) {
-        // What is read and written before a run (headers, samples) is the same for both.
+        // Reads and writes before a run (headers, samples) are the same for both.
         let (ours, block) = (much.0 - little.0, much.1 - little.1);
         assert!((ours - block).abs() <= ours * 0.02 + OUTSTANDING_BYTES, "{ours} and {block}");
     }
 }
 
-/// What both programs report of random reads of 16 KiB: how many a second, and their median latency in nanoseconds.
+/// Both programs' figures for random reads of 16 KiB: reads per second, and their median latency in ns.
 struct Reads {
     iops: f64,
     p50_ns: f64,
@@ -116,7 +116,7 @@ fn by_stacktune(home: &Home, profile: &str, depth: u32) -> Reads {
     Reads { iops: point["iops"].as_f64().unwrap(), p50_ns }
 }
 
-/// The median ratio of pairs, and how far fio's own figures are from their median: at least and at most.
+/// The pairs' median ratio, and the range of fio's own figures relative to their median.
 fn compared(pairs: &[(Reads, Reads)], of: fn(&Reads) -> f64) -> (f64, (f64, f64)) {
     let sorted = |values: &mut dyn Iterator<Item = f64>| {
         let mut values: Vec<f64> = values.collect();
@@ -152,14 +152,14 @@ fn reads_and_their_latency_are_those_that_fio_reports() {
         let range = if own { low.min(1.0 - most)..=high.max(1.0 + most) } else { 1.0 - most..=1.0 + most };
         range.contains(&ratio)
     };
-    // At depth 1 nothing but the device decides: the latency is fio's, however far its own runs are apart.
+    // At depth 1 only the device matters: the latency must equal fio's, however much fio's own runs vary.
     let one_is_fios = || {
         let pairs = pairs(1, 7);
         is_close(1, "p50", 0.15, compared(&pairs, |reads| reads.p50_ns), false)
             & is_close(1, "IOPS", 0.25, compared(&pairs, |reads| reads.iops), true)
     };
     assert!((0..3).any(|_| one_is_fios()), "at depth 1 reads are not as fio's are");
-    // At 32 also how each program hands I/Os over.
+    // At depth 32, how each program submits I/O matters too.
     let many_are_fios = || {
         let pairs = pairs(32, 5);
         is_close(32, "p50", 0.3, compared(&pairs, |reads| reads.p50_ns), true)
@@ -173,7 +173,7 @@ fn a_rate_is_held() {
     let Some(loops) = Loops::alone("a_rate_is_held") else { return };
     let home = Home::new();
     let (_device, profile) = filled(&home, &loops);
-    // A stall of the machine may fall into a short run, hardly into all of them.
+    // A stall of the machine may affect a short run, but hardly all of them.
     let (time, most) = if is_soak() { ("20s", 0.001) } else { ("2s", 0.015) };
     for class in ["background", "scan"] {
         let sets = [format!("{class}.rate=10MB/s"), format!("{class}.depth=16")];

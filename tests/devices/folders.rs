@@ -1,4 +1,4 @@
-//! Folders that others own or could exchange, and the system's: what root does not put there, and opens there.
+//! The system's folders, and folders that others own or could replace: root puts and opens nothing there.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -20,7 +20,7 @@ fn program(home: &Home, arguments: &[&str], sets: &[&str]) -> Outcome {
     Outcome::of(&command.args(sets).env("XDG_STATE_HOME", home.path("state")).output().unwrap())
 }
 
-/// `check`, `record --dry-run` and `record` refuse for that reason.
+/// `check`, `record --dry-run` and `record` are refused for that reason.
 #[track_caller]
 fn refused(home: &Home, profile: &str, sets: &[&str], status: i32, why: &str) {
     let out = home.path("out");
@@ -59,7 +59,7 @@ fn rocksdb_opens_nothing_that_others_have_put_into_its_folder() {
         refused(&home, "rocksdb", &sets, 3, &format!("{name} is a symbolic link"));
         fs::remove_file(database.join(name)).unwrap();
     }
-    // A pipe in place of a file would be waited for.
+    // Reading a pipe in place of a file would block.
     let current = database.join("CURRENT");
     let content = fs::read(&current).unwrap();
     fs::remove_file(&current).unwrap();
@@ -81,7 +81,7 @@ fn rocksdb_opens_nothing_that_others_have_put_into_its_folder() {
     assert!(fs::read(&victim).unwrap() == b"root's" && !made.exists());
 }
 
-/// Others' folder, with root's own in it, and a link to root's.
+/// Somebody else's folder, with a folder of root's inside, and a link to root's.
 fn others(home: &Home) -> [PathBuf; 3] {
     let (theirs, roots) = (home.path("theirs"), home.path("roots"));
     fs::create_dir_all(theirs.join("ours")).unwrap();
@@ -109,7 +109,7 @@ fn root_puts_nothing_where_others_could_exchange_the_folder() {
             ["record", "demo", "--for", "1s", "--set=io.interface=sim", "--out", out.to_str().unwrap()];
         assert!(program(&home, &record, &[]).expect(3).stderr.contains(EXCHANGED));
         assert!(!out.exists());
-        // Whoever called sudo has asked for it.
+        // Allowed if the caller of sudo asked for it.
         let mut by_sudo = home.command(record);
         Outcome::of(&by_sudo.env("SUDO_UID", NOBODY.to_string()).output().unwrap()).expect(0);
         fs::remove_dir_all(&out).unwrap();
@@ -142,7 +142,7 @@ fn files_beside_the_data_stay_out_of_the_systems_folders_and_are_shown() {
         }
         let out = bound.join("stacktune-test").display().to_string();
         let record = ["record", "demo", "--set=io.interface=sim", "--for", "1s", "--out", &out];
-        assert!(program(&home, &record, &[]).expect(2).stderr.contains("is a folder of the system"));
+        assert!(program(&home, &record, &[]).expect(2).stderr.contains("is a system folder"));
     });
     run("umount", &[bound.to_str().unwrap()]);
     outcome.unwrap();

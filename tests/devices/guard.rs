@@ -1,4 +1,4 @@
-//! The guard on real loop devices: every refusal, with the content proven unchanged.
+//! The guard on real loop devices: every refusal, with a check that the content is unchanged.
 
 use std::fs::{File, OpenOptions};
 use std::ops::Deref;
@@ -16,7 +16,7 @@ use stacktune::testing::stack::guard::{self, Consent, Examination, OwnData};
 pub const SIZE: u64 = 16 << 20;
 pub const MAGIC: &[u8] = b"stacktune test header";
 
-/// A header is ours if it begins with the magic; so is a page that does.
+/// A header or a page is ours if it begins with the magic.
 struct ByMagic;
 
 impl OwnData for ByMagic {
@@ -45,7 +45,7 @@ impl Deref for Examined {
 }
 
 impl Examined {
-    /// None where this process can't make one; two devices more may be made on it.
+    /// None if this process can't make one; two more devices may be made on it.
     pub fn make(test: &str, options: &[&str], size: u64) -> Option<Self> {
         let loops = Loops::take(test, 3)?;
         Some(Self { device: loops.in_memory(size >> 20, options), size, _loops: loops })
@@ -60,7 +60,7 @@ impl Examined {
     }
 
     pub fn hash(&self) -> u32 {
-        // By way of the device, so that what the page cache holds counts as well.
+        // Read through the device, so that content in its page cache counts too.
         let device = File::open(&self.path).unwrap();
         let mut bytes = vec![0; self.size as usize];
         device.read_exact_at(&mut bytes, 0).unwrap();
@@ -77,7 +77,7 @@ impl Examined {
         guard::examine(&self.path, &facts(), 0, &ByMagic)
     }
 
-    /// Refused, by a reason that contains `why`, and the content is what it was.
+    /// Refused for a reason that contains `why`, with unchanged content.
     #[track_caller]
     pub fn refused(&self, consent: &Consent, why: &str) {
         let before = self.hash();
@@ -112,7 +112,7 @@ impl Examined {
     }
 }
 
-/// Undoes something at the end of a test, even a failed one.
+/// Runs a command at the end of a test, even a failed one.
 pub struct Undo(Vec<String>);
 
 impl Drop for Undo {
@@ -135,7 +135,7 @@ fn a_blank_device_is_permitted_and_claimed() {
     let found = device.examine().unwrap();
     assert!(!found.needs_consent() && !found.own_fill);
     let claim = guard::permit(found, &Consent::default()).unwrap().open().unwrap();
-    // While it is claimed, neither another run nor a mount gets it.
+    // While it is claimed, no other run or mount can take it.
     let error = device.examine().unwrap_err();
     assert!(error.what.contains("held exclusively by another program"), "{error}");
     claim.wipe().unwrap();
@@ -166,7 +166,7 @@ fn a_device_with_a_mounted_partition_is_refused() {
     run("addpart", &[&device.path, "1", "2048", "16384"]);
     let partition = format!("{}p1", device.path);
     run("mkfs.ext4", &["-q", "-F", &partition]);
-    // The file system inside a partition counts, mounted or not.
+    // A file system inside a partition counts, mounted or not.
     device.refused(&Consent::default(), &format!("ext4 signature at byte 1080 of {partition}"));
     let at = device.dir.path().join("mount");
     std::fs::create_dir(&at).unwrap();
@@ -175,7 +175,7 @@ fn a_device_with_a_mounted_partition_is_refused() {
     let unmount = undo(&["umount", at]);
     device.refused(&everything(&device), &format!("mounted at {at} ({}", &partition["/dev/".len()..]));
     drop(unmount);
-    // A partition's name is no consent to destroy the whole device, and it is no target.
+    // A partition's name gives no consent for the whole device, and is not a valid target.
     let error = Consent::named(std::slice::from_ref(&partition), &facts()).unwrap_err();
     assert!(error.what.contains("is a partition"), "{error}");
     assert!(guard::examine(&partition, &facts(), 0, &ByMagic).is_err());
@@ -259,7 +259,7 @@ fn a_device_under_another_loop_device_is_refused() {
     let error = guard::examine(&upper, &facts(), 0, &ByMagic).unwrap_err();
     assert!(error.what.contains("is built on"), "{error}");
     drop(detach);
-    // Other tests' losetup may look at it just now.
+    // Other tests' losetup may be holding it open.
     wait_for("a free device", || device.examine().ok());
 }
 
@@ -273,7 +273,7 @@ fn two_loop_devices_on_one_file_are_refused() {
     device.refused(&everything(&device), "another loop device on");
 }
 
-/// Another loop device on `path`, which goes with the guard that is returned.
+/// Another loop device on `path`, removed when the returned guard is dropped.
 fn loop_on(path: &Path) -> (String, Undo) {
     let output = Command::new("losetup").args(["--find", "--show"]).arg(path).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -334,7 +334,7 @@ fn a_device_whose_file_system_is_in_use_without_a_listed_mount_is_reported() {
     run("mount", &[&device.path, dir]);
     let file = at.join("file");
     File::create(&file).unwrap().set_len(1 << 20).unwrap();
-    // A file system that may write does so when it pleases, and the content is to stay as it is.
+    // A writable file system may write at any time, but the content has to stay unchanged.
     run("mount", &["-o", "remount,ro", dir]);
     let (upper, _detach) = loop_on(&file);
     run("umount", &["--lazy", dir]);

@@ -1,4 +1,4 @@
-//! A drive that hangs at the end of a run: a loop device whose file lies on a file system that is frozen.
+//! A drive that hangs at the end of a run: a loop device backed by a file on a frozen file system.
 
 use std::process::Command;
 use std::time::Duration;
@@ -19,13 +19,13 @@ rate = \"4MB/s\"
 window = \"500ms\"
 ";
 const RUN_S: u64 = 6;
-/// The run is frozen in its third window, and for a second beyond its end.
+/// The file system freezes in the run's third window, until a second after the run's end.
 const WINDOWS_BEFORE: usize = 2;
 const FROZEN: Duration = Duration::from_secs(6);
-/// What was under way when it froze took this at least.
+/// I/O in flight at the freeze takes at least this long.
 const HUNG_NS_MIN: u64 = 3_000_000_000;
 
-/// A file system on which no write goes on; it does again when this goes, even by a failed test.
+/// A frozen file system; it thaws when this is dropped, even by a failed test.
 struct Frozen<'a>(&'a Mount);
 
 impl<'a> Frozen<'a> {
@@ -68,11 +68,11 @@ fn writes_that_hang_at_the_end_of_a_run_are_waited_for_and_counted() {
         let count = |key: &str| figures[key].as_u64().unwrap();
         let rate = figures["target_mb_per_s"].as_f64().unwrap() * 1e6;
         assert!(figures["service_ns"]["max"].as_u64().unwrap() >= HUNG_NS_MIN, "{class}: {figures:#}");
-        // A commit whose write had ended, and whose flush hung, has no I/O under way.
+        // A commit that finished its write and hung in its flush has no I/O in flight.
         let in_flush = figures["flush_ns"]["max"].as_u64().is_some_and(|max| max >= HUNG_NS_MIN);
         let is_drained = figures["drained"]["unfinished"] == 0;
         assert!(is_drained || (in_flush && figures["drained"].is_null()), "{class}: {figures:#}");
-        // Every intended start of the run counts, those in the hang as missed. Threads may begin a little late.
+        // Every intended start counts, those during the hang as missed. Threads may begin a little late.
         let io_bytes = count("bytes") as f64 / count("ios") as f64;
         let intended = rate * RUN_S as f64 / io_bytes;
         assert!((count("intended") as f64 / intended - 1.0).abs() < 0.05, "{class}: {intended} {figures:#}");

@@ -1,5 +1,5 @@
-//! The load on RocksDB: what is loaded is found again, what was promised survives a killed process, what a
-//! disk without room does to it, whether the engine's own counts agree with ours, and what is turned live.
+//! The load on RocksDB: loaded pairs are found again, acknowledged commits survive a killed process, a full
+//! disk, the engine's own counts against ours, and live turns.
 
 use std::fs;
 use std::path::Path;
@@ -62,7 +62,7 @@ fn whole(summary: &Value, path: &str) -> u64 {
     summary.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path} of {summary}"))
 }
 
-/// All classes have run, and the engine's own counts are those that ours ask for.
+/// All classes have run, and the engine's own counts match ours.
 #[track_caller]
 fn assert_plausible(summary: &Value) {
     for class in ["scan", "point", "wal", "background"] {
@@ -71,26 +71,26 @@ fn assert_plausible(summary: &Value) {
     }
     let put = count(summary, "/engine/user_written_bytes");
     let log = count(summary, "/engine/log_bytes");
-    // The log has each key and value with a few bytes around them.
+    // The log holds each key and value plus a few bytes of overhead.
     assert!(log >= put && log < put * 1.2, "{log} of log for {put} put");
     let members = summary["members"].as_array().unwrap();
     let ours: u64 = members.iter().map(|member| whole(member, "/written_bytes")).sum();
     assert_eq!(ours, whole(summary, "/engine/user_written_bytes"));
-    // The engine's part of WA-A is made of these counts.
+    // The engine's part of WA-A is computed from these counts.
     let of_engine = ["log_bytes", "flush_bytes", "compaction_written_bytes"];
     let wrote: u64 = of_engine.iter().map(|field| whole(summary, &format!("/engine/{field}"))).sum();
     assert_eq!(whole(summary, "/written/application_bytes"), ours);
     assert_eq!(whole(summary, "/written/engine_bytes"), wrote);
     assert!((count(summary, "/wa_a_parts/engine") - wrote as f64 / put).abs() < 1e-6, "{summary}");
-    // All pairs lie in the folder, and do not compress.
+    // All pairs are in the folder, and are not compressible.
     assert!(count(summary, "/space_amplification") > 0.9, "{summary}");
     // Each commit synced the log, and nothing else did.
     let (syncs, commits) = (count(summary, "/engine/log_syncs"), count(summary, "/classes/wal/ios"));
     assert!((syncs - commits).abs() <= 3.0, "{syncs} syncs for {commits} commits");
-    // A point is a get of a pair of 416 B, or of a key that is not there.
+    // A point read gets a pair of 416 B, or a key that doesn't exist.
     let mean = count(summary, "/classes/point/bytes") / count(summary, "/classes/point/ios");
     assert!((mean - (0.8 * 416.0 + 0.2 * 16.0)).abs() < 60.0, "{mean} B a get");
-    // The two counts are read one after the other: a range may end in between.
+    // The two counts are read one after the other: a range may finish in between.
     let (bytes, ranges) = (count(summary, "/classes/scan/bytes"), count(summary, "/classes/scan/ios"));
     let all = 128.0 * 416.0;
     assert!(bytes > 0.9 * all * ranges && bytes <= all * (ranges + 1.0), "{bytes} B of {ranges} ranges");
@@ -113,22 +113,22 @@ fn all_classes_run_and_what_is_loaded_is_found_again() {
     );
     let shown = home.run(["show".as_ref(), home.path("second").as_os_str()]).expect(0).stdout;
     assert!(shown.contains("RocksDB writes") && shown.contains("rocksdb.db.get"), "{shown}");
-    // More than may be written takes nothing away.
+    // A refused load beyond the write limit removes nothing.
     let over = ["kv.pairs=30000", "run.max_writes=1MiB"];
     let refused = Outcome::of(&record(&home, &dir, "over", "1s", &over).output().unwrap()).expect(2);
     assert!(refused.stderr.contains("run.max_writes is 1MiB"), "{}", refused.stderr);
     assert_eq!(verify(&home, &dir, &[])["complete"], true);
-    // What is on a stack is not there to be read afterwards.
+    // Pairs on a stack can't be verified afterwards.
     let mut stacked = home.command(["verify", "rocksdb", "--set=stack.filesystem=ext4"]);
     let refused = Outcome::of(&stacked.args(sets(&dir, &[])).output().unwrap()).expect(2);
-    assert!(refused.stderr.contains("which goes with the run"), "{}", refused.stderr);
-    // Other pairs take the place of these.
+    assert!(refused.stderr.contains("which is taken down with the run"), "{}", refused.stderr);
+    // Other pairs replace these.
     let (_, third) = recorded(&home, &dir, "third", &["kv.value_size=100", "kv.order=random"]);
     assert!(third.stderr.contains("is replaced"), "{}", third.stderr);
-    // And what is not ours stays.
+    // A database that is not ours stays.
     fs::remove_file(dir.join("stacktune-pairs.json")).unwrap();
     let refused = Outcome::of(&record(&home, &dir, "fourth", "1s", &[]).output().unwrap()).expect(3);
-    assert!(refused.stderr.contains("no marker"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("no stacktune marker"), "{}", refused.stderr);
     assert!(dir.join("rocksdb/CURRENT").exists());
 }
 
@@ -157,7 +157,7 @@ fn file_systems_take_it_and_the_device_counts_the_same() {
     }
 }
 
-/// What a run on loaded pairs says of the drives beside what the block layer counts meanwhile.
+/// The drives' figures in a run on loaded pairs must match the block layer's count over the same time.
 fn assert_is_what_the_device_counts(home: &Home, dir: &Path, filesystem: &str, device: &Loop) {
     const WINDOWS: usize = 20;
     let out = format!("{filesystem}-counted");
@@ -170,7 +170,7 @@ fn assert_is_what_the_device_counts(home: &Home, dir: &Path, filesystem: &str, d
     let windows = json_lines(&out.join("windows.jsonl"));
     let recorded: u64 = windows[from..to].iter().map(|window| whole(window, "/written/drives_bytes")).sum();
     let off = recorded as f64 / (at_last - at_first) as f64 - 1.0;
-    // What is written between a window's end and the look is in the one count and not in the other.
+    // Writes between a window's end and the counter's reading are in only one of the two counts.
     assert!(off.abs() < 0.15, "{filesystem}: {recorded} recorded, {} counted", at_last - at_first);
 }
 
@@ -306,7 +306,7 @@ fn pairs_on_every_file_system_are_turned_opened_again_and_built_anew_under_load(
         return;
     }
     let Some(loops) = Loops::take(name, 1) else { return };
-    // One that journals and one that copies stand for all in the gate.
+    // In the gate, a journaling and a copy-on-write file system stand for all.
     let filesystems: &[&str] = if is_soak() { &["ext4", "xfs", "btrfs"] } else { &["ext4", "btrfs"] };
     let there: Vec<_> = filesystems.iter().filter(|name| has(&format!("mkfs.{name}"))).collect();
     let (home, device) = (Home::new(), loops.blank(400));

@@ -1,5 +1,5 @@
-//! Layers by commands on loop devices. A link is the least that commands can make: it has all of a layer but a device
-//! of its own, and needs nothing that a kernel may lack. LVM and dm-crypt are in `tests/lab/layers.sh`.
+//! Layers made by commands, on loop devices. A link is the simplest: it lacks only a device of its own, and
+//! needs no kernel feature. LVM and dm-crypt are in `tests/lab/layers.sh`.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::common::devices::Loops;
 use crate::common::program::{Home, MODEST, Outcome, Running, json_lines, wait_for};
 use crate::stack_run::{assert_nothing_left, program};
 
-/// A profile with a layer, `up` being its commands, on a loop device over a file of 96 MiB.
+/// A profile with a layer made by the commands `up`, on a loop device over a file of 96 MiB.
 fn profile(home: &Home, up: &str) -> String {
     let path = home.path("layered.toml");
     let text = format!(
@@ -34,14 +34,14 @@ fn outcome(mut command: Command) -> Outcome {
     Outcome::of(&command.output().unwrap())
 }
 
-/// One of these tests at a time: each looks for links that are left.
+/// Only one of these tests at a time: each checks for leftover links.
 fn turn() -> fs::File {
     let lock = fs::File::create(std::env::temp_dir().join("stacktune-test-layers")).unwrap();
     lock.lock().unwrap();
     lock
 }
 
-/// The links of such layers.
+/// All links made by such layers.
 fn links() -> Vec<String> {
     let names = fs::read_dir("/dev").unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.starts_with("stacktune-")).collect()
@@ -119,7 +119,7 @@ fn killed_while_it_is_made_and_under_load_cleanup_takes_a_layer_away() {
     wait_for("the link", || (!links().is_empty()).then_some(()));
     running.signal(rustix::process::Signal::KILL);
     assert!(running.outcome().status.is_none());
-    // The tool that it had started holds the journal until it ends.
+    // The tool that it started holds the journal until it ends.
     program(&home, &["cleanup"]).expect(0);
     nothing_left(&home);
 

@@ -1,4 +1,4 @@
-//! Writes that are taken back after a run: verification finds every one of them, names it, and nothing else.
+//! Writes reverted after a run: verification finds and names each of them, and nothing else.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -15,7 +15,7 @@ use crate::real_io::{set, verify};
 const PAGE_BYTES: usize = 16 << 10;
 const HEADER_BYTES: u64 = 1 << 20;
 
-/// How the load reaches the target, in words of `--set`: what the gate tries, then what else there is.
+/// Interfaces and buffering to test, as words for `--set`: first the gate's, then the rest.
 const WAYS: [&str; 3] = [
     "io.interface=sync io.buffering=cached",
     "io.interface=libaio io.buffering=direct",
@@ -34,20 +34,20 @@ fn ways() -> Vec<&'static str> {
     [&WAYS[..], more].concat()
 }
 
-/// A file or device, and the bytes of the pages that are written to it.
+/// A file or device, and the size of the pages written to it.
 type Member = (PathBuf, usize);
 
-/// How many writes of each kind are taken back.
+/// How many writes of each kind are reverted.
 fn wanted() -> usize {
     if is_soak() { 1000 } else { 50 }
 }
 
-/// MiB of each target, so that a short run writes enough pages that are not written again.
+/// MiB of each target, large enough that a short run writes enough pages only once.
 fn size_mib() -> u64 {
     if is_soak() { 512 } else { 64 }
 }
 
-/// A run in which the WAL and the background writer write, and nothing is read.
+/// A run in which only the WAL and the background writer do I/O.
 fn run(home: &Home, profile: &str, out: &str, way: &str, rate: &str) {
     let rate = format!("background.rate={rate}");
     let time = if is_soak() { "6s" } else { "1s" };
@@ -66,7 +66,7 @@ fn open(path: &Path) -> File {
     OpenOptions::new().write(true).open(path).unwrap()
 }
 
-/// Where the pages of a member begin that were written in between.
+/// Offsets of a member's pages that were written in between.
 fn written(before: &[u8], after: &[u8], page_bytes: usize) -> Vec<u64> {
     let is_written = |at: &u64| {
         let page = *at as usize..*at as usize + page_bytes;
@@ -75,15 +75,15 @@ fn written(before: &[u8], after: &[u8], page_bytes: usize) -> Vec<u64> {
     (HEADER_BYTES..after.len() as u64).step_by(page_bytes).filter(is_written).collect()
 }
 
-/// How many pages of a member have to be written, so that `count` writes of each kind can be taken back.
+/// How many pages of a member must be written, so that `count` writes of each kind can be reverted.
 fn enough(count: usize) -> usize {
     4 * count
 }
 
-/// Takes writes back: pages of before, half pages of before, and pages of elsewhere. Returns where.
+/// Reverts pages, reverts half pages, and puts pages of elsewhere in place of others. Returns where.
 fn plant((path, page_bytes): &Member, before: &[u8], after: &[u8], count: usize) -> [Vec<u64>; 3] {
     let page = |at: u64| at as usize..at as usize + page_bytes;
-    // Both halves of these were written, so that half a page of before is not a whole one.
+    // In these pages both halves changed, so that half an old page is not a whole one.
     let written = written(before, after, *page_bytes);
     assert!(written.len() >= enough(count), "{} pages were written", written.len());
     let spread = written.len() / (3 * count);
@@ -94,7 +94,7 @@ fn plant((path, page_bytes): &Member, before: &[u8], after: &[u8], count: usize)
             0 => (&before[page(*at)], 0),
             1 if n % 2 == 0 => (&before[page(*at)][..page_bytes / 2], 0),
             1 => (&before[page(*at)][page_bytes / 2..], *page_bytes as u64 / 2),
-            // What was written elsewhere has arrived here.
+            // A write meant for another place has arrived here.
             _ => (&after[page(written[(n * spread + 1) % written.len()])], 0),
         };
         file.write_all_at(content, at + at_byte).unwrap();
@@ -104,7 +104,7 @@ fn plant((path, page_bytes): &Member, before: &[u8], after: &[u8], count: usize)
     planted
 }
 
-/// What verification reports: exactly what was planted, in pages of these sizes.
+/// Verification reports exactly the planted damage, in pages of these sizes.
 #[track_caller]
 fn finds(report: &Value, planted: &[Vec<u64>; 3], members: &[Member]) {
     for (kind, planted) in ["lost", "torn", "misplaced"].into_iter().zip(planted) {
@@ -120,8 +120,8 @@ fn finds(report: &Value, planted: &[Vec<u64>; 3], members: &[Member]) {
     }
 }
 
-/// Runs again until enough pages were written, which on a busy machine takes more than one run; returns the members'
-/// content.
+/// Runs again until enough pages are written, which on a busy machine takes several runs; returns the
+/// members' content.
 fn write_enough(
     home: &Home,
     profile: &str,
@@ -144,7 +144,7 @@ fn write_enough(
     after
 }
 
-/// Runs twice, the first time in pages of that size, takes writes of the second run back, and puts them in place again.
+/// Runs twice, first with other pages; reverts writes of the second run, checks the report, restores them.
 fn lose_and_find(home: &Home, profile: &str, members: &[Member], way: &str, (first, then): (&str, &str)) {
     run(home, profile, "first", &format!("{way} {first}"), "none");
     let before: Vec<Vec<u8>> = members.iter().map(|(path, _)| read(path)).collect();
@@ -159,7 +159,7 @@ fn lose_and_find(home: &Home, profile: &str, members: &[Member], way: &str, (fir
     let ran = home.run(&["verify", profile, "--json"]);
     ran.ended(1, &["not everything is as written"]);
     finds(&serde_json::from_str(&ran.out).unwrap(), &planted, members);
-    // All of the run taken back: the whole image, with its headers.
+    // The whole run reverted: the complete image, with its headers.
     for ((path, _), before) in members.iter().zip(&before) {
         let file = open(path);
         file.write_all_at(before, 0).unwrap();
@@ -182,7 +182,7 @@ fn planted_each(members: usize) -> usize {
     wanted().div_ceil(members)
 }
 
-/// A home with a profile of two files, and these with the file of the WAL.
+/// A home with a profile of two files, and these with the WAL's file.
 fn files(data_page_bytes: usize, wal_page_bytes: usize) -> (Home, String, [Member; 3]) {
     let home = Home::new();
     let profile = home.small_files("lost");
@@ -207,7 +207,7 @@ fn writes_taken_back_from_files_are_all_found() {
     });
 }
 
-/// Smaller pages over larger ones, of a WAL whose pages have another size, through the page cache, which takes any.
+/// Smaller pages over larger ones, and other WAL pages, through the page cache, which takes any size.
 #[test]
 fn writes_of_several_sizes_that_are_taken_back_are_all_found() {
     let (home, profile, members) = files(4096, 1024);
@@ -233,7 +233,7 @@ fn writes_taken_back_from_a_loop_device_are_all_found() {
     });
 }
 
-/// The state folder on a file system that is mounted read-only, which holds root up, too.
+/// The state folder is on a file system mounted read-only, which stops even root.
 #[test]
 fn verification_writes_nothing_to_the_state_folder() {
     let Some(_loops) = Loops::take("verification_writes_nothing_to_the_state_folder", 0) else { return };
@@ -241,14 +241,14 @@ fn verification_writes_nothing_to_the_state_folder() {
     run(&home, &profile, "out", PAGES, "1MB/s");
     let state = ReadOnly::of(&home.path("state"));
     verify(&home, &profile, &[]);
-    // A run without a map is seen afterwards.
+    // A run without a map is noticed afterwards.
     home.record(&profile, "unkept", &["--for", "500ms"]).ran.ended(0, &["won't see lost writes", "EROFS"]);
     drop(state);
     let ran = home.run(&["verify", &profile]);
     ran.ended(1, &["not checked for lost writes: its write map is older than the data"]);
 }
 
-/// A folder that nobody can write to.
+/// A folder mounted read-only, so that even root can't write to it.
 struct ReadOnly(PathBuf);
 
 impl ReadOnly {
@@ -276,13 +276,13 @@ fn without_its_write_map_nothing_counts_as_verified() {
     let ran = home.run(&["verify", &profile]);
     ran.ended(1, &["not checked for lost writes: it has no write map"]);
     assert!(ran.out.starts_with("lost writes: not checked") && !ran.out.contains("verified"), "{}", ran.out);
-    // A run that writes nothing begins one that has nothing.
+    // A run that writes nothing begins an empty map.
     let reads = ["--for", "300ms", "--set", "wal.enabled=false", "--set", "background.enabled=false"];
     home.record(&profile, "read", &reads).ran.ended(0, &[]);
     let ran = home.run(&["verify", &profile]);
     ran.ended(1, &["not checked for lost writes: no run wrote there since the write map began"]);
     assert!(!ran.out.contains("verified"), "{}", ran.out);
-    // What the next one writes is checked, and of the rest that is said.
+    // The next run's writes are checked; the rest is reported as unchecked.
     run(&home, &profile, "next", PAGES, "1MB/s");
     let report = home.run(&["verify", &profile, "--json"]).json();
     let [checked, unchecked] = ["sectors_ok", "sectors_unchecked"].map(|key| report[key].as_u64().unwrap());

@@ -1,4 +1,4 @@
-//! Guard, stacks and load on loop devices: what needs root.
+//! Guard, stacks and load on loop devices: tests that need root.
 
 #[path = "../common/mod.rs"]
 mod common;

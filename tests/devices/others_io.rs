@@ -1,4 +1,4 @@
-//! Another program on the drive below the load: what it reads and writes shows in the recording, and forbids verdicts.
+//! Another program doing I/O on the drive below the load: the recording shows it, and it forbids verdicts.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use crate::common::devices::{Loop, Loops, Mount, run};
 use crate::common::recorded::{Home, Recorded};
 use crate::common::{LEFT_TO_SOAK, is_soak, skip};
 
-/// `dd` over and over, until it is dropped: all of it direct, a megabyte at a time.
+/// `dd` in a loop until dropped: direct I/O, a megabyte at a time.
 struct Dd(Child);
 
 impl Dd {
@@ -36,7 +36,7 @@ impl Drop for Dd {
     }
 }
 
-/// MB/s that others read and wrote by the summary, and the flag.
+/// MB/s that others read and wrote according to the summary, and the flag.
 fn others(recorded: &Recorded) -> (f64, f64, Option<String>) {
     let summary = recorded.summary();
     let of = summary["others_io"].as_array().and_then(|drives| drives.first()).cloned().unwrap_or_default();
@@ -54,12 +54,12 @@ fn files(home: &Home, name: &str, at: &Path, more: &str) -> String {
     )
 }
 
-/// Nothing of it is left for the kernel to write after the mount.
+/// Leaves no lazy initialization for the kernel to write after the mount.
 fn format_with_ext4(path: &str) {
     run("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", path]);
 }
 
-/// Small reads at a rate, so that not even a slow host is at its limit.
+/// Small reads at a rate, so that even a slow host is not at its limit.
 const GENTLE: &str = "[scan]\nrate = \"20MB/s\"\n[point]\nenabled = false\n";
 
 #[track_caller]
@@ -90,7 +90,7 @@ fn a_reader_and_a_writer_beside_files_are_flagged_and_the_load_alone_is_not() {
         recorded.ran.ended(0, &[]);
         let (read, written, flag) = others(&recorded);
         let (most, least) = if name == "read" { (read, written) } else { (written, read) };
-        // While programs beside the test write elsewhere, some of the journal's writes may be taken for theirs.
+        // If other programs write elsewhere, some of the journal's writes may be attributed to them.
         assert!(most > 2.0 && least < most / 4.0, "{name}: read {read}, written {written}");
         let flag = flag.unwrap_or_else(|| panic!("{name}: not flagged"));
         assert!(flag.starts_with(&format!("others on {}: ", device.name())), "{flag}");
@@ -103,7 +103,7 @@ fn a_reader_and_a_writer_beside_files_are_flagged_and_the_load_alone_is_not() {
     assert!(compared.out.contains("others on ") && compared.out.contains("flagged"), "{}", compared.out);
 }
 
-/// What the kernel adds for the load is the load's: the journal's commits, and what is written back.
+/// I/O that the kernel adds for the load counts as the load's: journal commits, and write-back.
 #[test]
 fn what_a_file_system_and_the_page_cache_write_for_the_load_is_not_others() {
     let test = "what_a_file_system_and_the_page_cache_write_for_the_load_is_not_others";
@@ -128,7 +128,7 @@ struct Unmount<'a>(&'a tempfile::TempDir);
 
 impl Drop for Unmount<'_> {
     fn drop(&mut self) {
-        // Whoever looked into it a moment ago may still hold it.
+        // Something may have just opened a file in it.
         let unmount =
             || Command::new("umount").arg(self.0.path()).status().is_ok_and(|status| status.success());
         let _ = (0..50).any(|_| {
@@ -172,7 +172,7 @@ fn the_other_partition_of_a_drive_is_others_for_certain() {
     assert!(flag.is_some_and(|flag| flag.starts_with(&format!("others on {}: ", device.name()))));
 }
 
-/// It is in the flags from what to what, and forbids verdicts.
+/// The flag gives the old and the new value, and forbids verdicts.
 #[test]
 fn a_setting_that_somebody_changes_in_mid_run_is_flagged() {
     let test = "a_setting_that_somebody_changes_in_mid_run_is_flagged";

@@ -1,5 +1,5 @@
-//! `stacktune run`: what a program gets of ours, as whom it runs, what it may use, and that nothing of it outlives the
-//! run. The programs are shells' small scripts.
+//! `stacktune run`: what a program inherits, as which user it runs, what it may use, and that nothing of it
+//! outlives the run. The programs are short shell scripts.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -14,10 +14,10 @@ use crate::common::is_soak;
 use crate::common::program::{Home, Outcome, Running, json_lines, wait_for};
 use crate::stack_run::{ON_EXT4, assert_nothing_left, program};
 
-/// Nobody: neither root nor who called anything.
+/// Nobody: neither root nor any caller.
 pub const USER: &str = "65534";
 
-/// `run` of a script for so long in a folder of files.
+/// `run` of a script for that long in a folder of files.
 pub fn on_files(home: &Home, time: &str, more: &[&str], script: &str) -> Command {
     let mut command = home.command(["run", "demo", "--for", time, "--json", "--out"]);
     command.arg(home.path("out")).env("XDG_STATE_HOME", home.path("state")).args(home.sets(&[])).args(more);
@@ -54,7 +54,7 @@ pub fn figure(summary: &Value, name: &str) -> u64 {
     summary["program"][name].as_u64().unwrap_or_else(|| panic!("no {name}: {}", summary["program"]))
 }
 
-/// No journal and no cgroup is left; of files the program's folder stays.
+/// No journal or cgroup is left; of the files, the program's folder stays.
 #[track_caller]
 pub fn nothing_runs(home: &Home) {
     assert_eq!(program(home, &["status"]).expect(0).stdout, "no stacks, and nothing left behind\n");
@@ -62,7 +62,7 @@ pub fn nothing_runs(home: &Home) {
     assert_eq!(fs::read_dir(journal).map_or(0, Iterator::count), 0);
 }
 
-/// A process with these words among its arguments, but the tests' own.
+/// A process whose command line is exactly these words, which the tests' own bystander's is not.
 pub fn process_with(words: &str) -> Option<u32> {
     let pids =
         fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
@@ -73,14 +73,14 @@ pub fn process_with(words: &str) -> Option<u32> {
     pids.into_iter().find(has)
 }
 
-/// A program of the tests' own with the name and the arguments of one that is to be ended.
+/// A program of the tests' own with the same name and arguments as one that will be ended.
 struct Bystander(Child, PathBuf);
 
 impl Bystander {
     fn start(words: &str) -> Self {
         let (name, argument) = words.split_once(' ').unwrap();
         let dir = tempfile::tempdir().unwrap().keep();
-        // Under the same name, but found apart by its folder.
+        // Under the same name, but distinguished by its folder.
         fs::copy(format!("/bin/{name}"), dir.join(name)).unwrap();
         Self(Command::new(dir.join(name)).arg(argument).spawn().unwrap(), dir)
     }
@@ -104,7 +104,7 @@ fn a_program_has_nothing_of_ours_but_what_is_said() {
                   grep -E '^(NoNewPrivs|Cap(Inh|Prm|Eff|Amb)|PPid)' /proc/self/status; cat /proc/self/cgroup; \
                   ls -d /var/lib /media | sort; ls {dir}/.. >/dev/null; touch {dir}/mine; stat -c %u:%a {dir} {dir}/mine";
     let inner = on_files(&home, "10s", &["--user", USER], script);
-    // What its caller left open, and had in the environment, goes no further.
+    // Descriptors and environment variables of its caller are not passed on.
     let mut outer = Command::new("sh");
     outer
         .args(["-c", "exec 7</etc/passwd; exec \"$@\"", "sh"])
@@ -121,7 +121,7 @@ fn a_program_has_nothing_of_ours_but_what_is_said() {
     assert!(lines.contains(&"mask=0022") && lines.contains(&"not a tty"), "{log}");
     assert!(!log.contains("/etc/passwd") && !log.contains("journal") && !log.contains("socket:"), "{log}");
     assert!(lines.contains(&"fd /dev/null"), "{log}");
-    // Tabs are shown as what they are.
+    // Tabs are shown as symbols.
     for word in
         ["NoNewPrivs:␉1", "CapPrm:␉0000000000000000", "CapEff:␉0000000000000000", "CapAmb:␉0000000000000000"]
     {
@@ -219,7 +219,7 @@ fn nothing_that_it_started_outlives_the_run() {
     let Some(_loops) = Loops::take("nothing_that_it_started_outlives_the_run", 1) else { return };
     let (home, words) = (Home::new(), format!("sleep 9{}", std::process::id()));
     let bystander = Bystander::start(&words);
-    // One that left its parents and its session, one that hears no signal, and one that began as the last.
+    // One that left its parents and its session, one that ignores signals, and one started at the very end.
     let script = format!(
         "setsid sh -c '{words} & exit' & (trap '' INT TERM HUP; {words}; {words}) & \
          trap 'setsid {words} & exit 3' INT; while :; do sleep 0.1; done"
@@ -374,7 +374,7 @@ fn a_run_ends_itself_in_two_seconds_where_the_host_waits_too_much() {
         return crate::common::skips::skip(name, "the kernel counts no pressure");
     }
     let home = Home::new();
-    // Quiet at first, then more than the host bears of either; none hears a signal.
+    // Quiet at first, then more pressure of either kind than allowed; none of the processes heeds signals.
     let burn = "(while :; do :; done) &";
     let write = "(while :; do dd if=/dev/zero of=f$i bs=4k count=500 oflag=direct,dsync conv=notrunc; done) 2>/dev/null &";
     for (what, busy) in [("psi.cpu.some > 60%", burn), ("psi.io.some > 30%", write)] {
@@ -447,7 +447,7 @@ fn what_cannot_be_run_is_refused_before_anything_is_made() {
         (&[], &["./x"], 2, "absolute path"),
         (&[], &["/no/such"], 2, "there is no program"),
         (&[], &["echo", "{dri}"], 2, "did you mean {dir}?"),
-        (&["--set=io.interface=sim"], &["true"], 2, "file system of the kernel's"),
+        (&["--set=io.interface=sim"], &["true"], 2, "one of the kernel's file systems"),
         (&["--set=run.cache_limit=1GiB"], &["true"], 2, "--mem"),
         (&["--read-only"], &["true"], 2, "--read-only"),
         (&[&bare], &["true"], 2, "needs a file system"),

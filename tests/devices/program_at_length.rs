@@ -1,5 +1,5 @@
-//! What takes minutes to show of `stacktune run`: processor time and caps held against what is known of the program, a real
-//! database's knob turned on the screen, and file systems swept. The soak does.
+//! Tests of `stacktune run` that take minutes: processor time and caps checked against known programs, a real
+//! database's knob turned on the screen, and file systems swept. For the soak.
 
 use std::fs;
 use std::process::Command;
@@ -21,7 +21,7 @@ fn what_four_orphans_burn_is_counted_within_three_hundredths() {
     let Some(_loops) = Loops::alone(name) else { return };
     let home = Home::new();
     let burn = "python3 -c \"import time\nwhile time.process_time() < 3.0: pass\"; touch done$i";
-    // Forked twice, and left by their parents.
+    // Double-forked, and orphaned.
     let script = format!(
         "for i in 1 2 3 4; do export i; (setsid sh -c '{burn}' &) & done; \
          until [ -e done1 ] && [ -e done2 ] && [ -e done3 ] && [ -e done4 ]; do sleep 0.1; done; sleep 0.5"
@@ -41,7 +41,7 @@ fn a_cap_decides_whether_a_file_is_read_twice() {
         return skip(name, LEFT_TO_SOAK);
     }
     let Some(_loops) = Loops::alone(name) else { return };
-    // The first reading is of the drives in any case.
+    // The first read goes to the drives in any case.
     let script = "dd if=/dev/zero of=f bs=1M count=954 oflag=direct 2>&1; cat f f >/dev/null; sleep 1.2";
     for (cap, read_mb, cached_mb) in [("200MB", 1800..2100, 0..201), ("2GB", 1000..1051, 900..2001)] {
         let home = Home::new();
@@ -88,7 +88,7 @@ fn sqlite_is_compared_on_three_file_systems() {
     assert_nothing_left(&home);
 }
 
-/// What the server says of a setting.
+/// The server's value of a setting.
 fn shown(home: &Home, setting: &str) -> String {
     let socket = home.path("files/stacktune-program");
     let asked = Command::new("psql")
@@ -124,7 +124,7 @@ fn postgresqls_commits_are_turned_on_the_screen_and_the_server_agrees() {
     terminal.press("\x1b[C");
     terminal.wait_for("synchronous_commit on → off");
     assert_eq!(shown(&home, "synchronous_commit"), "off");
-    // More a second, but what a crash would lose is said before that.
+    // More transactions per second, but the loss on a crash is stated before that.
     terminal.wait("its gain and its price", |screen| {
         screen.contains("TRADE-OFF  less durable") && screen.contains("tps +")
     });

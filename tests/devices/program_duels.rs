@@ -1,5 +1,5 @@
-//! Duels of a program's own knobs and of the stack's, turned while it runs or built for each block, decided by what it
-//! reports. The programs report what is set, so that it is known which value is better.
+//! Duels of a program's own knobs and of the stack's, turned while it runs or built for each block, decided
+//! by the program's own figure. The programs report their settings, so the better value is known.
 
 use std::fs;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::program::{USER, nothing_runs, of_profile, outcome};
 use crate::program_screen::on_screen;
 use crate::stack_run::{ON_EXT4, assert_nothing_left};
 
-/// It reports ten times a second what was set of three knobs, with little noise: `rate` makes a difference, `idle`
-/// makes none, and `sync` one that costs durability.
+/// Reports a figure of three knobs ten times a second, with little noise: `rate` makes a difference, `idle`
+/// makes none, and `sync` makes one at the cost of durability.
 const BENCH: &str = r#"
 [run]
 window = "200ms"
@@ -49,7 +49,7 @@ name = "size"
 values = ["small", "large"]
 "#;
 
-/// A duel while a program runs, recorded.
+/// A recorded duel while a program runs.
 fn duel(home: &Home, text: &str, duel: &str, more: &[&str]) -> Outcome {
     let (path, target) = (home.path("p.toml"), home.target().display().to_string());
     fs::write(&path, format!("[target]\nfiles = {{ dir = \"{target}\" }}\n{text}\n")).unwrap();
@@ -59,7 +59,7 @@ fn duel(home: &Home, text: &str, duel: &str, more: &[&str]) -> Outcome {
     outcome(run)
 }
 
-/// The duel of a recording, and whether the machine was quiet enough for a verdict.
+/// A recording's duel, and whether the machine was quiet enough for a verdict.
 fn found(home: &Home) -> (Value, bool) {
     let report = json_file(&home.path("out/duel.json"));
     let dropped = report["dropped"].as_array().unwrap().len();
@@ -86,7 +86,7 @@ fn a_duel_finds_the_value_under_which_a_program_does_more() {
         let change = report["figures"][0]["change"].as_f64().unwrap();
         assert!((change - (1001.0 / 1401.0 - 1.0)).abs() < 0.02, "{change}");
     }
-    // The recording's ledger has it as one line with each turn, made by the knob's command, and with the verdict.
+    // The ledger has it as one line with each turn, made by the knob's command, and the verdict.
     let lines = json_lines(&home.path("out/ledger.jsonl"));
     assert!(lines.iter().all(|line| line["number"] == 1 && line["knob"] == "command.rate"), "{lines:#?}");
     let line = lines.last().unwrap();
@@ -169,7 +169,7 @@ fn a_duel_that_can_not_be_is_refused_or_ends_with_the_reason() {
         "{broken:?}"
     );
     fs::remove_dir_all(home.path("out")).unwrap();
-    // A program that is over before it is decided.
+    // A program that ends before the duel is decided.
     let short = BENCH.replace("while :; do", "while [ $i -lt 30 ]; do");
     let early = duel(&home, &short, "command.rate=1000,1400", &[]).expect(0);
     assert!(early.stderr.contains("the program ended before the duel was decided"), "{early:?}");
@@ -182,7 +182,7 @@ fn what_is_live_of_the_stack_is_fought_over_by_what_the_program_reports() {
     let name = "what_is_live_of_the_stack_is_fought_over_by_what_the_program_reports";
     let Some(_loops) = Loops::take(name, 1) else { return };
     let home = Home::new();
-    // It reports what the kernel says of the queue below its folder.
+    // Reports the kernel's setting of the queue below its folder.
     let text = r#"
 [run]
 window = "200ms"
@@ -210,7 +210,7 @@ ahead = { line = '^ahead ([0-9]+)$', unit = "KiB", better = "higher" }
     assert_nothing_left(&home);
 }
 
-/// A program that reports which file system it is on, and what it may use of memory.
+/// A program that reports its file system and its memory limit.
 const ON_WHAT: &str = r#"
 [run]
 window = "100ms"
@@ -254,7 +254,7 @@ fn a_program_is_set_up_anew_on_the_stack_of_each_block() {
     }
     let entries = fs::read_dir(home.path("out")).unwrap().map(|entry| entry.unwrap().path());
     let blocks: Vec<_> = entries.filter(|path| path.is_dir()).collect();
-    // Flags of too many pairs end it earlier, without a verdict.
+    // Flags on too many pairs end it earlier, without a verdict.
     assert!(blocks.len() >= if is_judged { 14 } else { 2 }, "{blocks:?}");
     for block in blocks {
         let log = fs::read_to_string(block.join("program.log")).unwrap();
@@ -266,7 +266,7 @@ fn a_program_is_set_up_anew_on_the_stack_of_each_block() {
     }
     assert_nothing_left(&home);
 
-    // A program that ends by itself leaves nothing to be measured.
+    // If the program ends by itself, there is nothing to measure.
     fs::remove_dir_all(home.path("out")).unwrap();
     let ends = ON_WHAT.replace("made && :", "made && false");
     let early = duel(&home, &ends, asked, &more).expect(1);
@@ -300,7 +300,7 @@ fn a_duel_on_the_screen_leaves_the_programs_knob_as_it_was() {
     terminal.press("D");
     terminal.wait_for("it was ended before it was decided");
     wait_for("the value before the duel", || (rate() == "1400").then_some(()));
-    // What the duel turned is one line of the ledger, and can't be undone.
+    // The duel's turns are one line of the ledger, and can't be undone.
     let screen = terminal.screen();
     assert!(!screen.contains("1400 → 1000"), "{screen}");
     wait_for("the undo, once the knob is at rest", || {

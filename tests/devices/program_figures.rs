@@ -1,5 +1,5 @@
-//! What `stacktune run` measures of a program, held against small programs of which it is known: what they write and
-//! read, burn, print and answer.
+//! `stacktune run`'s figures of a program, checked against small programs that write, read, burn, print and
+//! answer known amounts.
 
 use std::fs;
 use std::process::Command;
@@ -14,7 +14,7 @@ use crate::common::{LEFT_TO_SOAK, is_soak, skip};
 use crate::program::{USER, figure, log, nothing_runs, of_profile, on_ext4, on_files, outcome, process_with};
 use crate::stack_run::{ON_EXT4, assert_nothing_left, program};
 
-/// A program that burns a processor for as many hundredths of a second of its own time.
+/// A shell function that burns that many seconds of processor time.
 const BURN: &str =
     "burn() { python3 -c 'import time, sys\nwhile time.process_time() < float(sys.argv[1]): pass' $1; }; ";
 
@@ -23,7 +23,7 @@ fn programs_have_their_io_by_name_although_they_have_ended() {
     let name = "programs_have_their_io_by_name_although_they_have_ended";
     let Some(_loops) = Loops::take(name, 1) else { return };
     let home = Home::new();
-    // Each lives for some looks at the processes, on a busy machine, too.
+    // Each dd lives long enough to be sampled several times, even on a busy machine.
     let script = "dd if=/dev/zero of={dir}/f bs=1M count=64 oflag=direct,dsync 2>&1; \
                   for i in 1 2 3; do dd if={dir}/f of=/dev/null bs=256k iflag=direct 2>&1; done; \
                   for i in 1 2 3 4; do echo $i >>{dir}/g; sync {dir}/g; done; sleep 0.3";
@@ -36,7 +36,7 @@ fn programs_have_their_io_by_name_although_they_have_ended() {
     assert!((written / 64.0 - 1.0).abs() < 0.02, "{written} MiB written: {}", summary["program"]["by_name"]);
     let shell = summary["program"]["by_name"]["sh"]["read_bytes"].as_u64();
     assert!(shell.unwrap_or(0) < 1 << 20, "its children's count once: {}", summary["program"]["by_name"]);
-    // The block layer's mean latency of the same: all of it took no longer than the run.
+    // The block layer's total time for the same I/O: at most 64 in flight throughout the run.
     let (ios, ms) = (figure(&summary, "drives_ios"), figure(&summary, "drives_ms"));
     assert!(ios > 256, "{ios}");
     assert!((ms as f64) < 1e3 * 64.0 * summary["duration_s"].as_f64().unwrap(), "{ms} ms");
@@ -51,7 +51,7 @@ fn processor_time_is_the_servers_or_the_runs_and_no_others() {
     let name = "processor_time_is_the_servers_or_the_runs_and_no_others";
     let Some(_loops) = Loops::take(name, 1) else { return };
     let home = Home::new();
-    // What is measured forks twice and leaves its parents; the server works by itself.
+    // The program double-forks and orphans its burners; the server burns on its own.
     let text = format!(
         r#"
 [command]
@@ -69,7 +69,7 @@ run = ["sh", "-c", '''{BURN}touch {{dir}}/go; (burn 1.5 &); (setsid sh -c '{}' &
     let others = summary["total"]["cpu"]["others_cores"].as_f64();
     let s = summary["duration_s"].as_f64().unwrap();
     if let Some(others) = others {
-        // Other tests run beside this one: less than what the daemons alone used.
+        // Other tests run concurrently, but must account for less than the daemons alone would.
         assert!(others * s < 30.0, "{others} cores of others");
     }
     nothing_runs(&home);
@@ -80,7 +80,7 @@ fn probes_answer_every_so_often_and_are_ended_when_they_do_not() {
     let name = "probes_answer_every_so_often_and_are_ended_when_they_do_not";
     let Some(_loops) = Loops::take(name, 1) else { return };
     let home = Home::new();
-    // The program says that it wrote half of what it did.
+    // The program reports half of what it wrote.
     let text = r#"
 [command]
 run = ["sh", "-c", '''
@@ -148,7 +148,7 @@ fn a_client_that_burns_a_core_and_full_processors_are_flagged_and_idle_ones_are_
     let Some(_loops) = Loops::alone(name) else { return };
     let home = Home::new();
     let (idle, burns) = ("exec sleep 60", "while :; do :; done");
-    // Whatever else runs on the host may take the core for a while.
+    // Other programs on the host may take the core for a while.
     let flagged = |start: &str, run: &str, flag: &str| {
         (0..5).any(|_| windows_of(&home, start, run).iter().any(|window| has_flag(window, flag)))
     };
@@ -158,7 +158,7 @@ fn a_client_that_burns_a_core_and_full_processors_are_flagged_and_idle_ones_are_
     let all = "for i in $(seq {cpus}); do (while :; do :; done) & done; wait";
     assert!(flagged(idle, all, "cpu-bound"), "a client on every processor");
 
-    // The other way round it is the server that burns, and no client is bound.
+    // The other way round: the server burns, and the client is not bound.
     let windows = windows_of(&home, burns, idle);
     let burnt = |window: &Value| {
         window["program"]["server_cpu_ns"].as_f64().unwrap() / window["duration_ns"].as_f64().unwrap()
@@ -203,7 +203,7 @@ fn figures_of_two_programs_are_compared() {
     let (with_b, with_same) = (compared(&b), compared(&same));
     let cell = row(&with_b);
     assert!((cell["change"].as_f64().unwrap() - 0.3).abs() < 0.01, "{cell}");
-    // Beside other tests, the processors may be full: then nothing is judged.
+    // With concurrent tests the processors may be full, and then nothing is judged.
     let is_judged = |cell: &Value| cell["why"] != "flagged";
     assert!(!is_judged(&cell) || cell["verdict"] == "higher", "{cell}");
     let cell = row(&with_same);
@@ -222,7 +222,7 @@ fn figures_of_two_programs_are_compared() {
     nothing_runs(&home);
 }
 
-/// `PostgreSQL` with as much data as its clients let it have memory for, in memory and out of it.
+/// `PostgreSQL` with a data set for its clients, in memory and out of memory.
 #[test]
 fn table7_runs_postgresql_in_memory_and_out_of_it() {
     let name = "table7_runs_postgresql_in_memory_and_out_of_it";

@@ -1,4 +1,4 @@
-//! A program's own knobs: given, swept and turned while it runs.
+//! A program's own knobs: set on the command line, swept, and turned while it runs.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::common::program::{Home, json_lines};
 use crate::program::{USER, log, nothing_runs, of_profile, outcome};
 use crate::stack_run::{ON_EXT4, assert_nothing_left, program};
 
-/// It prints its rate ten times a second: the one that it was started with, or that was set since.
+/// Prints its rate ten times a second: the initial one, or the one set since.
 pub const BENCH: &str = r#"
 [run]
 window = "200ms"
@@ -79,7 +79,7 @@ fn a_knob_that_is_turned_while_it_runs_is_a_line_of_the_ledger() {
         (Some("command.rate"), Some("100"), Some("400"))
     );
     let change = &line["metrics"]["rate"];
-    // Beside other tests, the processors may be full: then nothing is judged.
+    // With concurrent tests the processors may be full, and then nothing is judged.
     let is_full = line["flags"].as_array().unwrap().iter().any(|flag| flag == "processors full");
     assert!(is_full || change["verdict"] == "higher", "{line}");
     let of = |side: &str| change[side].as_f64().unwrap();
@@ -105,7 +105,7 @@ fn steps_turn_the_knobs_of_a_program_and_its_stack() {
     let rates =
         [0, 1].map(|at| steps[at]["figures"]["program.metrics.rate.mean"]["median"].as_f64().unwrap());
     assert_eq!(rates.map(|rate| rate.round() as u64), [101, 401], "{json}");
-    // A folder is set up once for all of them.
+    // In a folder, the setup runs once for all of them.
     assert_eq!(fs::read_to_string(home.target().join("stacktune-program/made")).unwrap(), "small\n");
     let dirs: Vec<String> = fs::read_dir(home.path("out"))
         .unwrap()
@@ -127,7 +127,7 @@ fn steps_turn_the_knobs_of_a_program_and_its_stack() {
     // In a folder, a program's own folder stays from run to run.
     fs::remove_dir_all(home.target()).unwrap();
 
-    // A stack is built anew where the setup or the stack differs, and kept where only the run does.
+    // A stack is rebuilt if the setup or the stack differs, and kept if only the run does.
     let steps = "[sweep]\nfor = \"20s\"\norder = \"as-written\"\n[sweep.product]\n\
                  stack.filesystem = [\"ext4\", \"xfs\"]\ncommand.size = [\"small\", \"large\"]\ncommand.rate = [100, 200]\n";
     let text = format!("{BENCH}[stack]\nfilesystem = \"ext4\"\n{steps}");

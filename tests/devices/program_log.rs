@@ -1,4 +1,4 @@
-//! A program whose log lies on a drive of its own.
+//! A program with its log on a drive of its own.
 
 use std::fs;
 use std::path::Path;
@@ -40,15 +40,15 @@ fn a_log_on_another_drive_is_measured_with_the_data_and_stays_with_them() {
 
     let again = run(&sets(&wal)).expect(0);
     assert!(again.stderr.contains("command.setup is skipped"), "{again:?}");
-    // Neither half goes with another.
+    // Neither half works with another one.
     let elsewhere = home.path("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     let elsewhere = elsewhere.display().to_string();
     let parted = run(&sets(&elsewhere)).expect(3);
-    assert!(parted.stderr.contains("its other half is not in"), "{parted:?}");
+    assert!(parted.stderr.contains("is from an earlier run, but its other half"), "{parted:?}");
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
     let without = run(&sets(&wal)[..1]).expect(3);
-    assert!(without.stderr.contains("holds what another setup made"), "{without:?}");
+    assert!(without.stderr.contains("was made by another setup"), "{without:?}");
     for (wal, why) in [("/none/at/all", "there is no folder"), (&*data, "is the folder of the data")] {
         let refused = run(&sets(wal)).expect(2);
         assert!(refused.stderr.contains(why), "{refused:?}");
@@ -65,7 +65,7 @@ fn a_log_beside_a_stack_is_measured_with_it_and_goes_with_it_alone() {
     let mount = Mount::of(&device, "rw");
     let log_dir = mount.at.path();
     let set = format!("--set=wal.target={}", log_dir.display());
-    // Of somebody's.
+    // Somebody else's folder of the same name.
     fs::create_dir(log_dir.join("stacktune-program")).unwrap();
     fs::write(log_dir.join("stacktune-program/theirs"), "theirs").unwrap();
     let before = names(log_dir);
@@ -90,7 +90,7 @@ fn a_log_beside_a_stack_is_measured_with_it_and_goes_with_it_alone() {
     assert!(precious.join("theirs").exists());
     assert_nothing_left(&home);
 
-    // A stack that was kept keeps its log, which may be somebody's by now.
+    // A retained stack keeps its log, which may hold somebody's files by now.
     run(&["--keep"]);
     let kept = names(log_dir).into_iter().find(|name| !before.contains(name)).unwrap();
     let kept = log_dir.join(kept);
@@ -99,7 +99,7 @@ fn a_log_beside_a_stack_is_measured_with_it_and_goes_with_it_alone() {
     assert!(refused.stdout.contains("holds stacktune-program, which"), "{refused:?}");
     assert!(kept.join("stacktune-program/deep/b").exists());
     fs::remove_dir_all(kept.join("stacktune-program")).unwrap();
-    // So does what is on the stack itself.
+    // So does anything on the stack itself.
     let refused = program(&home, &["cleanup", &id]).expect(3);
     assert!(refused.stdout.contains("holds stacktune-program, which"), "{refused:?}");
     assert_eq!(names(log_dir), before);

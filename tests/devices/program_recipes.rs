@@ -1,5 +1,5 @@
-//! The built-in profiles of programs. Real database systems are not everywhere, and take minutes: the soak holds what is
-//! measured of them against what they report of themselves.
+//! The built-in profiles of programs. Real database systems aren't installed everywhere, and take minutes:
+//! the soak checks our figures of them against their own.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use crate::common::{LEFT_TO_SOAK, is_soak, skip};
 use crate::program::{USER, log, nothing_runs, outcome};
 use crate::stack_run::program;
 
-/// Why a test can't run: it is not the soak's, or the program is not here.
+/// Why a test can't run: it is left to the soak, or the program is not installed.
 fn lacking(program: &str) -> Option<String> {
     if is_soak() {
         (!has(program)).then(|| format!("needs {program}"))
@@ -20,7 +20,7 @@ fn lacking(program: &str) -> Option<String> {
     }
 }
 
-/// A built-in profile on files, for that many seconds.
+/// Runs a built-in profile on files for that many seconds.
 fn run(home: &Home, profile: &str, seconds: u32, sets: &[&str]) -> Outcome {
     let time = format!("{seconds}s");
     let mut run = home.command(["run", profile, "--user", USER, "--warmup", "0s", "--for", &time, "--json"]);
@@ -29,7 +29,7 @@ fn run(home: &Home, profile: &str, seconds: u32, sets: &[&str]) -> Outcome {
     outcome(run)
 }
 
-/// A number in a program's report, behind those words.
+/// The number after those words in a program's report.
 fn reported(report: &str, words: &str) -> f64 {
     let behind = report.rsplit_once(words).unwrap_or_else(|| panic!("no {words}: {report}")).1;
     let number: String = behind.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
@@ -55,13 +55,13 @@ fn postgresql_reports_as_many_transactions_as_we_do() {
     for process in ["postgres: walwriter", "postgres: background writer", "postgres: bench postgres"] {
         assert!(by_name.contains_key(process), "{process}: {by_name:?}");
     }
-    // What it says it wrote is what the drives wrote, and a little less: parts of pages of its log are written again.
+    // The drives write somewhat more than it reports: partial pages of its log are rewritten.
     let of = |key: &str| summary["program"][key].as_f64().unwrap_or_else(|| panic!("no {key}: {summary}"));
     let wa_a = of("application_drives_bytes") / of("application_bytes");
     assert!((0.8..4.0).contains(&wa_a), "{wa_a}");
     nothing_runs(&home);
 
-    // What was set up once is used again.
+    // A finished setup is reused.
     std::fs::remove_dir_all(home.path("out")).unwrap();
     let again = run(&home, "run-pgbench", 2, &[]).expect(0);
     assert!(again.stderr.contains("command.setup is skipped"), "{again:?}");
@@ -75,7 +75,7 @@ fn transactions_like_tpc_cs_have_its_mix_and_its_size() {
     }
     let Some(_loops) = Loops::take(name, 1) else { return };
     let home = Home::new();
-    // Its consistency conditions are checked in `stop`: one that does not hold fails the run.
+    // `stop` checks its consistency conditions: a violation fails the run.
     run(&home, "run-tpcc", 20, &["command.warehouses=2"]).expect(0);
     let report = log(&home);
     let mb = reported(&report, "MB a warehouse: ");
@@ -95,7 +95,7 @@ fn transactions_like_tpc_cs_have_its_mix_and_its_size() {
         assert!((found - share).abs() < 2.0, "{script}: {found}%: {report}");
     }
 
-    // An order that is gone breaks the second condition of its district, and the lines that it had the fourth.
+    // A deleted order violates the second condition in its district, and its remaining lines the fourth.
     let built_in = include_str!("../../profiles/run-tpcc.toml");
     let looks = "    violated=$(";
     let deletes =
@@ -115,7 +115,7 @@ fn first_word(line: &str) -> &str {
     line.split(' ').next().unwrap_or(line)
 }
 
-/// Those of which the programs are here.
+/// Those whose programs are installed.
 #[test]
 fn the_built_in_profiles_of_programs_run_and_are_measured() {
     let name = "the_built_in_profiles_of_programs_run_and_are_measured";
@@ -123,7 +123,7 @@ fn the_built_in_profiles_of_programs_run_and_are_measured() {
     let home = Home::new();
     let list = program(&home, &["run", "--list"]).expect(0).stdout;
     assert_eq!(list.lines().count(), 14, "{list}");
-    // That Python has a binding, no list of programs can say.
+    // No list of programs shows whether Python has the binding.
     let import = || Command::new("/usr/bin/python3").args(["-c", "import plyvel"]).output();
     let has_leveldb = is_soak() && import().is_ok_and(|ran| ran.status.success());
     let can_run = |line: &&str| line.ends_with("; here") && (has_leveldb || !line.starts_with("run-leveldb"));
@@ -134,7 +134,7 @@ fn the_built_in_profiles_of_programs_run_and_are_measured() {
     for line in here.into_iter().take(if is_soak() { usize::MAX } else { 2 }) {
         let name = first_word(line);
         let out = home.path(name);
-        // A round of its queries takes longer than most.
+        // One round of its queries takes longer than most.
         let time = if name == "run-duckdb" { "40s" } else { "6s" };
         let mut run = home.command(["run", name, "--user", USER, "--for", time, "--json", "--out"]);
         run.arg(&out).env("XDG_STATE_HOME", home.path("state"));

@@ -12,7 +12,7 @@ use crate::stack_screen::ALL;
 
 const RIGHT: &str = "\x1b[C";
 
-/// A knob whose second value its command refuses.
+/// A knob whose command rejects the second value.
 const BROKEN: &str = r#"
 [[command.knob]]
 name = "broken"
@@ -20,7 +20,7 @@ values = ["a", "b"]
 turn = ["sh", "-c", "[ {value} = a ] || { echo no such luck; exit 3; }"]
 "#;
 
-/// A profile's program on a screen that nobody has used before, running.
+/// A profile's program running on a fresh screen.
 pub fn on_screen(home: &Home, command: &str, more: &[&str]) -> Terminal {
     let (path, state) = (home.path("bench.toml"), home.path("state"));
     let target = home.target().display().to_string();
@@ -35,7 +35,7 @@ pub fn on_screen(home: &Home, command: &str, more: &[&str]) -> Terminal {
     terminal
 }
 
-/// What the program's command has set last.
+/// The value last set by the program's command.
 fn rate(home: &Home) -> String {
     fs::read_to_string(home.target().join("stacktune-program/rate")).unwrap_or_default().trim().to_owned()
 }
@@ -44,12 +44,12 @@ fn wait_for_rate(terminal: &Terminal, home: &Home, value: &str) {
     terminal.wait(&format!("a rate of {value}"), |_| rate(home) == value);
 }
 
-/// Whether a turn has its verdict; beside other tests the processors may be full, which forbids one.
+/// Whether a turn has its verdict; with concurrent tests the processors may be full, which forbids one.
 fn is_judged(screen: &str) -> bool {
     screen.contains("BETTER") || screen.contains("can't be judged")
 }
 
-/// The text of the profile that was saved by that name.
+/// The text of the profile saved under that name.
 fn saved(config: &Path) -> Option<String> {
     fs::read_to_string(config.join("stacktune/profiles/mine.toml")).ok()
 }
@@ -66,7 +66,7 @@ fn a_knob_of_the_programs_own_is_turned_judged_and_undone_on_the_screen() {
             && !screen.contains("background")
     });
     assert!(first_line(&screen).contains("bench*"), "--set is not the profile's: {screen}");
-    // Beside other tests, a flag may forbid any verdict for as long as they run.
+    // Concurrent tests may raise a flag that forbids any verdict for as long as they run.
     terminal.wait("a baseline", |screen| {
         let forbidden = screen.contains("not now: ") && !screen.contains("the load settles");
         screen.contains("ready: turn a knob") || forbidden
@@ -81,18 +81,18 @@ fn a_knob_of_the_programs_own_is_turned_judged_and_undone_on_the_screen() {
     terminal.press("u");
     terminal.wait_for("undo command.rate 200 → 100");
     wait_for_rate(&terminal, &home, "100");
-    // The second is asked for while the first one's command runs.
+    // The second turn is requested while the first one's command runs.
     terminal.press(&RIGHT.repeat(2));
     wait_for_rate(&terminal, &home, "400");
     terminal.wait_for("→ 400");
-    // Undone one by one, as they were made.
+    // Turns are undone one by one.
     terminal.press("u");
     wait_for_rate(&terminal, &home, "200");
 
     terminal.choose("command.broken");
     terminal.press(RIGHT);
     terminal.wait_for("command.broken was not turned: command.knob.turn ended with status 3: no such luck");
-    // What no command turns starts the program anew, as a plan.
+    // A knob without a command restarts the program, through a plan.
     terminal.choose("command.loops");
     terminal.press("\x1b[D");
     terminal.wait_for("1 to plan");
@@ -117,13 +117,13 @@ fn a_knob_of_the_programs_own_is_turned_judged_and_undone_on_the_screen() {
     nothing_runs(&home);
 }
 
-/// A program that ends in about a second begins again with what was turned since.
+/// A program that ends after about a second is restarted with the turned settings.
 fn begins_again_as_turned(terminal: &mut Terminal, home: &Home) {
     terminal.choose("command.rate");
     terminal.press(RIGHT);
     wait_for_rate(terminal, home, "400");
     let written = || fs::metadata(home.target().join("stacktune-program/rate")).unwrap().modified().unwrap();
-    // The first may still be the turn's.
+    // The first write may still be the turn's.
     for _ in 0..2 {
         let before = written();
         wait_for("the program, begun again", || (written() > before).then_some(()));

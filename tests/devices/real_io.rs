@@ -1,5 +1,5 @@
-//! Real I/O through the program: each interface, buffering and class on files and on devices, and
-//! what becomes of errors, limits and forbidden things. Every run ends with a verification.
+//! Real I/O through the program: each interface, buffering and class on files and on devices, with errors,
+//! limits and forbidden features. Every run ends with a verification.
 
 use std::{fs, thread};
 
@@ -28,30 +28,30 @@ pub fn set<'a>(sets: &[&'a str]) -> Vec<&'a str> {
     sets.iter().flat_map(|set| ["--set", set]).collect()
 }
 
-/// Records with these knobs turned, for a short time.
+/// A short recording with these settings.
 pub fn record(home: &Home, profile: &str, out: &str, sets: &[&str], more: &[&str]) -> Recorded {
     let run =
         |time: &str, out: &str| home.record(profile, out, &[&["--for", time][..], &set(sets), more].concat());
     let recorded = run("500ms", out);
     if recorded.ran.status == Some(0) && recorded.starved() {
-        // The machine had other work: there is more time for a second attempt.
+        // The machine was busy: a second attempt gets more time.
         return run("6s", &format!("{out} again"));
     }
     recorded
 }
 
-/// All classes run with these knobs turned, and what they wrote is verified.
+/// All classes run with these settings, and their writes are verified.
 #[track_caller]
 fn runs_and_verifies(home: &Home, profile: &str, sets: &[&str], more: &[&str]) -> Recorded {
     let out = format!("out {}", sets.join(" ").replace('/', "-"));
     let recorded = record(home, profile, &out, sets, more);
     recorded.all_classes_ran();
-    // The target's own knobs find it again; those of the load do no harm.
+    // The target's own settings find it again; the load's settings do no harm.
     verify(home, profile, sets);
     recorded
 }
 
-/// Whether it was refused because the kernel, the file system or the device knows no uncached I/O.
+/// Whether it was refused because the kernel, the file system or the device lacks uncached I/O.
 fn refused_uncached(recorded: &Recorded, on: &str) -> bool {
     let refused = recorded.ran.status == Some(2);
     if refused {
@@ -89,7 +89,7 @@ fn every_interface_and_buffering_runs_all_classes_on_files() {
 fn a_polled_submission_queue_runs_all_classes_and_wakes_after_its_sleep() {
     let home = Home::new();
     let profile = home.small_files("small");
-    // Point reads so rare that the kernel's thread sleeps before each of them.
+    // Reads so rare that the kernel's thread sleeps before each of them.
     let rare = ["point.rate=32KB/s", "scan.rate=32KB/s", "wal.rate=32KB/s", "background.rate=32KB/s"];
     for buffering in ["cached", "direct"] {
         for rates in [&[][..], &rare[..]] {
@@ -110,7 +110,7 @@ fn every_interface_and_buffering_runs_all_classes_on_a_direct_loop_device() {
     let devices = INTERFACES.map(|interface| (interface, loops.blank(64)));
     let each = |interface: &str, device: &Loop| {
         let home = Home::new();
-        // Somebody's data, which the operator gives up.
+        // Somebody's data, which the operator consents to destroy.
         run("mkfs.ext4", &["-q", "-F", &device.path]);
         let profile = home.profile("device", &device.profile());
         let refused = record(&home, &profile, "refused", &[], &[]);
@@ -145,7 +145,7 @@ fn every_page_size_and_mixtures_of_them_cover_the_same_bytes() {
     ];
     let limit = smallest_direct_page_bytes(&home);
     for pair in sizes.chunks(2) {
-        // Two sizes at a time: the writers of the one size leave pages for the readers of the other.
+        // Two sizes at a time: pages written in one size are read in the other.
         let buffering =
             if size_bytes(pair[0]) < limit { "io.buffering=cached" } else { "io.buffering=direct" };
         let sets = [
@@ -161,7 +161,7 @@ fn every_page_size_and_mixtures_of_them_cover_the_same_bytes() {
     verify(&home, &profile, &[]);
 }
 
-/// The smallest page that direct I/O can have in the home folder, by trying.
+/// The smallest page size for direct I/O in the home folder, found by trying.
 fn smallest_direct_page_bytes(home: &Home) -> u64 {
     let profile = home.small_files("limit");
     let tried = record(home, &profile, "limit", &["io.page_size=512B", "run.window=100ms"], &[]);
@@ -184,22 +184,22 @@ fn every_way_to_commit_runs_and_verifies() {
         let interface_set = format!("io.interface={interface}");
         for (sync, every) in [("fdatasync", "1"), ("fdatasync", "8"), ("dsync", "1"), ("none", "1")] {
             let sets = [format!("wal.sync={sync}"), format!("wal.sync_every={every}")];
-            // Eight writes outstanding, so that a flush has something to wait for.
+            // Eight outstanding writes, so that a flush has something to wait for.
             let sets = [interface_set.as_str(), &sets[0], &sets[1], "wal.depth=8"];
             let out = format!("{sync} {every}");
             let summary = record(&home, &profile, &out, &sets, &[]).all_classes_ran();
             let wal = &summary["classes"]["wal"];
             let (ios, commits) = (wal["ios"].as_u64().unwrap(), wal["service_ns"]["count"].as_u64().unwrap());
             let flushes = wal["flush_ns"]["count"].as_u64().unwrap_or(0);
-            // A few may end between two reads of the counters.
+            // A few may complete between two reads of the counters.
             let close = |a: u64, b: u64| a.abs_diff(b) <= 16;
-            // At the end each stream may have writes that no flush covers yet; `sync` has eight streams.
+            // At the end each stream may have writes without a flush; `sync` has eight streams.
             let streams = if interface == "sync" { 8 } else { 1 };
             let open = if sync == "fdatasync" { streams * every.parse::<u64>().unwrap() } else { 0 };
             assert!(commits > 0 && commits <= ios + 16 && ios <= commits + open + 16, "{sync}: {wal:#}");
             match (sync, every) {
                 ("fdatasync", "1") => assert!(close(flushes, commits), "{wal:#}"),
-                // The last flush of a stream may cover fewer.
+                // A stream's last flush may cover fewer.
                 ("fdatasync", _) => assert!(
                     flushes * 8 + 16 >= commits && flushes * 8 <= commits + 16 + 8 * streams,
                     "{wal:#}"
@@ -264,7 +264,7 @@ fn hot_pages_and_runs_of_pages_run() {
     verify(&home, &profile, &[]);
 }
 
-/// Content without any format, which differs everywhere.
+/// Content of no known format, different everywhere.
 fn noise(path: &std::path::Path) {
     let size = fs::metadata(path).unwrap().len();
     let word = |i: u64| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
@@ -314,7 +314,7 @@ fn read_only_works_on_a_mounted_device_at_a_gentle_rate() {
     let scan = &summary["classes"]["scan"];
     assert_eq!(scan["target_mb_per_s"], 100.0, "{summary:#}");
     let rate = scan["mb_per_s"].as_f64().unwrap();
-    // A batch that came late, at most, is on top.
+    // Plus at most one batch that came late.
     assert!(rate > 0.0 && rate < 105.0, "{summary:#}");
     assert!(texts(&summary["flags"]).contains(&"mounted"), "{summary:#}");
     let faster = record(&home, &profile, "faster", &["scan.rate=150MB/s"], &["--read-only"]);

@@ -1,4 +1,4 @@
-//! What the real program refuses, keeps and leaves alone, on loop devices and files.
+//! What the real program refuses, preserves and leaves alone, on loop devices and files.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
 
-/// The devices of a profile, and a folder for what belongs to them.
+/// A profile's devices, and a folder for its other files.
 struct Target {
     devices: Vec<Loop>,
     dir: TempDir,
@@ -18,7 +18,7 @@ struct Target {
 }
 
 impl Target {
-    /// None where this process can't make them.
+    /// None if this process can't make them.
     fn make(test: &str, sizes_mib: &[u64]) -> Option<Self> {
         let loops = Loops::take(test, sizes_mib.len())?;
         let devices = sizes_mib.iter().map(|size_mib| loops.in_memory(*size_mib, &[])).collect();
@@ -42,7 +42,7 @@ impl Target {
         std::fs::read(&self.devices[device].path).unwrap()
     }
 
-    /// Runs the program on the first `devices`, with the WAL there, if it has a place of its own.
+    /// Runs the program on the first `devices`, with the WAL in its own place if there is one.
     fn record(&self, devices: usize, wal: Option<&str>, arguments: &[&str]) -> Output {
         let names: Vec<String> =
             self.devices[..devices].iter().map(|device| format!("{:?}", device.path)).collect();
@@ -66,7 +66,7 @@ fn record(dir: &Path, target: &str, wal: &str, arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// What it said, with its exit status.
+/// Checks the exit status; returns the error output.
 #[track_caller]
 fn ended(output: &Output, status: i32) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -87,14 +87,14 @@ fn nothing_is_wiped_where_the_run_is_refused_for_another_reason() {
     let before = on.content(0);
     let destroy = ["--destroy", first.as_str()];
     for wal in [first.as_str(), link.to_str().unwrap(), first.trim_start_matches("/dev/")] {
-        assert!(ended(&on.record(1, Some(wal), &destroy), 2).contains("is a device of the target already"));
+        assert!(ended(&on.record(1, Some(wal), &destroy), 2).contains("is already a device of the target"));
     }
     assert!(ended(&on.record(1, theirs.to_str(), &destroy), 3).contains("not a file that stacktune made"));
     assert!(ended(&on.record(1, Some("/dev/no-such-drive"), &destroy), 2).contains("no block device"));
     assert!(!Path::new("/dev/no-such-drive").exists());
     let limited = [&destroy[..], &["--set", "run.max_writes=8MiB"]].concat();
     assert!(ended(&on.record(1, None, &limited), 2).contains("run.max_writes"));
-    // Direct I/O is refused for what the device itself can do.
+    // Direct I/O is refused based on the device's own capability.
     let small = [&destroy[..], &["--set", "io.buffering=direct", "--set", "io.page_size=512B"]].concat();
     on.sectors_of_4_kib(0);
     assert!(ended(&on.record(1, None, &small), 2).contains("io.page_size"));
@@ -125,11 +125,11 @@ fn the_dry_run_shows_what_is_destroyed_and_how_much_is_filled() {
     assert!(first["destroys"][0]["content"].to_string().contains("ext4"), "{first:#}");
     assert!(on.content(0) == before, "the dry run wrote");
     ended(&on.record(2, None, &["--destroy", path]), 0);
-    // All but the headers, of a MiB each.
+    // Everything except the headers, of 1 MiB each.
     assert_eq!(first["writes_bytes"], 2 * 63 * MIB);
     let second = plan();
     assert_eq!((&second["destroys"], &second["writes_bytes"]), (&serde_json::json!([]), &0.into()));
-    // What the guard refuses, the dry run refuses.
+    // The dry run refuses whatever the guard refuses.
     on.write(0, 0, &vec![0; MIB as usize]);
     run("mkfs.ext4", &["-q", "-F", path]);
     let _mount = Mount::of(&on.devices[0], "ro");
@@ -144,12 +144,12 @@ fn a_fill_is_kept_beside_old_data_that_it_does_not_cover() {
     let behind = |target: &Target| target.content(1)[78 * MIB as usize..].to_vec();
     let destroy = ["--destroy", on.devices[1].path.as_str()];
     ended(&on.record(2, None, &[]), 0);
-    // The larger member is used in part: what lies behind is not ours.
+    // The larger member is only partly used: the rest is not ours.
     on.write(1, 78 * MIB, &old);
     assert!(ended(&on.record(2, None, &[]), 3).contains("not empty"));
     ended(&on.record(2, None, &destroy), 0);
     assert!(behind(&on) == old, "it was wiped, and the fill with it");
-    // Within what is filled it is damage: only then all begins anew.
+    // Inside the filled part it is damage: only then the fill begins anew.
     on.write(1, 40 * MIB, &vec![0x5a; 4 * MIB as usize]);
     ended(&on.record(2, None, &destroy), 0);
     assert!(behind(&on)[MIB as usize..].iter().all(|byte| *byte == 0));
@@ -160,7 +160,7 @@ fn foreign_data_beside_a_header_of_ours_needs_consent() {
     let name = "foreign_data_beside_a_header_of_ours_needs_consent";
     let Some(on) = Target::make(name, &[64]) else { return };
     ended(&on.record(1, None, &[]), 0);
-    // The header's second copy, at 512 KiB, stays whole.
+    // The header's second copy, at 512 KiB, stays intact.
     on.write(0, 0, &vec![0x5a; 64 << 10]);
     let before = on.content(0);
     assert!(ended(&on.record(1, None, &[]), 3).contains("the first at byte 0"));
@@ -216,7 +216,7 @@ fn a_run_that_the_file_system_refuses_makes_nothing() {
     done("mount", &[&on.devices[0].path, at.to_str().unwrap()]);
     let target = at.join("above/target");
     let files = format!("files = {{ dir = {target:?}, count = 1, size = \"16MiB\" }}");
-    // The file system's sectors are 4 KiB: direct I/O of less is not possible.
+    // The file system's sectors are 4 KiB: smaller direct I/O is not possible.
     let small = ["--set", "io.buffering=direct", "--set", "scan.page_size=512B"];
     let profile = record(on.dir.path(), &files, "", &small);
     let dir = format!("target.files.dir={}", target.display());

@@ -1,5 +1,5 @@
-//! Stacks built on real loop devices, torn down, broken and cleaned up: nothing is left, and nothing
-//! of anybody else's is touched.
+//! Stacks built on real loop devices, torn down, broken and cleaned up: nothing is left, and nothing of
+//! anybody else's is touched.
 
 use std::fs;
 
@@ -20,19 +20,19 @@ use stacktune::testing::stack::plan::{Exposed, Step};
 use stacktune::testing::stack::runner::Runner;
 use stacktune::testing::stack::undo::{self, CleanupRequest, StackState};
 
-/// Tells a helper process, which is this program, what to build.
+/// Tells a helper process, which runs this same binary, what to build.
 const HELPER: &str = "STACKTUNE_TEST_BUILD";
-/// How often a process is killed at a random moment; in the soak more often.
+/// How often a process is killed at a random moment; more often in the soak.
 fn kills() -> u32 {
     if common::is_soak() { 50 } else { 12 }
 }
 
-/// Lets everything go on.
+/// Never stops anything.
 pub fn go_on(_: &Advance) -> bool {
     true
 }
 
-/// A folder of tools that stand before the real ones: name and shell script.
+/// A folder of tools that take precedence over the real ones: name and shell script.
 fn fakes(ground: &Ground, tools: &[(&str, &str)]) -> Runner {
     let dir = ground.path().join("tools");
     fs::create_dir_all(&dir).unwrap();
@@ -51,7 +51,7 @@ pub fn clean(ground: &Ground, ids: &[&str]) -> Vec<undo::Cleaned> {
     undo::cleanup(&ground.state(), &wanted, (&Runner::default(), &Nobodys), &mut go_on).unwrap()
 }
 
-/// What is mounted where the plan exposes its files.
+/// The type of file system mounted where the plan exposes its files.
 pub fn mounted_as(dir: &std::path::Path) -> Option<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let line = mounts.lines().find(|line| line.contains(&format!(" {} ", dir.display())))?;
@@ -73,7 +73,7 @@ fn builds_and_goes(test: &str, filesystem: Filesystem, raid: Raid, name: &str) {
     fs::write(mount.join("data-0"), "stacktune volume").unwrap();
     built.tear_down(&mut watch).unwrap();
     ground.assert_nothing_left(&id);
-    // Each step was announced in order, and then its undo in reverse.
+    // Each step was announced in order, and then each undo in reverse order.
     seen.dedup_by_key(|advance| (advance.step, advance.undoing));
     let built: Vec<usize> = seen.iter().filter(|advance| !advance.undoing).map(|a| a.step).collect();
     assert_eq!(built, (0..plan.steps.len()).collect::<Vec<_>>());
@@ -122,7 +122,7 @@ fn a_failing_tool_at_any_step_leaves_nothing_and_is_quoted() {
         ("losetup", first.as_str(), "step 3 of 8", "no device"),
         ("losetup", second.as_str(), "step 5 of 8", "no device"),
         ("mkfs.btrfs", "echo bad blocks; exit 1", "step 6 of 8", "bad blocks"),
-        // It has done its work by the time it fails.
+        // It has already done its work when it fails.
         ("mkfs.btrfs", "/usr/sbin/mkfs.btrfs \"$@\"; echo late >&2; exit 9", "step 6 of 8", "late"),
         ("mount", "echo wrong fs type >&2; exit 32", "step 8 of 8", "wrong fs type"),
         ("mount", "/usr/bin/mount \"$@\"; echo late >&2; exit 32", "step 8 of 8", "late"),
@@ -152,7 +152,7 @@ fn the_watch_stops_it_at_any_step_and_nothing_is_left() {
         assert_eq!(error.exit_status(), 130, "{error}");
         ground.assert_nothing_left(&id);
     }
-    // In the middle of a step: its tool is let finish, and is undone then.
+    // In the middle of a step: the tool may finish, and is then undone.
     let (ground, id) = (Ground::new(), new_id());
     let runner = fakes(&ground, &[("mkfs.ext4", "sleep 0.3; exec /usr/sbin/mkfs.ext4 \"$@\"")]);
     let plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
@@ -186,7 +186,7 @@ fn a_full_disk_under_the_journal_or_the_members_is_undone() {
     assert!(!dir.exists());
 }
 
-/// The helper process: builds what it is asked to, and dies by its own hand or its killer's.
+/// The helper process: builds what it is told to, and dies by its own hand or is killed.
 #[test]
 fn helper_process() {
     let Some(order) = std::env::var_os(HELPER) else { return };
@@ -200,7 +200,7 @@ fn helper_process() {
     let die_at: Option<usize> = die_at.parse().ok();
     let (mut begun, mut last) = (0, None);
     let mut watch = |advance: &Advance| {
-        // Once for each step and each undo: where the host is slow it is asked while a tool works, too.
+        // Once per step and per undo: on a slow host the watch is also called while a tool works.
         if last.replace((advance.step, advance.undoing)) != Some((advance.step, advance.undoing)) {
             if Some(begun) == die_at {
                 let _ =
@@ -223,7 +223,7 @@ fn helper_process() {
     }
 }
 
-/// The fakes that the test has put there, before the real tools.
+/// The test's fakes, ahead of the real tools.
 fn fakes_of(ground: &Path) -> Runner {
     let folders =
         [ground.join("tools"), "/usr/sbin".into(), "/sbin".into(), "/usr/bin".into(), "/bin".into()];
@@ -240,7 +240,7 @@ fn helper(ground: &Ground, id: &str, kind: &str, die_at: &str) -> Command {
 #[test]
 fn a_build_that_is_killed_at_any_step_is_cleaned_up() {
     let Some(_loops) = Loops::take("a_build_that_is_killed_at_any_step_is_cleaned_up", 2) else { return };
-    // Its watch is asked before each of the six steps, and before each of their undos.
+    // The watch is called before each of the six steps, and before each of their undos.
     for die_at in 0..12 {
         let (ground, id) = (Ground::new(), new_id());
         let died = helper(&ground, &id, "ext4", &die_at.to_string()).status().unwrap();
@@ -264,7 +264,7 @@ fn a_build_that_is_killed_at_any_moment_is_cleaned_up_and_no_more() {
     let disk = loops.device(24, |file| drop(run("mkfs.ext4", &["-q", file.to_str().unwrap()])));
     let mount = Mount::of(&disk, "noatime");
     fs::write(mount.at.path().join("theirs"), "kept").unwrap();
-    // How long it takes to build and take down once, so that the moments lie in all of it.
+    // Measures building and taking down once, so that the moments cover all of it.
     let (ground, id) = (Ground::new(), new_id());
     let began = Instant::now();
     let plan = ground.plan(&id, Filesystem::Btrfs, Raid::Btrfs1);
@@ -273,7 +273,7 @@ fn a_build_that_is_killed_at_any_moment_is_cleaned_up_and_no_more() {
     let mut moments = StdRng::seed_from_u64(seed);
     let (mut left, mut kill) = (0, 0);
     let kills = kills();
-    // On a busy machine more of the moments lie before the build: then there are more of them.
+    // On a busy machine more of the moments fall before the build, so more are tried.
     while kill < kills || left <= kills / 2 && kill < 3 * kills {
         let (ground, id) = (Ground::new(), new_id());
         let theirs = ground.path().join("theirs");

@@ -1,4 +1,4 @@
-//! Drives under a stack: blanked, held until they are built on, preconditioned.
+//! Drives under a stack: blanked, held until something is built on them, preconditioned.
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
@@ -17,7 +17,7 @@ use stacktune::testing::stack::guard::{self, Consent};
 use stacktune::testing::stack::id::StackId;
 use stacktune::testing::stack::plan::{Destroyed, Endurance, Exposed, Plan, Step};
 
-/// The loop device as a drive that the operator gave.
+/// The loop device as a drive given by the operator.
 pub fn drive(device: &Loop) -> Drive {
     let devices = Facts::read_devices();
     let found = devices.into_iter().find(|found| found.path == Path::new(&device.path)).unwrap();
@@ -31,7 +31,7 @@ pub fn drive(device: &Loop) -> Drive {
     }
 }
 
-/// A plan of these steps on drives, which destroys what they hold now, with consent to that.
+/// A plan of these steps on drives, with consent to destroy their present content.
 fn on_drives(id: &str, drives: &[Drive], mut steps: Vec<Step>) -> Plan {
     for step in &mut steps {
         if let Step::MakeFilesystem { uuid, .. } = step {
@@ -83,7 +83,7 @@ fn drives_are_blanked_built_on_and_blank_again() {
     for device in [&one, &other] {
         assert_eq!(run("blkid", &["-p", "-o", "value", "-s", "TYPE", &device.path]), "btrfs");
     }
-    // Somebody made something else of one of them meanwhile: that is not the stack's.
+    // Somebody has reformatted one of them: it is no longer the stack's.
     run("mkfs.ext4", &["-q", "-F", &other.path]);
     built.tear_down(&mut go_on).unwrap();
     assert_eq!(run("wipefs", &["--no-act", &one.path]), "");
@@ -91,7 +91,7 @@ fn drives_are_blanked_built_on_and_blank_again() {
     ground.assert_nothing_left(&id);
 }
 
-/// An array or a partition of the same layout begins where an older one began.
+/// An array or partition of the same layout begins where an older one did.
 #[test]
 fn what_an_older_data_set_began_with_is_cleared() {
     let Some(_loops) = Loops::take("what_an_older_data_set_began_with_is_cleared", 1) else { return };
@@ -172,7 +172,7 @@ fn from_its_blanking_until_it_is_built_on_a_drive_is_held() {
     let (ground, id) = (Ground::new(), new_id());
     let (mut tried, mut refused) = (false, 0);
     let mut watch = |advance: &Advance| {
-        // Right before the file system is made, and not while it is.
+        // Just before the file system is made, not while it is being made.
         if advance.step == 2 && !advance.undoing && !std::mem::replace(&mut tried, true) {
             for path in [&device.path, &other.path] {
                 let made = Command::new("mkfs.ext4").args(["-q", path]).output().unwrap();
@@ -207,7 +207,7 @@ fn preconditioning_writes_three_times_the_size_and_goes_on_where_it_was_stopped(
     let all = 3 * (64 << 20);
     let drives = [drive(&device)];
     let ground = Ground::new();
-    // The next step is stopped, and what was written is known the next time.
+    // The next step is stopped, but the completed preconditioning is remembered.
     let build = |stop_at: usize, seen: &mut Vec<(u64, u64)>| {
         let trim = Step::Trim { device: BlockDevice::Drive(drives[0].clone()), from_bytes: 32 << 20 };
         let id = new_id();
@@ -226,7 +226,7 @@ fn preconditioning_writes_three_times_the_size_and_goes_on_where_it_was_stopped(
     ground.assert_nothing_left(&id);
     assert!((all..all + (4 << 20)).contains(&written), "{written}");
     assert!(seen.iter().all(|(done, of)| done <= of && *of == all), "{seen:?}");
-    // Its pages are not alike, so that no drive can leave some out.
+    // No two pages are alike, so that no drive can skip any.
     let image = fs::read(&device.backing).unwrap();
     let pages: std::collections::HashSet<&[u8]> = image[2 << 20..62 << 20].chunks(4096).collect();
     assert_eq!(pages.len(), (60 << 20) / 4096);
@@ -234,7 +234,7 @@ fn preconditioning_writes_three_times_the_size_and_goes_on_where_it_was_stopped(
     let (outcome, written, _) = build(2, &mut seen);
     assert_eq!(outcome.unwrap_err().exit_status(), 130);
     assert!(written < 8 << 20, "it was all there: {written}");
-    // Somebody wrote to it in between: it begins anew, and the stack that stands forgets it.
+    // Somebody wrote to it in between: it starts over, and the record of it is gone.
     run(
         "dd",
         &["if=/dev/zero", &format!("of={}", device.path), "bs=4096", "count=1", "seek=5000", "conv=fsync"],
@@ -243,7 +243,7 @@ fn preconditioning_writes_three_times_the_size_and_goes_on_where_it_was_stopped(
     outcome.unwrap().unwrap();
     assert!(written >= all, "{written}");
     assert!(!ground.state().join("preconditioned").exists());
-    // Beyond the 32 MiB everything was discarded.
+    // Everything beyond 32 MiB was discarded.
     let image = fs::read(&device.backing).unwrap();
     assert!(image[33 << 20..].iter().all(|byte| *byte == 0));
     assert!(image[8 << 20..31 << 20].iter().any(|byte| *byte != 0));

@@ -1,5 +1,5 @@
-//! A file system that somebody makes on what a killed run has left: `cleanup` refuses until it is wiped. On an array,
-//! `tests/lab/stack.sh` does the same.
+//! A file system that somebody makes on the leftovers of a killed run: `cleanup` refuses until it is wiped.
+//! For arrays, see `tests/lab/stack.sh`.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::common::program::{Home, Running, wait_for};
 use crate::stack_run::{TOOLS, assert_nothing_left, on_files, program, slow_mkfs};
 use rustix::process::Signal;
 
-/// Makes a file system with a file of somebody's on a device.
+/// Makes a file system with somebody's file on a device.
 fn used_by_others(node: &str) {
     run("mkfs.ext4", &["-q", "-F", node]);
     within(node, |dir| fs::write(format!("{dir}/letters"), "precious").unwrap());
@@ -22,7 +22,7 @@ fn within(node: &str, look: impl Fn(&str)) {
     run("umount", &[dir]);
 }
 
-/// Cleaning up is refused as long as that file system is there, which stays whole, and goes through afterwards.
+/// Cleanup is refused while that file system exists, leaves it intact, and succeeds afterwards.
 #[track_caller]
 fn refused_until_wiped(home: &Home, node: &str) {
     for _ in 0..2 {
@@ -38,7 +38,7 @@ fn refused_until_wiped(home: &Home, node: &str) {
     assert_nothing_left(home);
 }
 
-/// Killed while its file system is made: the tool makes it to its end, then somebody makes another one there.
+/// Killed while its file system is made: the tool finishes, then somebody makes another file system there.
 #[test]
 fn a_file_system_on_the_loop_device_of_a_build_that_was_killed_stays() {
     let test = "a_file_system_on_the_loop_device_of_a_build_that_was_killed_stays";
@@ -54,7 +54,7 @@ fn a_file_system_on_the_loop_device_of_a_build_that_was_killed_stays() {
         ["mkfs-begun", "mkfs-ended"].iter().for_each(|note| fs::remove_file(home.path(note)).unwrap());
         let _ = fs::remove_dir_all(home.path("out"));
     };
-    // What the killed run's own tool has made goes.
+    // A file system made by the killed run's own tool is removed.
     begin();
     program(&home, &["cleanup"]).expect(0);
     assert_nothing_left(&home);
@@ -64,6 +64,6 @@ fn a_file_system_on_the_loop_device_of_a_build_that_was_killed_stays() {
     let file = file.to_str().unwrap();
     let node = run("losetup", &["--noheadings", "--output", "NAME", "--associated", file]);
     used_by_others(&node);
-    // The loop device is detached; the file under it stays.
+    // The loop device is detached; its file stays.
     refused_until_wiped(&home, file);
 }

@@ -1,4 +1,4 @@
-//! Undoing a stack that a reboot took apart, or whose device is gone.
+//! Undoing a stack that was taken apart by a reboot, or whose device is gone.
 
 use std::fs::{self, File};
 use std::process::Command;
@@ -25,7 +25,7 @@ fn after_another_boot_what_went_with_the_kernel_is_not_looked_for() {
     let left = &undo::leftovers(&ground.state()).unwrap()[0];
     assert!(left.restarted);
     assert!(left.stands.iter().all(|standing| !standing.what.contains("mount at")), "{left:?}");
-    // What is mounted at its place now belongs to others: it stays, and is reported.
+    // A mount in its place now belongs to others: it stays, and is reported.
     let problem = clean(&ground, &[])[0].problem.clone().unwrap();
     assert!(problem.contains("mnt"), "{problem}");
     let mount = ground.state().join("mnt").join(&id);
@@ -35,7 +35,7 @@ fn after_another_boot_what_went_with_the_kernel_is_not_looked_for() {
     ground.assert_nothing_left(&id);
 }
 
-/// A retained stack's loop device is gone, and its number is that of a device of somebody else's.
+/// A retained stack's loop device is gone, and its number now belongs to somebody else's device.
 #[test]
 fn after_another_boot_a_loop_devices_number_leads_to_nobody_elses_file() {
     let test = "after_another_boot_a_loop_devices_number_leads_to_nobody_elses_file";
@@ -57,7 +57,7 @@ fn after_another_boot_a_loop_devices_number_leads_to_nobody_elses_file() {
     File::create(&theirs).unwrap().set_len(32 << 20).unwrap();
     run("mkfs.ext4", &["-q", theirs.to_str().unwrap()]);
     let before = fs::read(&theirs).unwrap();
-    // Another test may have the number for a while.
+    // Another test may hold the number for a while.
     let attach = || {
         let attached =
             Command::new("losetup").args([node.as_str(), theirs.to_str().unwrap()]).output().unwrap();
@@ -77,7 +77,7 @@ fn after_another_boot_a_loop_devices_number_leads_to_nobody_elses_file() {
     ground.assert_nothing_left(&id);
 }
 
-/// Nobody can read any more what was on it.
+/// Its content can no longer be read by anybody.
 #[test]
 fn a_mounted_stack_without_its_device_is_removed() {
     let Some(_loops) = Loops::take("a_mounted_stack_without_its_device_is_removed", 2) else { return };

@@ -1,5 +1,5 @@
-//! The program on stacks over loop devices: what is refused before anything is touched, and how a run
-//! ends that is stopped on its way.
+//! The program on stacks over loop devices: what is refused before anything is touched, and how a run ends
+//! when it is stopped early.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -13,7 +13,7 @@ use crate::common::terminal::Terminal;
 use crate::stack_screen::ALL;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// A folder with tools that come before the real ones, in builds with debug assertions.
+/// A folder of tools that take precedence over the real ones, in builds with debug assertions.
 pub const TOOLS: &str = "STACKTUNE_TEST_TOOLS";
 
 /// The program with a state folder of the test's own.
@@ -27,7 +27,7 @@ pub fn program(home: &Home, arguments: &[&str]) -> Outcome {
     Outcome::of(&command(home, arguments).output().unwrap())
 }
 
-/// `record` of a modest load on that target.
+/// `record` of a light load on that target.
 fn on_target(home: &Home, target: &str, sets: &[&str]) -> Command {
     let profile = home.path("mine.toml");
     fs::write(&profile, format!("name = \"mine\"\n[target]\n{target}\n")).unwrap();
@@ -37,7 +37,7 @@ fn on_target(home: &Home, target: &str, sets: &[&str]) -> Command {
     command
 }
 
-/// The same on devices, with consent to destroy what they hold.
+/// The same on devices, with consent to destroy their content.
 fn on_devices(home: &Home, devices: &[&str], sets: &[&str]) -> Command {
     let list: Vec<String> = devices.iter().map(|device| format!("{device:?}")).collect();
     let mut command = on_target(home, &format!("devices = [{}]", list.join(", ")), sets);
@@ -45,7 +45,7 @@ fn on_devices(home: &Home, devices: &[&str], sets: &[&str]) -> Command {
     command
 }
 
-/// `record` of a modest load for so long, on ext4 over a loop device over a file.
+/// `record` of a light load for that long, on ext4 over a loop device over a file.
 pub fn on_files(home: &Home, time: &str) -> Command {
     let mut command = home.record("out", time, &MODEST);
     command.env("XDG_STATE_HOME", home.path("state"));
@@ -56,7 +56,7 @@ pub fn on_files(home: &Home, time: &str) -> Command {
 
 pub const ON_EXT4: [&str; 3] = ["target.files.count=1", "target.files.size=96MiB", "stack.filesystem=ext4"];
 
-/// Nothing of a stack is there: no journal, no mount, no loop device, no file.
+/// Nothing of a stack is left: no journal, mount, loop device or file.
 #[track_caller]
 pub fn assert_nothing_left(home: &Home) {
     let status = program(home, &["status"]).expect(0).stdout;
@@ -74,7 +74,7 @@ pub fn assert_nothing_left(home: &Home) {
     }
 }
 
-/// A folder with a tool that comes before the real one, for [`TOOLS`].
+/// A folder with a tool that takes precedence over the real one, for [`TOOLS`].
 pub fn fake(home: &Home, tool: &str, script: &str) -> String {
     let dir = home.path("tools");
     fs::create_dir_all(&dir).unwrap();
@@ -84,7 +84,7 @@ pub fn fake(home: &Home, tool: &str, script: &str) -> String {
     dir.display().to_string()
 }
 
-/// A mkfs that says when it begins and when it has ended, and takes a while in between.
+/// A mkfs that reports its begin and end, and takes a while in between.
 pub fn slow_mkfs(home: &Home) -> String {
     let (begun, ended) = (home.path("mkfs-begun"), home.path("mkfs-ended"));
     let script = format!(
@@ -95,12 +95,12 @@ pub fn slow_mkfs(home: &Home) -> String {
     fake(home, "mkfs.ext4", &script)
 }
 
-/// The tools by which a stack over files is built, each of which notes how it is called.
+/// The tools that build a stack over files, wrapped to log their command lines.
 fn noted(home: &Home, log: &Path) -> String {
     let tools =
         ["losetup", "mkfs.ext4", "mkfs.btrfs", "mount", "umount", "wipefs", "blkdiscard", "sfdisk", "mdadm"];
     let noted = tools.map(|tool| {
-        // What is held open is noted by its own path, as it was shown.
+        // Files held open are logged by their own paths, as the plan shows them.
         let script = format!(
             "words={tool}; for word in \"$@\"; do case $word in /proc/*) words=\"$words $(readlink $word)\";; *) words=\"$words $word\";; esac; done
              echo \"$words\" >>{}; exec {tool} \"$@\"",
@@ -111,7 +111,7 @@ fn noted(home: &Home, log: &Path) -> String {
     noted.into_iter().next().unwrap()
 }
 
-/// A command without what is another one each time: the stack's id, and which loop devices were free.
+/// Strips from a command what differs each time: the stack's id, and which loop devices were free.
 fn alike(command: &str) -> String {
     let is_id =
         |part: &&str| [4, 8, 12, 16].contains(&part.len()) && part.chars().all(|c| c.is_ascii_hexdigit());
@@ -158,7 +158,7 @@ fn what_is_last_written_to_a_preconditioned_drive_are_random_pages() {
     Outcome::of(&recording.arg("--verify").output().unwrap()).expect(0);
     let circumstances = &json_file(&home.path("out/host.json"))["circumstances"];
     assert_eq!(circumstances["last"], "at_random", "{circumstances}");
-    // Once in order, then data and its WAL in order, and twice at random.
+    // One sequential pass, then data and WAL sequentially, and twice at random.
     let data = circumstances["data_bytes"].as_u64().unwrap();
     let written = device.block_bytes().1 - before;
     assert!(written >= (256 << 20) + 3 * data, "{written} with {data} of data");
@@ -172,13 +172,13 @@ fn check_refuses_what_a_run_refuses() {
     let ext4 = "stack.filesystem=ext4";
     for (size, sets, words) in [
         ("16MiB", &[ext4][..], "files of 16.0 MiB are too small to build on"),
-        ("96MiB", &["stack.filesystem=xfs"], "too few for xfs"),
+        ("96MiB", &["stack.filesystem=xfs"], "too small for xfs"),
         ("96MiB", &[ext4, "stack.data=1GiB"], "do not fit"),
         ("16TiB", &[ext4], "the files of the loop devices take"),
         ("96MiB", &[ext4, "run.max_writes=16MiB"], "run.max_writes is 16MiB"),
         ("96MiB", &[ext4, "wal.target=/tmp/wal"], "wal.target names a place"),
         ("96MiB", &["stack.loops=on", "stack.use=50%"], "stack.use"),
-        // What only mkfs judges, or the kernel when it mounts.
+        // Errors that only mkfs finds, or the kernel when it mounts.
         ("96MiB", &[ext4, "stack.mkfs_options=-N 4000000000"], "too big for a filesystem"),
         ("96MiB", &[ext4, "stack.mkfs_options=-C 16k"], "requires the bigalloc feature"),
         ("96MiB", &[ext4, "stack.mkfs_options=-O inline_data -I 128"], "too small for inline data"),
@@ -206,7 +206,7 @@ fn check_refuses_what_a_run_refuses() {
         }
         assert_nothing_left(&home);
     }
-    // Consent is asked for at the run alone.
+    // Only the run itself asks for consent.
     let device = formatted(&loops, 128);
     drop(on_devices(&home, &[&device.path], &[]));
     let profile = home.path("mine.toml");
@@ -250,7 +250,7 @@ fn what_runs_is_what_the_dry_run_has_shown() {
         let _ = fs::remove_file(&log);
         record("out", &[]);
         let called = fs::read_to_string(&log).unwrap();
-        // Until it is undone; what loop devices lie over is looked at again and again.
+        // Up to the undo; and without losetup's repeated checks of the loop devices' files.
         let building = called.lines().take_while(|line| !line.starts_with("umount "));
         let made = building.filter(|line| !line.starts_with("losetup --noheadings "));
         assert_eq!(made.map(alike).collect::<Vec<_>>(), shown, "{called}");
@@ -266,7 +266,7 @@ fn the_summary_is_printed_though_the_stack_can_not_be_taken_down() {
     let home = Home::new();
     let running = Running::start(&mut on_files(&home, "1s"));
     let mounts = home.path("state/stacktune/mnt");
-    // Somebody works in it when it is to be taken down.
+    // Somebody has a file open when it is to be taken down.
     let held = wait_for("the data file", || {
         let mount = fs::read_dir(&mounts).ok()?.next()?.ok()?.path();
         File::open(mount.join("data-0")).ok()
@@ -288,7 +288,7 @@ fn a_signal_while_a_tool_works_lets_it_finish_and_undoes_all() {
     for signal in [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT] {
         let home = Home::new();
         let mut command = on_files(&home, "1m");
-        // As a terminal does it, which sends it to the whole group.
+        // Like a terminal, which sends it to the whole process group.
         command.env(TOOLS, slow_mkfs(&home)).process_group(0);
         let running = Running::start(&mut command);
         wait_for("mkfs", || home.path("mkfs-begun").exists().then_some(()));
@@ -318,7 +318,7 @@ fn where_the_terminal_of_a_recording_hangs_up_what_was_built_is_undone() {
     assert_nothing_left(&home);
 }
 
-/// A loop device that is read-only, which the next one of its number would be too.
+/// A loop device set read-only, which would carry over to the next one of its number.
 struct ReadOnly<'a>(&'a Loop);
 
 impl<'a> ReadOnly<'a> {
@@ -361,7 +361,7 @@ fn devices_that_are_no_members_are_refused_and_untouched() {
     }
 }
 
-/// The device that the root folder, or the state of the program, lies on: somebody's disk.
+/// Somebody's disk: a device that holds the root folder, or the program's state.
 #[test]
 fn a_device_that_the_system_lives_on_is_refused_and_untouched() {
     let Some(loops) = Loops::take("a_device_that_the_system_lives_on_is_refused_and_untouched", 2) else {
@@ -380,7 +380,7 @@ fn a_device_that_the_system_lives_on_is_refused_and_untouched() {
     };
     let sets = ["stack.filesystem=ext4"];
     refused(&mut on_devices(&home, &[&disk.path], &sets));
-    // The program's own state lies on it.
+    // The program's own state is on it.
     let mut on_itself = on_devices(&home, &[&disk.path], &sets);
     refused(on_itself.env("XDG_STATE_HOME", mount.at.path().join("state")));
     if let Some(root) = root_device() {
@@ -389,7 +389,7 @@ fn a_device_that_the_system_lives_on_is_refused_and_untouched() {
     assert_nothing_left(&home);
 }
 
-/// The node of the root folder's device, where it has one here.
+/// The node of the root folder's device, if it has one here.
 fn root_device() -> Option<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let root = mounts.lines().find(|line| line.split(' ').nth(4) == Some("/"))?;
@@ -404,12 +404,12 @@ fn on_a_full_disk_nothing_is_built_or_destroyed() {
     let before = device.hash();
     let full = Mount::of(&disk, "noatime");
     fill(&full.at.path().join("fills-it"));
-    // The journal has no room: nothing may be done without.
+    // The journal has no room, and nothing may be done without one.
     let mut journal = on_devices(&home, &[&device.path], &["stack.filesystem=ext4"]);
     let outcome = Outcome::of(&journal.env("XDG_STATE_HOME", full.at.path()).output().unwrap()).expect(1);
     assert!(outcome.stderr.contains("no space left on device"), "{outcome:?}");
     assert_eq!(device.hash(), before);
-    // Nor have the files of the members.
+    // Nor do the members' files have room.
     let dir = full.at.path().join("target");
     let files = format!("files = {{ dir = {:?}, count = 1, size = \"96MiB\" }}", dir.to_str().unwrap());
     let mut members = on_target(&home, &files, &["stack.filesystem=ext4"]);
@@ -420,7 +420,7 @@ fn on_a_full_disk_nothing_is_built_or_destroyed() {
     assert_nothing_left(&home);
 }
 
-/// Writes a file until its disk is full.
+/// Writes a file until the disk is full.
 fn fill(path: &PathBuf) {
     use std::io::Write;
     let mut file = File::create(path).unwrap();

@@ -1,4 +1,4 @@
-//! Stacks that are built, torn down and turned from the screen.
+//! Stacks built, torn down and turned from the screen.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn in_the_ui(home: &Home, path: &str) -> Terminal {
     terminal
 }
 
-/// Turns a knob of the stack's, and agrees to the plan, which destroys nothing of anybody's.
+/// Turns a knob of the stack's, and confirms the plan, which destroys nobody's data.
 fn rebuild(terminal: &mut Terminal, knob: &str, key: &str) {
     terminal.choose(knob);
     terminal.press(key);
@@ -31,7 +31,7 @@ fn rebuild(terminal: &mut Terminal, knob: &str, key: &str) {
     terminal.press("y");
 }
 
-/// Leaves by `q`, with the stack taken down.
+/// Quits with `q` and takes down the stack.
 fn tear_down_and_quit(mut terminal: Terminal, home: &Home) {
     terminal.press("q");
     terminal.wait_for("tear down and quit");
@@ -75,7 +75,7 @@ fn a_failed_rebuild_shows_why_and_the_previous_stack_is_one_key_away() {
     let test = "a_failed_rebuild_shows_why_and_the_previous_stack_is_one_key_away";
     let Some(_loops) = Loops::take(test, 2) else { return };
     let home = Home::new();
-    // The first file system is made, the second one is not.
+    // The first mkfs succeeds, the second one fails.
     let script = "[ -e $0.once ] && [ ! -e $0.well ] && { echo no such luck >&2; exit 1; }
          touch $0.once; exec /usr/sbin/mkfs.ext4 \"$@\"";
     let path = fake(&home, "mkfs.ext4", script);
@@ -92,7 +92,7 @@ fn a_failed_rebuild_shows_why_and_the_previous_stack_is_one_key_away() {
     tear_down_and_quit(terminal, &home);
 }
 
-/// What the program's own list says would take down what stands.
+/// The commands that take the stack down, according to the program's own list.
 fn commands_down(home: &Home) -> Vec<String> {
     let status = program(home, &["status"]).expect(0).stdout;
     status.lines().filter_map(|line| line.strip_prefix("      ")).map(str::to_owned).collect()
@@ -117,14 +117,14 @@ fn bare_devices_are_built_upon_from_the_screen_and_the_plan_shows_what_is_torn_d
         terminal.wait_for("1 to plan");
         terminal.press("p");
         terminal.wait_for("Steps");
-        // Its end, once it has been seen, lets it be confirmed.
+        // The plan can be confirmed only once its end has been shown.
         terminal.press("\x1b[F");
         let screen = terminal.wait_for("Type its name");
         terminal.press(device.name());
         terminal.press("\r");
         screen
     };
-    // The run itself holds the device, and that is no use by anybody else.
+    // The run itself holds the device; that does not count as use by others.
     let screen = build(&mut terminal, "stack.filesystem", "l");
     assert!(!screen.contains("torn down"), "nothing stands yet: {screen}");
     terminal.wait("the turn", |screen| screen.contains("stack.filesystem none → ext4"));
@@ -135,7 +135,7 @@ fn bare_devices_are_built_upon_from_the_screen_and_the_plan_shows_what_is_torn_d
     let torn_down = screen.find("torn down").expect("what is taken down");
     let steps = screen.find("Steps").unwrap();
     for command in &down {
-        // Long ones go on in the next line.
+        // Long commands are wrapped.
         let start: String = command.chars().take(40).collect();
         assert!(screen[torn_down..steps].contains(&start), "{command} in {screen}");
     }

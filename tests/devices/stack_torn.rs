@@ -1,4 +1,4 @@
-//! What a power cut in the middle of a tool leaves is taken away like what the tool leaves whole.
+//! Leftovers of a tool interrupted by a power cut are removed like its complete result.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -23,7 +23,7 @@ fn what_is_left_of_a_torn_partition_table_is_wiped_and_a_foreign_one_is_not() {
     let stack = StackId(new_id());
     let (own, partition, other) =
         (stack.uuid(1, 0), stack.uuid(2, 0), "11111111-2222-4333-8444-555555555555");
-    // Which end is lost, whose table it is, and whether it goes.
+    // Which end is lost, whose table it is, and whether it is removed.
     for (lost_at, id, goes) in [(0, own.as_str(), true), (63 * MIB, &own, true), (0, other, false)] {
         let device = loops.device(64, |backing| {
             let script = format!(

@@ -1,4 +1,4 @@
-//! What undoing a stack takes away, and what it leaves to others.
+//! What undoing a stack removes, and what it leaves to others.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -35,7 +35,7 @@ fn a_busy_mount_is_reported_with_its_holder_and_removed_later() {
     assert!(error.what.contains("target is busy"), "{error}");
     let process = format!("process {} (", std::process::id());
     assert!(error.hint.as_deref().is_some_and(|hint| hint.contains(&process)), "{error}");
-    // All below it still stands.
+    // Everything below it still stands.
     assert_eq!(mounted_as(&mount).as_deref(), Some("ext4"));
     drop(held);
     assert_eq!(clean(&ground, &[&id])[0].problem, None);
@@ -94,8 +94,8 @@ fn a_kept_stack_stands_until_it_is_named_and_its_commands_remove_it() {
     }
 }
 
-/// Also where it is not mounted any more, as after a boot, and where a name is only like ours; whether it was
-/// retained, or its process died.
+/// Even if it is no longer mounted, as after a reboot, and if a name only resembles ours; whether the stack
+/// was retained, or its process died.
 #[test]
 fn what_was_put_on_a_stack_is_found_although_it_is_not_mounted() {
     let name = "what_was_put_on_a_stack_is_found_although_it_is_not_mounted";
@@ -123,14 +123,14 @@ fn what_was_put_on_a_stack_is_found_although_it_is_not_mounted() {
         run("umount", &[at]);
         let problem = clean(&ground, &[&id])[0].problem.clone().unwrap();
         assert!(problem.contains("holds data-backup.tar, which stacktune did not put there"), "{problem}");
-        // As after a boot: not attached either.
+        // As after a reboot: not attached either.
         let node = commands.iter().find_map(|command| command.strip_prefix("wipefs --all ")).unwrap();
         detach(node);
         let problem = clean(&ground, &[&id])[0].problem.clone().unwrap();
         assert!(problem.contains("holds data-backup.tar, which stacktune did not put there"), "{problem}");
         let file = ground.target().join(format!("stacktune-{id}/member-0"));
         let node = &run("losetup", &["--find", "--show", file.to_str().unwrap()]);
-        // The mount point was empty, and has gone already.
+        // The mount point was empty, and has been removed already.
         let elsewhere = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let (at, theirs) = (elsewhere.path().to_str().unwrap(), elsewhere.path().join("data-backup.tar"));
         run("mount", &[node, at]);
@@ -143,14 +143,14 @@ fn what_was_put_on_a_stack_is_found_although_it_is_not_mounted() {
     }
 }
 
-/// Detaches a loop device. Where others look at it just then, it goes when they have closed it.
+/// Detaches a loop device. If others have it open at that moment, it is released when they close it.
 fn detach(node: &str) {
     run("losetup", &["--detach", node]);
     let is_gone = || !Path::new("/sys/block").join(node.trim_start_matches("/dev/")).join("loop").exists();
     wait_for(&format!("{node} to be detached"), || is_gone().then_some(()));
 }
 
-/// Names alone say nothing, whether the file system is still mounted or not.
+/// Names alone prove nothing, whether the file system is still mounted or not.
 #[test]
 fn what_only_has_a_name_of_ours_on_a_dead_stack_keeps_it() {
     let test = "what_only_has_a_name_of_ours_on_a_dead_stack_keeps_it";
@@ -203,14 +203,14 @@ fn what_only_has_a_name_of_ours_on_a_dead_stack_keeps_it() {
             run("umount", &[at]);
         }
     }
-    // Where temporary files go is not needed for a look.
+    // A mere look doesn't need a folder for temporary files.
     let mut command = home.command(&["cleanup"]);
     command.env("XDG_STATE_HOME", ground.path().join("state")).env("TMPDIR", "/nonexistent");
     common::program::Outcome::of(&command.output().unwrap()).expect(0);
     ground.assert_nothing_left(&id);
 }
 
-/// A file where a stack was mounted whose process died keeps all that is below.
+/// A file at a dead stack's mount point preserves everything below.
 #[test]
 fn what_was_put_at_the_mount_point_of_a_dead_stack_keeps_it() {
     let name = "what_was_put_at_the_mount_point_of_a_dead_stack_keeps_it";
@@ -248,7 +248,7 @@ fn a_queue_setting_goes_back_unless_somebody_else_has_set_it_since() {
     for (theirs, after) in [(None, found.as_str()), (Some("68"), "68")] {
         let id = StackId(new_id());
         let mut journal = Journal::begin(&ground.state(), &id, "mine", std::slice::from_ref(&drive)).unwrap();
-        // Turned twice: the first value comes back.
+        // Turned twice: the original value is restored.
         for (old, new) in [(found.as_str(), "256"), ("256", "512")] {
             let undo = Undo::RestoreQueue {
                 drive: drive.clone(),
@@ -270,7 +270,7 @@ fn a_queue_setting_goes_back_unless_somebody_else_has_set_it_since() {
 #[test]
 fn a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_reported() {
     let test = "a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_reported";
-    // A tool that another test starts at the wrong moment would hold this one's journal for a while.
+    // Another test's tool started at the wrong moment could hold this one's journal for a while.
     let Some(_alone) = Loops::alone(test) else { return };
     let roots = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map(Path::new);
     let root = roots.into_iter().find(|root| root.join("cgroup.procs").exists());
@@ -313,7 +313,7 @@ fn a_folder_made_above_the_stacks_own_goes_unless_others_use_it_by_then() {
     }
 }
 
-/// By then the journal names only the folder above: the stack's own is not there yet.
+/// At that point the journal names only the folder above: the stack's own does not exist yet.
 #[test]
 fn a_stop_or_a_kill_in_the_first_step_leaves_no_folder_above_the_stacks_own() {
     let (ground, id) = (Ground::new(), new_id());
@@ -331,7 +331,7 @@ fn a_stop_or_a_kill_in_the_first_step_leaves_no_folder_above_the_stacks_own() {
     }
     let plan = of_steps(&id, steps, Exposed::Devices(Vec::new()));
     drop(build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap());
-    // What a kill leaves: the first step is in the journal, the others have not been begun.
+    // The state after a kill: the first step is in the journal, the others have not begun.
     let journal = ground.state().join("journal").join(format!("{id}.jsonl"));
     let text = fs::read_to_string(&journal).unwrap();
     let begun: String = text.split_inclusive('\n').take(2).collect();
@@ -391,7 +391,7 @@ fn a_forged_journal_changes_no_queue_and_no_folder_of_others() {
     journal.act("forged", Some(restore), || Ok(())).unwrap();
     journal.act("forged", Some(folder), || Ok(())).unwrap();
     drop(journal);
-    // The folder was there long before.
+    // The folder is older than the journal.
     let journal = ground.state().join("journal").join(format!("{}.jsonl", id.0));
     let text = fs::read_to_string(&journal).unwrap();
     let (before, after) = text.split_once("\"started_unix_s\":").unwrap();
@@ -401,7 +401,7 @@ fn a_forged_journal_changes_no_queue_and_no_folder_of_others() {
     assert_eq!(clean(&ground, &[&id.0])[0].problem, None);
     assert_eq!(fs::read_to_string(&file).unwrap(), now);
     assert!(theirs.exists());
-    // Of a folder that others enter, no journal says that it was made for a stack, whatever its time.
+    // A folder that others can enter was not made for a stack, whatever time the journal gives.
     fs::set_permissions(&theirs, fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(&journal, format!("{before}\"started_unix_s\":1,{after}")).unwrap();
     let cleaned = clean(&ground, &[&id.0]);
@@ -430,7 +430,7 @@ fn the_commands_list_the_stacks_and_clean_them_up() {
     };
     let status = program(&["status", "--json"]).expect(0).json();
     assert_eq!((of("running", &status), of("kept", &status)), (Some(id.clone()), Some(kept.clone())));
-    // Neither is touched unless it is named, and one that runs not even then.
+    // Neither is touched unless it is named, and a running one not even then.
     assert_eq!(program(&["cleanup", "--json"]).expect(0).json().as_array().unwrap().len(), 0);
     assert!(program(&["cleanup", &id]).expect(3).stderr.contains("is in use by process"));
     assert!(program(&["cleanup", "0000"]).expect(2).stderr.contains("there is no stack 0000"));

@@ -1,4 +1,4 @@
-//! The state folder: who may write to it, and what of others is believed.
+//! The state folder: who may write to it, and which of others' content is believed.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -44,7 +44,7 @@ fn what_is_made_under_umask_0_is_for_its_owner_alone() {
     running.outcome().expect(0);
 }
 
-/// A state folder with a journal that names a file, which is there.
+/// A state folder with a journal that names an existing file.
 fn with_journal(home: &Home) -> (PathBuf, PathBuf) {
     let id = new_id();
     let (folder, journals) = (home.path(&format!("stack-{id}")), home.path("state/stacktune/journal"));
@@ -92,18 +92,18 @@ fn a_journal_that_others_could_have_written_is_not_believed() {
         refused(&format!("others may write to {}", dir.display()), "chmod go-w");
         set_mode(dir, 0o755);
     }
-    // One file of theirs, which a process of theirs has locked.
+    // A journal of theirs, locked by a process of theirs.
     chown(&journal, Some(NOBODY), None).unwrap();
     let theirs = File::open(&journal).unwrap();
     flock(&theirs, FlockOperation::LockExclusive).unwrap();
     let began = Instant::now();
     let outcome = program(&home, &["cleanup"]).expect(3);
-    assert!(outcome.stdout.contains(&format!("the file of user {NOBODY}")), "{outcome:?}");
+    assert!(outcome.stdout.contains(&format!("owned by user {NOBODY}")), "{outcome:?}");
     assert!(began.elapsed() < Duration::from_secs(20), "nobody waits for it: {:?}", began.elapsed());
     assert!(file.exists());
     drop(theirs);
     chown(&journal, Some(0), None).unwrap();
-    // One that has a second name elsewhere, through which it could be changed.
+    // A journal with a second name elsewhere, through which it could be changed.
     let second = home.path("second");
     fs::hard_link(&journal, &second).unwrap();
     let outcome = program(&home, &["cleanup"]).expect(3);
@@ -118,7 +118,7 @@ fn a_journal_that_others_could_have_written_is_not_believed() {
 fn what_cannot_be_named_is_gone() {
     let home = Home::new();
     let (journal, file) = with_journal(&home);
-    // As a stack left it in a folder of which the path was too long.
+    // As if a stack's path had been too long to be named.
     let text = fs::read_to_string(&journal).unwrap().replace("member-0", &"x".repeat(300));
     fs::write(&journal, text).unwrap();
     program(&home, &["cleanup"]).expect(0);

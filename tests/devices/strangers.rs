@@ -1,4 +1,4 @@
-//! What a profile from a stranger, or another user of the host, can't make root do.
+//! Things that a stranger's profile, or another user of the host, can't make root do.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -31,7 +31,7 @@ fn options_of_a_profile_lead_nowhere_beyond_its_file_system() {
         return;
     };
     let home = Home::new();
-    // Beside the profile, with all that it asks for: a program of root's, and a folder of files.
+    // Next to the profile, everything that it asks for: a program of root's, and a folder of files.
     let here = home.path("here");
     fs::create_dir(&here).unwrap();
     fs::copy("/bin/sh", here.join("sh")).unwrap();
@@ -124,7 +124,7 @@ fn a_folder_that_others_can_exchange_holds_no_files_of_root() {
             }
             assert_nothing_left(&home);
         }
-        // What is in a sticky folder only its owner can replace.
+        // In a sticky folder, only the owner can replace an entry.
         if owner.is_none() {
             fs::set_permissions(&theirs, fs::Permissions::from_mode(bits | 0o1000)).unwrap();
             let dir = format!("target.files.dir={}", theirs.join("data").display());
@@ -156,7 +156,7 @@ fn root_puts_nothing_into_the_systems_folders() {
             for command in [&mut check, &mut plan, &mut home.record("out", "1s", &sets)] {
                 let command = command.env("XDG_STATE_HOME", home.path("state"));
                 let outcome = Outcome::of(&command.output().unwrap()).expect(2);
-                assert!(outcome.stderr.contains("is a folder of the system"), "{dir}: {outcome:?}");
+                assert!(outcome.stderr.contains("is a system folder"), "{dir}: {outcome:?}");
             }
         }
     }
@@ -187,8 +187,8 @@ fn what_others_have_in_the_folder_is_named_and_stays() {
     }
 }
 
-/// The folder is another one by the time that its file is attached, and by the time that it is formatted: in it,
-/// the file is a link to somebody's disk image.
+/// The folder is replaced before its file is attached or formatted: in the new one, the file is a link to
+/// somebody's disk image.
 #[test]
 fn a_folder_that_is_exchanged_during_the_build_leads_to_no_other_file() {
     let test = "a_folder_that_is_exchanged_during_the_build_leads_to_no_other_file";
@@ -217,7 +217,7 @@ fn a_folder_that_is_exchanged_during_the_build_leads_to_no_other_file() {
             run("losetup", &["--noheadings", "--output", "NAME", "--associated", file.to_str().unwrap()]);
         assert_eq!(over.lines().count(), usize::from(attached), "{over}");
         assert!(error.what.contains("there"), "{error}");
-        // Once what was made is back in its place, nothing of it is left.
+        // With the original folder back in its place, everything in it is removed.
         fs::remove_dir_all(&folder).unwrap();
         fs::rename(&aside, &folder).unwrap();
         let cleaned =
@@ -240,7 +240,7 @@ fn a_lock_of_somebody_elses_on_an_old_journal_delays_nobody() {
     drop(Journal::begin(&ground.state(), &id, "mine", &[]).unwrap());
     let folder = ground.state().join("journal");
     let path = folder.join(format!("{}.jsonl", id.0));
-    // As earlier versions left it under a usual umask.
+    // As earlier versions left it with a common umask.
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     let held_by = |user: u32| {
@@ -252,7 +252,7 @@ fn a_lock_of_somebody_elses_on_an_old_journal_delays_nobody() {
         holder.kill().unwrap();
         holder.wait().unwrap();
     };
-    // One of root's own may be a tool that still works.
+    // A lock held by root may belong to a tool that is still working.
     let own = held_by(0);
     assert_eq!(leftovers(&ground.state()).unwrap()[0].state, StackState::Running);
     end(own);
@@ -269,7 +269,7 @@ fn a_lock_of_somebody_elses_on_an_old_journal_delays_nobody() {
     assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
 }
 
-/// As `losetup --find` of another program does with each device that it tries, the one that was just attached too.
+/// Like another program's `losetup --find`, which opens each device it tries, even a new one.
 #[test]
 fn a_program_that_looks_at_a_new_loop_device_in_passing_does_not_end_the_build() {
     let test = "a_program_that_looks_at_a_new_loop_device_in_passing_does_not_end_the_build";

@@ -1,4 +1,4 @@
-//! A host that allows no more threads: an error that says so, and nothing half-built.
+//! A host that allows no more threads: a clear error, and nothing half-built.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -29,7 +29,7 @@ fn without_threads_a_stack_is_undone() {
     let home = Home::new();
     let sets = ["target.files.count=1", "target.files.size=96MiB", "stack.filesystem=ext4"];
     let mut command = home.record("out", "1s", &[&MODEST[..], &sets].concat());
-    // A stack for which no address space is large enough: no thread can be started.
+    // A thread stack too large for any address space: no thread can be started.
     command.env("XDG_STATE_HOME", home.path("state")).env("RUST_MIN_STACK", (1_u64 << 48).to_string());
     says_so(&Outcome::of(&command.output().unwrap()));
     let state = home.path("state/stacktune");
@@ -38,13 +38,13 @@ fn without_threads_a_stack_is_undone() {
     }
 }
 
-/// A cgroup that limits how many processes and threads are in it.
+/// A cgroup that limits the number of its processes and threads.
 struct Pids(PathBuf);
 
 impl Pids {
-    /// None where there is no such controller, or it may not be used.
+    /// None if there is no such controller, or it can't be used.
     fn new(name: &str) -> Option<Self> {
-        // Version 1 has a hierarchy of its own; version 2 passes the controller on to those below.
+        // Version 1 has a separate hierarchy; version 2 enables the controller for children.
         let parents = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
         parents.into_iter().find_map(|parent| {
             let dir = Path::new(parent).join(format!("{name}-{}", std::process::id()));
@@ -54,7 +54,7 @@ impl Pids {
         })
     }
 
-    /// Runs a command in it, with that many processes and threads at most.
+    /// Runs a command in it, with at most that many processes and threads.
     fn run(&self, max: u64, command: &Command) -> Outcome {
         fs::write(self.0.join("pids.max"), max.to_string()).unwrap();
         let mut within = Command::new("/bin/sh");
@@ -67,7 +67,7 @@ impl Pids {
 
 impl Drop for Pids {
     fn drop(&mut self) {
-        // The kernel's threads for io_uring may end a moment after their process.
+        // The kernel's io_uring threads may end a moment after their process.
         (0..100).take_while(|_| fs::remove_dir(&self.0).is_err()).for_each(|_| {
             std::thread::sleep(Duration::from_millis(20));
         });
@@ -124,7 +124,7 @@ fn wherever_threads_run_out_an_error_says_so() {
     if !is_root() {
         return skip(test, "only root runs programs as a user without other processes");
     }
-    // The user can't see the build's folder.
+    // The user can't access the build's folder.
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().join("stacktune");
     fs::copy(env!("CARGO_BIN_EXE_stacktune"), &program).unwrap();
@@ -154,7 +154,7 @@ fn wherever_threads_run_out_an_error_says_so() {
     let limits = 1..if is_soak() { 40 } else { 12 };
     let failed_of_files = limits.filter(|limit| failed(*limit, "demo", &files)).count();
     assert!(failed_of_files >= 4, "only {failed_of_files} limits were too low");
-    // RocksDB starts threads of its own, and aborts where it can't.
+    // RocksDB starts threads of its own, and aborts if it can't.
     #[cfg(feature = "rocksdb")]
     for limit in if is_soak() { (6..40).collect() } else { vec![10, 16, 24] } {
         failed(limit, "rocksdb", &["kv.pairs=20000", "kv.value_size=400", "rocksdb.write_buffer=1MiB"]);

@@ -1,4 +1,4 @@
-//! Drives traced while others use them: the trace has what the kernel counted.
+//! Drives traced while in use: the trace must match the kernel's counts.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,34 +11,34 @@ use crate::common::devices::{Loop, Loops, has, run};
 use crate::common::recorded::{Home, LOAD, PROGRAM, Ran};
 use crate::common::{LEFT_TO_SOAK, is_soak, skip};
 
-/// Mounts tracefs where there is none, in a namespace of its own.
+/// Mounts tracefs if it isn't mounted, in a mount namespace of its own.
 const WITH_TRACEFS: &str =
     "[ -d /sys/kernel/tracing/events ] || mount -t tracefs none /sys/kernel/tracing; exec \"$@\"";
 
-/// Reads, writes, discards and flushes that the kernel completed on the device, and their sectors but for flushes.
+/// The kernel's counts of completed reads, writes and discards with their sectors, and of flushes.
 fn counted(name: &str) -> [u64; 7] {
     let text = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
     let fields: Vec<u64> = text.split_whitespace().map(|field| field.parse().unwrap()).collect();
     [0, 2, 4, 6, 11, 13, 15].map(|field| fields[field])
 }
 
-/// The program where there is tracefs.
+/// The program with tracefs mounted.
 pub fn with_tracefs(home: &Home, words: &[&str]) -> Command {
     let mut command = Command::new("unshare");
     home.inhabit(command.args(["--mount", "sh", "-c", WITH_TRACEFS, "sh", PROGRAM]).args(words));
     command
 }
 
-/// What traces need.
+/// The requirements of tracing.
 pub const NEEDS: &str = "needs tracefs and perf events";
 
-/// Whether traces can be made here, by what was said.
+/// Whether traces can be made here, according to the error output.
 pub fn can_be_made(said: &str) -> bool {
-    !said.contains("tracepoints can't be seen") && !said.contains("does not allow to trace")
+    !said.contains("tracepoints can't be seen") && !said.contains("does not allow tracing")
 }
 
-/// A trace of reads, writes, flushes and a discard, with the kernel's counts before and after; none if it can't be made
-/// here.
+/// Traces reads, writes, flushes and a discard; returns the kernel's counts before and after. None if traces
+/// can't be made here.
 fn traced(home: &Home, device: &Loop) -> Option<([u64; 7], [u64; 7], String)> {
     let mut command = with_tracefs(home, &["trace", "--device", &device.path, "--out", "x.blktrace.0"]);
     let mut tracer = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -48,7 +48,7 @@ fn traced(home: &Home, device: &Loop) -> Option<([u64; 7], [u64; 7], String)> {
         tracer.wait().unwrap();
         return None;
     }
-    assert!(first.contains("traces ") && first.contains("Ctrl-C"), "{first}");
+    assert!(first.contains("tracing ") && first.contains("Ctrl-C"), "{first}");
     let before = counted(device.name());
     let [from, to] = ["if", "of"].map(|key| format!("{key}={}", device.path));
     run("dd", &["if=/dev/zero", &to, "bs=4k", "count=500", "oflag=direct", "conv=fsync"]);
@@ -84,7 +84,7 @@ fn a_trace_has_what_the_kernel_counts() {
     panic!("each trace lacks events: {said}");
 }
 
-/// Whether nothing was lost; what lacks is completions, which the kernel keeps back while process 1 has a processor.
+/// Whether nothing was lost. Only completions may be: the kernel holds them back while process 1 runs.
 pub fn is_whole(said: &str) -> bool {
     let whole = said.contains(" 0 events lost");
     let of_kernel =
@@ -93,11 +93,11 @@ pub fn is_whole(said: &str) -> bool {
     whole
 }
 
-/// Traces that may lack events, one after the other.
+/// How many traces may lack events, one after another.
 pub const ATTEMPTS: usize = 10;
 
-/// Keeps all processors busy with what takes only the time that nobody else wants: there are kernels that keep back what
-/// interrupts an idle processor.
+/// Keeps all processors busy at idle priority: some kernels hold back events of interrupts that arrive on an
+/// idle processor.
 pub struct Busy(Vec<Child>);
 
 impl Busy {
@@ -118,7 +118,7 @@ impl Drop for Busy {
     }
 }
 
-/// What was issued is known and judged, whether or not completions are missing.
+/// Issued I/O is known and judged, whether or not completions are missing.
 fn compare(home: &Home, before: [u64; 7], after: [u64; 7], whole: bool) {
     let scores = home.run(&["contract", "x.blktrace.0", "--json", "--logical", "64MiB"]).json();
     let traced = |pointer: &str| scores.pointer(pointer).and_then(Value::as_f64).unwrap_or(0.0) as u64;
@@ -131,7 +131,7 @@ fn compare(home: &Home, before: [u64; 7], after: [u64; 7], whole: bool) {
     for at in [0, 1, 3, 4, 5] {
         assert_eq!(found[at], counted[at], "{found:?} of {counted:?}: {scores:#}");
     }
-    // The kernel counts a flush that was asked for as a write of nothing.
+    // The kernel counts a requested flush as an empty write.
     assert!((found[2]..=found[2] + counted[6]).contains(&counted[2]), "{found:?} of {counted:?}: {scores:#}");
     assert_eq!(traced("/request_scale/flushes"), counted[6], "{scores:#}");
     assert!(found[2] >= 500 && found[4] == 1 && found[5] == 2048, "{scores:#}");
@@ -144,7 +144,7 @@ fn compare(home: &Home, before: [u64; 7], after: [u64; 7], whole: bool) {
     }
 }
 
-/// Nobody: neither root nor who called anything.
+/// Nobody: neither root nor any caller.
 const USER: &str = "65534";
 
 fn scored(home: &Home, arguments: &[&str]) -> Value {
@@ -171,7 +171,7 @@ fn a_command_is_traced_with_its_drives_and_ended_with_all_that_it_started() {
     if !can_be_made(&ran.err) {
         return skip(test, NEEDS);
     }
-    // The trace is kept whatever became of the command.
+    // The trace is kept, whatever the command's exit status.
     ran.ended(1, &["sh ended with status 3"]);
     is_whole(&ran.err);
     assert!(ran.out.lines().any(|line| line == "0") && ran.out.contains("records out"), "{}", ran.out);
@@ -184,7 +184,7 @@ fn a_command_is_traced_with_its_drives_and_ended_with_all_that_it_started() {
     let ios = (of(&numbers[0], "write"), of(&numbers[1], "read"));
     assert_eq!(ios, (Some(Some(300)), Some(Some(50))), "{}", ran.err);
 
-    // Nobody can't write to the device, and is not root.
+    // The user can't write to the device, and is not root.
     let ran =
         trace("y", USER, &format!("id -u; : > {}; dd if={} of=/dev/null bs=4k count=1", a.path, b.path));
     assert!(ran.out.lines().any(|line| line == USER), "{}", ran.out);
@@ -201,7 +201,7 @@ fn is_running(argument: &str) -> bool {
     fs::read_dir("/proc").unwrap().any(|entry| has(of(entry.unwrap())))
 }
 
-/// What is killed leaves nothing behind that goes on tracing.
+/// A killed trace leaves no tracing enabled.
 #[test]
 fn a_killed_trace_leaves_nothing_behind() {
     let test = "a_killed_trace_leaves_nothing_behind";
@@ -247,7 +247,7 @@ fn a_recording_has_the_trace_of_its_targets_drives() {
     let count =
         |op: &str| scores["request_scale"]["by_operation"][op]["bytes"]["count"].as_u64().unwrap_or(0);
     let of_class = |class: &str| summary["classes"][class]["ios"].as_u64().unwrap();
-    // What is under way at the ends, and the commits' flushes, don't count alike.
+    // I/O in flight at either end, and the commits' flushes, are counted differently.
     let (reads, writes) = (of_class("scan") + of_class("point"), of_class("wal") + of_class("background"));
     let is_near = |traced: u64, own: u64| traced.abs_diff(own) <= 64 + own / 20;
     assert!(is_near(count("read"), reads) && is_near(count("write"), writes), "{reads} {writes}: {scores:#}");
@@ -264,7 +264,7 @@ fn a_recording_has_the_trace_of_its_targets_drives() {
     assert_eq!((facts["lost"] == 0, &facts["drives"][0]["bytes"]), (whole, &(64 << 20).into()), "{facts}");
 }
 
-/// `RocksDB` on a loop device of its own for each file system that the kernel has, traced.
+/// `RocksDB` on a loop device of its own for each file system of this kernel, traced.
 #[test]
 fn a_reproduction_traces_each_run() {
     let test = "a_reproduction_traces_each_run";
@@ -290,7 +290,7 @@ fn a_reproduction_traces_each_run() {
     let number = |pointer: &str| drive.pointer(pointer).and_then(Value::as_f64).unwrap_or(0.0);
     assert!(number("/request_scale/by_operation/write/bytes/count") > 30.0, "{kept:#}");
     assert!((number("/space_bytes") - f64::from(400 << 20)).abs() < 1.0, "{kept:#}");
-    // The files hold about what was loaded, in at most a few copies.
+    // The files hold about the loaded data, in at most a few copies.
     assert!((4e6..100e6).contains(&number("/alignment/0/file_bytes")), "{kept:#}");
     let here = &ext4["here"]["discard_percent"]["median"];
     let ratio = 100.0 * number("/request_scale/discard_ratio");
@@ -303,14 +303,14 @@ fn a_reproduction_traces_each_run() {
     assert_eq!((status.status, status.out.as_str()), (Some(0), "no stacks, and nothing left behind\n"));
 }
 
-/// Files with ext4 over a loop device, for a command.
+/// A profile of files with ext4 over a loop device, for a command.
 fn on_ext4(home: &Home) -> String {
     let dir = home.path("files").display().to_string();
     let files = format!("[target]\nfiles = {{ dir = \"{dir}\", count = 1, size = \"96MiB\" }}\n");
     home.profile("ext4", &format!("{files}[stack]\nfilesystem = \"ext4\"\n"))
 }
 
-/// What it has left in the page cache is in the trace, and what was there before is read from the drive.
+/// Writes left in the page cache are in the trace, and previously prepared files are read from the drive.
 #[test]
 fn a_command_is_traced_on_a_stack_that_is_built_for_it() {
     let test = "a_command_is_traced_on_a_stack_that_is_built_for_it";
@@ -333,7 +333,7 @@ fn a_command_is_traced_on_a_stack_that_is_built_for_it() {
         let sum = scores.pointer(&format!("/request_scale/by_operation/{op}/bytes/sum"));
         sum.and_then(Value::as_f64).unwrap_or(0.0) / f64::from(1 << 20)
     };
-    // The file that was prepared is not written again.
+    // The prepared file is not written again.
     let (read, written) = (moved(&[], "read"), moved(&[], "write"));
     assert!((8.0..10.0).contains(&read) && (8.0..15.0).contains(&written), "{read} {written}: {}", ran.err);
     let kept: Value = serde_json::from_slice(&fs::read(home.path("rec/contract.json")).unwrap()).unwrap();
@@ -362,7 +362,7 @@ fn a_command_on_a_profile_is_refused_as_a_run_is() {
         let words = [&["trace", "--on", profile, "--out", "rec"], more, &["--", "true"]].concat();
         home.run(&words)
     };
-    // As nobody in particular, without a file system, with words that can't be, over others' data.
+    // Without a user, without a file system, with unknown words, over others' data.
     on(&files, &[]).ended(2, &["a program does not run as root unless that is asked for", "--user NAME"]);
     on(&bare, &["--user", USER]).ended(2, &["a program needs a file system"]);
     on(&files, &["--user", USER, "--prepare", "{x}"]).ended(2, &["the line of --prepare"]);
@@ -378,10 +378,10 @@ fn a_command_on_a_profile_is_refused_as_a_run_is() {
     assert!(!home.path("rec").exists());
 }
 
-/// The report of an experiment whose rows run a program, traced, each on a small file system of its own; none if nothing
-/// can be traced here.
+/// The report of an experiment whose rows run a traced program, each on a small file system of its own; none
+/// if tracing isn't possible here.
 fn reproduced(home: &Home, experiment: &str) -> Option<Value> {
-    // Without a warm-up a run is flagged, as it settles in its first windows.
+    // Without a warm-up a run is flagged, because it settles in its first windows.
     let (repeat, time, warmup) = if is_soak() { ("3", "6s", "3s") } else { ("1", "3s", "0s") };
     let words = format!(
         "reproduce {experiment} --for {time} --warmup {warmup} --repeat {repeat} --out rep --json --user {USER} \
@@ -399,7 +399,7 @@ fn figure_of(shown: &Value, label: &str, figure: &str) -> Option<f64> {
     row["here"][figure]["median"].as_f64()
 }
 
-/// What `SQLite` does with two journals, run as a program in steps, each on a file system of its own, and traced.
+/// `SQLite` with two journal modes, run as a program in steps, each on a file system of its own, and traced.
 #[test]
 fn claims_about_sqlite_are_judged_by_traces() {
     let test = "claims_about_sqlite_are_judged_by_traces";
@@ -415,14 +415,13 @@ fn claims_about_sqlite_are_judged_by_traces() {
     let claims = shown["claims"].as_array().unwrap();
     let of =
         |words: &str| claims.iter().find(|claim| claim["words"].as_str().unwrap().contains(words)).unwrap();
-    let (reused, ruling) =
-        (of("uses its write-ahead log again"), if is_soak() { "holds" } else { "unclear" });
+    let (reused, ruling) = (of("reuses its write-ahead log"), if is_soak() { "holds" } else { "unclear" });
     assert_eq!(reused["ruling"], ruling, "{reused:#}");
     let status = home.run(&["status"]);
     assert_eq!((status.status, status.out.as_str()), (Some(0), "no stacks, and nothing left behind\n"));
 }
 
-/// `LevelDB`, whose files are discarded as they are compacted, and a mail server's files, each with its flush.
+/// `LevelDB`, whose files are discarded as it compacts, and a mail server's files, each with its flush.
 #[test]
 fn claims_about_other_programs_are_judged_by_traces() {
     let test = "claims_about_other_programs_are_judged_by_traces";

@@ -1,5 +1,5 @@
-//! How long I/Os took by a trace, beside fio's own clock: the trace has what the drive took, and fio that and what the
-//! kernel and fio itself do above it.
+//! I/O latency from a trace compared with fio's own clock: the trace has the drive's time, and fio's also has
+//! the time that the kernel and fio itself take above it.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::common::recorded::{Home, Ran};
 use crate::common::skip;
 use crate::trace::{ATTEMPTS, Busy, NEEDS, can_be_made, is_whole, with_tracefs};
 
-/// What is done for a read above the drive, on processors that are kept busy.
+/// Time spent above the drive per read, with all processors kept busy.
 const ABOVE_NS_MAX: f64 = 200_000.0;
 
 #[test]
@@ -33,7 +33,7 @@ fn reads_take_by_a_trace_what_fio_sees_of_the_drive() {
         &file,
     ];
     let more = ["--time_based", "--runtime=1s", "--norandommap", "--output-format=json", "--output=fio.json"];
-    // A trace that lacks completions says nothing of time.
+    // A trace that lacks completions gives no latencies.
     for _ in 0..ATTEMPTS {
         let _ = fs::remove_file(home.path("t.blktrace.0"));
         let trace = ["trace", "--device", &device.path, "--out", "t.blktrace.0", "--user", "root", "--"];

@@ -1,7 +1,7 @@
-//! How often a turn that changes nothing is called a change, and one that changes something is found, by the ledger and by
-//! duels, on a loop device: a part of the soak.
+//! How often the ledger and duels call a turn that changes nothing a change, and find one that changes
+//! something, on a loop device: a part of the soak.
 //!
-//! `TURNS=60/10/3` says how much: turns of equal settings, duels of equal settings, and of each kind of planted change.
+//! `TURNS=60/10/3`: turns of equal settings, duels of equal settings, planted changes of each kind.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::common::{LEFT_TO_SOAK, remark, skip, this_test};
 const AMOUNTS: &str = "TURNS";
 const DEVICE: &str = "STACKTUNE_TEST_DEVICE";
 const WINDOW: Duration = Duration::from_millis(250);
-/// Windows from the end of one line to the next turn: of the ten before a turn, those that its line did not have.
+/// Windows from a line's end to the next turn, whose ten baseline windows thus include some of the line's.
 const BETWEEN: usize = 6;
-/// It restarts the classes like any other, and changes nothing that is measured.
+/// Restarts the classes like any other turn, but changes nothing that is measured.
 const EQUAL: (&str, [&str; 2]) = ("run.slow_log", ["59s", "60s"]);
-/// What is planted, and the figure that is lower by it: the scan's depth halved, and a tenth of its rate taken.
+/// Planted changes, and the figure that they lower: the scan's depth halved, and its rate cut by a tenth.
 const PLANTED: [(&str, [&str; 2], Figure); 2] =
     [("scan.depth", ["4", "2"], Figure::Scan), ("scan.rate", ["20MB/s", "18MB/s"], Figure::Scan)];
-/// One in twenty may be called; a rule that calls one in ten is to be found out.
+/// One in twenty may be called different; a rule that calls one in ten must be found out.
 const ALLOWED: f64 = 0.05;
 const FOUND_OUT: f64 = 0.1;
 
@@ -50,7 +50,7 @@ fn equal_settings_are_seldom_called_different_and_planted_changes_are_found() {
     assert_eq!(ran.status, Some(0), "{ran:?}");
 }
 
-/// In a process of its own, whose environment says where journals lie.
+/// Runs in a process of its own, whose environment sets the place of the journals.
 fn on_device(device: &str, amounts: &str) {
     let amounts: Vec<u64> = amounts.split('/').map(|amount| amount.parse().unwrap()).collect();
     let [turns, duels, planted] = amounts[..] else { panic!("TURNS=60/10/3, not {amounts:?}") };
@@ -107,14 +107,14 @@ fn on_device(device: &str, amounts: &str) {
     }
 }
 
-/// How many of that many may be called: with one more, the test fails, as it does more often than not where the rule calls
-/// one in ten. A single one says nothing.
+/// The most that may be called different. One more fails the test, which more often than not happens to a
+/// rule that calls one in ten. A single one proves nothing.
 fn called_most(judged: u64) -> u64 {
     let most = (0..judged).take_while(|called| at_most(*called, judged, FOUND_OUT) < 0.5).last();
     most.unwrap_or(0).max(1)
 }
 
-/// How many of those that were judged were called different.
+/// How many of those judged were called different.
 #[derive(Default)]
 struct Share {
     called: u64,
@@ -156,7 +156,7 @@ impl std::fmt::Display for Share {
     }
 }
 
-/// The chance that at most this many of `all` occur, each with chance `p`.
+/// The probability that at most this many of `all` occur, each with probability `p`.
 fn at_most(called: u64, all: u64, p: f64) -> f64 {
     let term = |k: u64| {
         let ways: f64 = (0..k).map(|i| ((all - i) as f64 / (k - i) as f64).ln()).sum();
@@ -165,7 +165,7 @@ fn at_most(called: u64, all: u64, p: f64) -> f64 {
     (0..=called).map(term).sum()
 }
 
-/// Where a function that rises from 0 to 1 takes a value.
+/// Where a function rising from 0 to 1 reaches a value.
 fn root(of: impl Fn(f64) -> f64, value: f64) -> f64 {
     let (mut low, mut high) = (1e-12, 1.0 - 1e-12);
     for _ in 0..60 {
@@ -177,7 +177,7 @@ fn root(of: impl Fn(f64) -> f64, value: f64) -> f64 {
 
 #[test]
 fn the_interval_of_a_share_is_that_of_clopper_and_pearson() {
-    // As R's binom.test gives them.
+    // Values from R's binom.test.
     for (called, judged, low, high) in
         [(0, 10, 0.0, 0.308_497), (3, 60, 0.010_424, 0.139_250), (10, 10, 0.691_503, 1.0)]
     {
@@ -199,7 +199,7 @@ fn a_rule_that_calls_one_in_ten_is_found_out_more_often_than_not_and_one_in_fift
     assert!(share(4, 60).is_above(ALLOWED) && !share(3, 60).is_above(ALLOWED));
 }
 
-/// A run whose knobs are turned.
+/// A run with knobs to turn.
 struct Run {
     session: Session,
     settings: Settings,
@@ -226,7 +226,7 @@ impl Run {
         run
     }
 
-    /// Goes on until `watch` has seen enough.
+    /// Continues until `watch` returns false.
     fn watch(&mut self, mut watch: impl FnMut(&mut Session, &Event) -> bool) {
         loop {
             let left = self.session.next_ns().saturating_sub(self.session.now_ns());
@@ -253,14 +253,14 @@ impl Run {
         });
     }
 
-    /// Sees to it that a knob has this value, which it may have already, and leaves some windows after it.
+    /// Gives a knob this value, which it may have already, and waits for some windows.
     fn begin_with(&mut self, knob: &str, value: &str) {
         let value = self.set(knob, value);
         self.session.turn(knob, &value);
         self.wait(4 * BETWEEN);
     }
 
-    /// Turns a knob to another value; returns the line once it is closed, and leaves some windows after it.
+    /// Turns a knob to another value; returns the ledger line once it is closed, after some more windows.
     fn turn(&mut self, knob: &str, value: &str) -> LedgerLine {
         let number = self.lines + 1;
         let value = self.set(knob, value);

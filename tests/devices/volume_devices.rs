@@ -1,4 +1,4 @@
-//! Volumes on loop devices and on a Btrfs of its own: what needs root.
+//! Volumes on loop devices and on a Btrfs of its own: tests that need root.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
@@ -32,7 +32,7 @@ impl Member {
         let flags = if read_only { 0 } else { libc::O_EXCL };
         let mut options = OpenOptions::new();
         options.read(true).write(!read_only).custom_flags(flags);
-        // A program that a test beside this one starts has all that is open here until it is loaded.
+        // A program that a concurrent test starts holds all descriptors open here until it is executed.
         let patience_ends = Instant::now() + Duration::from_secs(5);
         loop {
             match options.open(&self.path) {
@@ -65,7 +65,7 @@ fn devices_have_header_wal_and_data_and_keep_their_fill_in_any_order() {
     assert!(volume.facts.devices && volume.facts.direct == Feature::Present);
     assert_eq!(volume.facts.medium, "block device");
     assert_eq!(volume.facts.quietly_buffered, None);
-    // The smallest counts: 31 MiB behind the header, of which 20% are the WAL's.
+    // The smallest member counts: 31 MiB after the header, 20% of it for the WAL.
     assert_eq!((volume.wal.extent_bytes, volume.data.extent_bytes), (6 * MIB, 25 * MIB));
     assert_eq!((volume.wal.extents[1].offset_bytes, volume.data.extents[1].offset_bytes), (MIB, 7 * MIB));
     let outcome = volume.fill(&mut |_| {}, &GO_ON).unwrap();
@@ -84,7 +84,7 @@ fn devices_have_header_wal_and_data_and_keep_their_fill_in_any_order() {
         a.open(true).read_exact_at(&mut sector, at).unwrap();
         assert!(is_ours_at(&sector, at), "{at}");
     }
-    // The larger device's rest was never touched.
+    // The rest of the larger device was never touched.
     b.open(true).read_exact_at(&mut sector, 32 * MIB).unwrap();
     assert_eq!(sector, [0; 512]);
 }
@@ -105,7 +105,7 @@ fn a_device_is_locked_and_serves_as_the_wal_alone() {
     let reader = Request { read_only: true, ..Request::of_devices(vec![second]) };
     assert_eq!(Volume::open(reader).unwrap_err().kind, Kind::Failed);
     drop(volume);
-    // Without a WAL of its own the reserved region is used, and alone yet to be filled.
+    // Without a WAL of its own the reserved region is used, and it alone still has to be filled.
     let volume = open(&[&data]).unwrap();
     assert_eq!(volume.missing_fill().unwrap().bytes, 3 * MIB);
 }

@@ -1,4 +1,4 @@
-//! A turn of a knob is acknowledged at once, also with far more busy workers than processors.
+//! A turn of a knob is acknowledged at once, even with far more busy workers than processors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use stacktune::testing::units::MIB;
 
 const TURNS: u64 = 20;
 
-/// Scan by 128 threads that never wait for a disk, and point.
+/// A scan with 128 threads that never wait for a disk, and point reads.
 fn settings(dir: &Path) -> Settings {
     let mut settings = Settings::default();
     settings.target.dir = dir.to_str().unwrap().into();
@@ -25,7 +25,7 @@ fn settings(dir: &Path) -> Settings {
     settings.io.buffering = Buffering::Cached;
     settings.classes[Class::Wal.index()].enabled = false;
     settings.classes[Class::Background.index()].enabled = false;
-    // What the meters do at a window's end falls into some of the turns.
+    // Some of the turns coincide with the meters' work at a window's end.
     settings.run.window = Duration::from_millis(100);
     settings
 }
@@ -48,7 +48,7 @@ fn turn(depth: u64, commands: &Sender<Command>, events: &Receiver<Event>) -> (Du
 
 #[test]
 fn a_turn_is_acknowledged_at_once_beside_128_busy_threads() {
-    // As the screen does, which waits for the answer.
+    // Like the screen, which waits for the answer.
     raise_thread_priority();
     if rustix::process::getpriority_process(None).unwrap() >= 0 {
         let test = "a_turn_is_acknowledged_at_once_beside_128_busy_threads";
@@ -74,7 +74,7 @@ fn a_turn_is_acknowledged_at_once_beside_128_busy_threads() {
     session.join().unwrap();
     turns.sort();
     println!("acknowledged and in force: {turns:?}");
-    // Other work on the machine may delay a few of them.
+    // Other load on the machine may delay a few of them.
     let (median, _) = turns[turns.len() / 2];
     assert!(median < Duration::from_millis(200), "{turns:?}");
 }

@@ -21,7 +21,7 @@ const CHECKS: [&str; 10] = [
     "equal_duel",
 ];
 
-/// A fio whose reads take a second: a figure that is wrong for certain.
+/// A fake fio whose reads take a second: a figure that is certainly wrong.
 const SLOW_FIO: &str = r#"#!/bin/sh
 echo '{"fio version": "fio-slow", "jobs": [{"error": 0, "read": {"total_ios": 5000, "lat_ns":
     {"percentile": {"50.000000": 1000000000, "99.000000": 1000000000}}}}]}'
@@ -59,7 +59,7 @@ fn each_check_passes_fails_or_says_why_not_and_a_wrong_figure_fails() {
             other => panic!("{other}: {check:#}"),
         }
     }
-    // Where there is no direct I/O, or a device is too slow, nothing is compared with fio.
+    // Without direct I/O, or on a device that is too slow, nothing is compared with fio.
     let latency: Vec<_> = checks[..2].iter().map(verdict).collect();
     let is_excused = |why: &str| ["direct I/O", "too few reads"].iter().any(|excuse| why.contains(excuse));
     let is_compared = !checks[0]["why"].as_str().is_some_and(is_excused);
@@ -67,10 +67,10 @@ fn each_check_passes_fails_or_says_why_not_and_a_wrong_figure_fails() {
     assert_eq!(verdict(&checks[8]), "pass", "lost writes: {:#}", checks[8]);
     assert!(ran.err.contains("read latency p50: failed") || !is_compared, "{}", ran.err);
     assert!(ran.out.contains("FAIL") || !is_compared, "{}", ran.out);
-    // What can be published names nothing, and nothing is left.
+    // The publishable file names nothing private, and nothing else is left.
     let text = fs::read_to_string(&out).unwrap();
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-    // A short name may be a part of any word.
+    // A short host name may be part of any word.
     let host = Some(host.trim()).filter(|host| host.len() > 5);
     for name in ["secret-place", home.dir.path().to_str().unwrap()].into_iter().chain(host) {
         assert!(!text.contains(name), "{name}: {text}");
@@ -81,7 +81,7 @@ fn each_check_passes_fails_or_says_why_not_and_a_wrong_figure_fails() {
     home.run(&arguments).ended(2, &["exists already"]);
 }
 
-/// The files that are published: whoever adds one has them looked at here.
+/// Files that get published: a newly added one is checked here too.
 #[test]
 fn published_files_are_of_this_form_and_name_nobody() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/attest");
@@ -98,7 +98,7 @@ fn published_files_are_of_this_form_and_name_nobody() {
         let of = |key: &str| checks.iter().map(|check| check[key].as_str().unwrap()).collect::<Vec<_>>();
         assert_eq!(of("check"), CHECKS, "{name}");
         assert!(of("verdict").iter().all(|verdict| ["pass", "fail", "not_checkable"].contains(verdict)));
-        // The keys that there are, and texts without paths.
+        // Exactly these keys, and no paths in the texts.
         let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
         assert_eq!(keys(&bundle), "checks host made_unix_s quick schema stacktune target", "{name}");
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Every command as a script uses it: what it prints, its JSON, its exit status, and what a recording
-//! holds.
+//! Every command as a script would use it: its output, its JSON, its exit status, and the content of a
+//! recording.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::common::recorded::{Home, Recorded, json, texts};
 
 pub const CLASSES: [&str; 4] = ["scan", "point", "wal", "background"];
 
-/// Simulated devices: a minute of them passes in no time.
+/// Simulated devices: a minute of load takes no time.
 const SIMULATED: &str =
     "[io]\ninterface = \"sim\"\n[wal]\nrate = \"1MB/s\"\n[background]\nrate = \"1MB/s\"\n";
 
@@ -287,7 +287,7 @@ fn another_runs_lock_is_found_by_a_look_and_before_anything_is_wiped() {
     home.record(&profile, "refused", &destroy).ran.ended(1, &["in use by"]);
     assert_eq!(wal.hash(), hash, "the WAL's device was wiped for nothing");
     drop(held);
-    // A program that writes to the file below a loop device: no lock and no claim reveals it.
+    // A program writing to the file below a loop device: no lock or claim reveals it.
     let disk = std::fs::OpenOptions::new().append(true).open(&wal.backing).unwrap();
     let mut writer = std::process::Command::new("sleep").arg("60").stdout(disk).spawn().unwrap();
     let said = ["which process", "(sleep)"];
@@ -319,8 +319,8 @@ fn devices_are_named_once_and_whole() {
     };
     record("twice", &[&twice], &[]).ended(2, &["are the same device"]);
     let wal = format!("wal.target={}", device.path);
-    record("wal", &[&wal], &[]).ended(2, &["is a device of the target already"]);
-    // The serial that the profile recorded is another drive's: a loop device has none.
+    record("wal", &[&wal], &[]).ended(2, &["is already a device of the target"]);
+    // The profile recorded another drive's serial: a loop device has none.
     record("serial", &["target.serials=S1"], &[]).ended(3, &["S1", &device.path]);
     home.run(&["check", &profile, "--set", "target.serials=S1"]).ended(2, &["S1"]);
     let other = loops.blank(64);
@@ -367,8 +367,8 @@ fn the_cost_of_the_generator_is_measured_by_interface() {
     }
     assert!(!home.path(".cache").exists(), "what was made for it is gone");
     assert!(of("null")["cpu_ns"].as_f64() > Some(0.0), "{costs:#}");
-    // A write may take 20 ns of it; tests beside this one fill the caches and the memory's channels, and have tripled that.
-    // The map of 256 GiB is in no cache.
+    // Should take about 20 ns per write; concurrent tests contending for caches and memory have tripled that.
+    // The third map, of 256 GiB, doesn't fit into any cache.
     let kept = costs.as_array().unwrap().iter().filter(|cost| cost["interface"] == "write map");
     let kept: Vec<_> = kept.map(|cost| cost["cpu_ns"].as_f64().unwrap()).collect();
     assert!(kept.len() == 3 && kept[..2].iter().all(|ns| *ns < 120.0), "{kept:?}");
@@ -405,7 +405,7 @@ fn a_picture_takes_the_place_of_another_picture_alone() {
         let (status, output) = picture("ours.svg");
         assert_eq!(status, Some(0), "{output}");
         assert!(fs::read_to_string(home.path("ours.svg")).unwrap().ends_with("</svg>\n"));
-        // Maybe cut off, when a disk was full.
+        // As if cut off by a full disk.
         fs::OpenOptions::new().write(true).open(home.path("ours.svg")).unwrap().set_len(999).unwrap();
     }
     for leads_to in ["ours.svg", "none"] {
@@ -456,7 +456,7 @@ fn a_run_is_filmed_until_its_duel_is_decided() {
     assert!(home.path("ours.cast").exists(), "beside the picture, where no other place is named");
 }
 
-/// The second command at the top of a profile, in a folder of ours.
+/// The second command at the top of a profile, with a folder of ours.
 #[cfg(feature = "rocksdb")]
 fn folder_command(text: &str, folder: &str) -> Option<Vec<String>> {
     let line = text.lines().find(|line| line.contains("target.files.dir=FOLDER"))?;
@@ -476,7 +476,7 @@ fn profiles_of_drives_run_in_a_folder_as_they_say() {
         let Some(sets) = folder_command(&text, folder.to_str().unwrap()) else { continue };
         let mut command = vec!["check".to_owned(), path.display().to_string()];
         command.extend(sets);
-        // As many pairs as there is room for.
+        // As many pairs as fit.
         command.extend(["--set".to_owned(), "kv.pairs=1000".to_owned()]);
         home.run(&command.iter().map(String::as_str).collect::<Vec<_>>()).ended(0, &[]);
         checked += 1;

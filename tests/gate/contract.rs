@@ -1,4 +1,4 @@
-//! `stacktune contract` and `stacktune trace`: traces as files, in each form, and files that are none.
+//! `stacktune contract` and `stacktune trace`: trace files in each format, and files that aren't traces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use crate::common::recorded::{Home, Ran};
 use crate::common::{LEFT_TO_SOAK, is_soak, skip};
 
-/// What WiscSee's events of that many writes say: 128 KiB each, one after the other over 4 MiB, again and again.
+/// WiscSee's events for that many writes: 128 KiB each, sequential over 4 MiB, again and again.
 fn events(writes: u64) -> String {
     let line = |at: u64| {
         let (offset, from, to) = (at % 32 * (128 << 10), 20 * at, 20 * at + 10);
@@ -47,7 +47,7 @@ fn a_trace_is_scored_as_text_and_as_json() {
             .and_then(serde_json::Value::as_f64)
             .unwrap_or_else(|| panic!("{pointer}: {json:#}"))
     };
-    // Four translation pages, each used 1024 times by 32 writes of 64 pages, of which the first misses.
+    // Four translation pages, each used 1024 times by 32 writes of 64 pages; only the first use misses.
     assert!((figure("/locality/4/lookups") - 122_880.0).abs() < 0.5);
     assert!((figure("/locality/4/misses") - 4.0).abs() < 0.5);
     assert!((figure("/lifetime/times_written") - 60.0).abs() < 1e-9);
@@ -58,7 +58,7 @@ fn a_trace_is_scored_as_text_and_as_json() {
     assert!((figure("/request_scale/by_operation/write/bytes/median") - 131_072.0).abs() < 0.5);
 }
 
-/// Only what is asked for is scored, by other values than the authors'.
+/// Only the requested rules are scored, with other parameters than the authors'.
 #[test]
 fn a_rule_is_scored_alone_and_by_other_values() {
     let home = Home::new();
@@ -70,7 +70,7 @@ fn a_rule_is_scored_alone_and_by_other_values() {
     for part in ["request_scale", "alignment", "grouping", "lifetime"] {
         assert!(json[part].is_null(), "{part}: {json:#}");
     }
-    // Half of the space is two of the four translation pages, which are used in turns: each of 240 uses misses.
+    // Half the space caches two of the four translation pages, used in turn: each of the 240 uses misses.
     let misses: Vec<_> = json["locality"].as_array().unwrap().iter().map(|of| &of["misses"]).collect();
     assert_eq!(misses, [240, 4]);
     let text = scored(&home, &trace, &["--rule", "grouping", "--channels", "1", "--segment", "1MiB"]);
@@ -147,13 +147,8 @@ fn what_is_no_trace_ends_with_a_sentence() {
         ("empty", b"", &[], "it is empty"),
         ("letter", b"Dear all,\n", &[], "it is no trace in a form that is read here"),
         ("back", back.as_bytes(), &[], "time goes back from 20 ns to 1 ns"),
-        ("cut", &events.as_bytes()[..events.len() - 20], &[], "line 128: it has not eight columns"),
-        (
-            "past",
-            events.as_bytes(),
-            &["--logical", "1MiB", "--start", "64KiB"],
-            "lies across the space's end",
-        ),
+        ("cut", &events.as_bytes()[..events.len() - 20], &[], "line 128: it does not have eight columns"),
+        ("past", events.as_bytes(), &["--logical", "1MiB", "--start", "64KiB"], "crosses the space's end"),
         ("drives", other_drive.as_bytes(), &[], "the trace is of 2 drives: 8:0, 8:16"),
         ("none", other_drive.as_bytes(), &["--drive", "8:1"], "the trace has no drive 8:1"),
         ("page", b"", &["--page", "3KiB"], "a power of two from 2KiB to 64KiB"),
@@ -181,7 +176,7 @@ fn names_in_a_trace_do_not_reach_the_terminal_raw() {
     }
 }
 
-/// blkparse and btt, where they are installed: the same counts, and the same mean time from issue to completion.
+/// blkparse and btt, if installed: the same counts, and the same mean time from issue to completion.
 #[test]
 fn blktraces_own_tools_agree() {
     let test = "blktraces_own_tools_agree";
@@ -209,6 +204,6 @@ fn blktraces_own_tools_agree() {
     let times = ran("btt", &["-i", "x.bin"]);
     let d2c = times.lines().find_map(|line| line.strip_prefix("D2C ")).unwrap_or_else(|| panic!("{times}"));
     let words: Vec<f64> = d2c.split_whitespace().map(|word| word.parse().unwrap()).collect();
-    // Least, mean, most, number: each takes 10 ns.
+    // Minimum, mean, maximum and count: each I/O takes 10 ns.
     assert!(words[..3].iter().all(|seconds| (seconds - 1e-8).abs() < 1e-9) && words[3] > 999.0, "{d2c}");
 }

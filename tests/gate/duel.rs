@@ -1,9 +1,9 @@
-//! Two values of a knob in one run, on simulated devices: minutes of it take no time.
+//! Two values of a knob in one run, on simulated devices: minutes of load take no time.
 
 use crate::common::program::{Home, MODEST, Outcome, json_file, json_lines};
 use crate::common::terminal::Terminal;
 
-/// Fights on simulated devices.
+/// Runs a duel on simulated devices.
 fn duel(home: &Home, out: &str, duel: &str, more: &[&str]) -> Outcome {
     let mut command = home.command(["record", "demo", "--set", "io.interface=sim", "--duel-seed", "7"]);
     Outcome::of(&command.args(["--duel", duel, "--out"]).arg(home.path(out)).args(more).output().unwrap())
@@ -25,14 +25,14 @@ fn a_duel_finds_the_better_value_and_repeats_by_its_seed() {
     let pairs = report["pairs"].as_array().unwrap();
     let firsts: Vec<_> = pairs.iter().map(|pair| pair["first"].as_u64().unwrap()).collect();
     assert!(firsts.contains(&0) && firsts.contains(&1), "{firsts:?}");
-    // It is a recording like others, too.
+    // It is also a recording like any other.
     let shown = Outcome::of(&home.command(["show"]).arg(home.path("first")).output().unwrap()).expect(0);
     assert!(
         shown.stdout.contains("scan.depth 2 against 64\n     64 is better: scan MB/s "),
         "{}",
         shown.stdout
     );
-    // Its turns are one line of the ledger, with each of them.
+    // The ledger has its turns as one line that lists each of them.
     let lines = json_lines(&home.path("first").join("ledger.jsonl"));
     assert_eq!((lines.len(), &lines[0]["from"], &lines[0]["to"]), (1, &"2".into(), &"64".into()));
     let outcome = &lines[0]["duel_outcome"];
@@ -83,18 +83,18 @@ fn a_duel_that_can_not_be_is_refused_before_anything_is_made() {
     assert!(both.stderr.contains("--for"), "{}", both.stderr);
 }
 
-/// On files, so that the load is real; short blocks, and a margin to which any two values keep.
+/// On files, so that the load is real; with short blocks, and a margin wide enough for any two values.
 fn on_files(home: &Home, out: &str, duel: &str, more: &[&str]) -> Outcome {
     let mut command = home.command(["record", "demo", "--duel", duel, "--duel-margin", "90", "--out"]);
     let sets = [&MODEST[..], &["run.window=100ms"]].concat();
     Outcome::of(&command.arg(home.path(out)).args(home.sets(&sets)).args(more).output().unwrap())
 }
 
-/// How many pairs decided a duel: seven at least, unless the machine was too busy for a verdict.
+/// How many pairs decided a duel: at least seven, unless the machine was too busy for a verdict.
 #[track_caller]
 fn decided(report: &serde_json::Value) -> usize {
     let pairs = report["pairs"].as_array().unwrap().len();
-    // Beside other tests, pairs may be left out: the machine is busy, and so is the disk.
+    // With concurrent tests, pairs may be dropped: the machine and the disk are busy.
     let dropped = report["dropped"].as_array().unwrap().len();
     assert!(pairs >= 7 || report["verdict"] == "not_judged" && dropped >= 2, "{report:#}");
     pairs
@@ -114,7 +114,7 @@ fn a_target_is_opened_anew_for_each_block_where_its_values_need_that() {
     let report = json_file(&home.path("out/duel.json"));
     assert_eq!(report["begins"], "built");
     let pairs = decided(&report);
-    // Each block is a recording, in the order of the coin.
+    // Each block is a recording, in the order of the coin tosses.
     let mut blocks: Vec<_> = std::fs::read_dir(home.path("out")).unwrap().flatten().collect();
     blocks.retain(|entry| entry.path().is_dir());
     blocks.sort_by_key(std::fs::DirEntry::file_name);
@@ -135,13 +135,13 @@ fn between_cached_and_direct_the_page_cache_is_emptied_before_each_block() {
     let found = on_files(&home, "out", "io.buffering=cached,direct", &[]).expect(0);
     let report = json_file(&home.path("out/duel.json"));
     assert_eq!(report["begins"], "uncached", "{}", found.stdout);
-    // A window of each block is marked, also where the block before had the same value.
+    // Each block has a window marked as turned, even if the block before had the same value.
     let windows = json_lines(&home.path("out/windows.jsonl"));
     let turned = windows.iter().filter(|window| window["turned"] == true).count();
     let pairs =
         ["pairs", "dropped"].map(|pairs| report[pairs].as_array().unwrap().len()).iter().sum::<usize>();
     assert!(pairs >= 6 && turned >= 2 * pairs, "{turned} windows of {pairs} pairs: {}", found.stdout);
-    // So little data is read from memory anyway, which forbids a verdict.
+    // So little data is read from memory anyway, and that forbids a verdict.
     assert_eq!(report["verdict"], "not_judged", "{}", found.stdout);
 }
 

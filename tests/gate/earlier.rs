@@ -1,4 +1,4 @@
-//! What earlier builds wrote stays readable: recordings, sweeps and journals, kept in `tests/recordings/earlier`.
+//! Earlier builds' files stay readable: recordings, sweeps and journals in `tests/recordings/earlier`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::common::program::{Home, json_file};
 use crate::common::terminal::Terminal;
 use crate::terminal::{ALL, quit};
 
-/// Kinds of recordings, with what is shown of each.
+/// Kinds of recordings, with some of the text shown for each.
 const KINDS: [(&str, &[&str]); 4] = [
     ("duel", &["scan.rate 4MB/s against 8MB/s", "8MB/s is better: scan MB/s"]),
     ("program", &["profile counts", "command.rate 100 → 400", "better"]),
@@ -28,7 +28,7 @@ fn earlier(name: &str) -> String {
     format!("{}/tests/recordings/earlier/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// One of them, unpacked into the home.
+/// A kept recording, unpacked into the home.
 fn unpacked(home: &Home, name: &str) -> String {
     let dir = home.path("kinds").join(name);
     fs::create_dir_all(&dir).unwrap();
@@ -93,7 +93,7 @@ fn each_kind_of_recording_is_opened_by_every_reader() {
     assert_eq!(recordings.len(), KINDS.len(), "{listed:#}");
     assert!(recordings.iter().all(|recording| !recording["figures"].is_null()), "{listed:#}");
 
-    // What some of them have besides.
+    // Files that only some of them have.
     let duel = json_file(&Path::new(kinds).join("duel/duel.json"));
     assert_eq!((&duel["verdict"], &duel["figure"]), (&"second".into(), &"scan".into()));
     let scored = home.run(["contract", "--json", &format!("{kinds}/traced")]).expect(0).json();
@@ -116,7 +116,7 @@ fn an_earlier_recording_is_shown_and_compared() {
     assert!(compared.stdout.contains("scan.depth: A 128 | B 4"), "{compared:?}");
 }
 
-/// Lines of a ledger as the first version to write any did: with five figures, and without intervals.
+/// Ledger lines as the first version wrote them: with five figures, and without intervals.
 #[test]
 fn earlier_turns_are_shown() {
     let home = Home::new();
@@ -139,7 +139,7 @@ fn earlier_turns_are_shown() {
     home.run(["compare", folder, &earlier("other")]).expect(0);
 }
 
-/// Adds the paths of all keys in a JSON text of one value a line, or of one in all.
+/// Adds the paths of all keys in a JSON text, or in JSON lines.
 fn key_paths(text: &str, paths: &mut BTreeSet<String>) {
     fn of(value: &Value, at: &str, paths: &mut BTreeSet<String>) {
         match value {
@@ -157,7 +157,7 @@ fn key_paths(text: &str, paths: &mut BTreeSet<String>) {
         .for_each(|value| of(&value.unwrap(), "", paths));
 }
 
-/// The text without the keys of these paths.
+/// The text without the keys at these paths.
 fn without(text: &str, gone: &BTreeSet<String>) -> String {
     fn strip(value: &mut Value, at: &str, gone: &BTreeSet<String>) {
         match value {
@@ -177,8 +177,8 @@ fn without(text: &str, gone: &BTreeSet<String>) -> String {
     values.collect()
 }
 
-/// Since the recording that is kept, keys were added one after the other: what a build of any time in between has
-/// written lacks some of them.
+/// Keys have been added one by one since the kept recording, so recordings of builds in between lack some of
+/// them.
 #[test]
 fn a_recording_without_some_of_the_later_keys_is_shown() {
     const FILES: [&str; 4] = ["host.json", "ledger.jsonl", "summary.json", "windows.jsonl"];
@@ -201,7 +201,7 @@ fn a_recording_without_some_of_the_later_keys_is_shown() {
             key_paths(&fs::read_to_string(earlier("turns.jsonl")).unwrap(), &mut before);
         }
         assert!(!now.is_empty() && !before.is_empty(), "{name}");
-        // What is below a key that is new goes with it.
+        // Keys below a new key go with it.
         let is_new = |path: &&String| {
             !before.contains(*path)
                 && path.rsplit_once('/').is_some_and(|(above, _)| {
@@ -217,7 +217,7 @@ fn a_recording_without_some_of_the_later_keys_is_shown() {
     let whole = home.run(["show", "--json", dir.to_str().unwrap()]).expect(0).json();
     let turns = whole["ledger"].as_array().unwrap().len();
     assert_eq!(turns, 1, "a duel is one line");
-    // Each alone, all together, and one to four quarters of them from either end.
+    // Each alone, and one to four quarters of them from either end.
     let mut sets: Vec<Vec<_>> = later.iter().map(|one| vec![one.clone()]).collect();
     for share in 1..=4 {
         let count = later.len() * share / 4;
@@ -236,12 +236,12 @@ fn a_recording_without_some_of_the_later_keys_is_shown() {
     }
 }
 
-/// What HdrHistogram's own tools say of its log; `KEEP=1 scripts/hlog.sh` writes it down.
+/// HdrHistogram's own tools' figures of its log; `KEEP=1 scripts/hlog.sh` saves them.
 #[test]
 fn figures_from_the_log_are_those_of_hdrhistograms_own_tools() {
     let text = include_str!("../recordings/hlog-tools.json");
     let theirs: serde_json::Map<String, Value> = serde_json::from_str(text).unwrap();
-    // Without its summary, all figures come from the windows and the log.
+    // Without a summary, all figures come from the windows and the log.
     let home = Home::new();
     let dir = home.path("killed");
     fs::create_dir(&dir).unwrap();
@@ -282,7 +282,7 @@ fn an_earlier_sweep_is_shown() {
     }
 }
 
-/// It was killed once its first member was attached, and the machine was restarted.
+/// It was killed once its first member was attached, and the machine rebooted.
 #[test]
 fn what_an_earlier_build_left_is_listed_and_cleaned_up() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! The shell side of `make` and of continuous integration: what they refuse, and in which words.
+//! The shell side of `make` and of continuous integration: what it refuses, and with which messages.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -82,7 +82,7 @@ fn the_checked_in_list_is_well_formed() {
 
 #[test]
 fn a_skipped_test_is_listed() {
-    // In a process of its own: the environment belongs to all tests of this one.
+    // In a process of its own, because all tests of this process share the environment.
     const HELPER: &str = "STACKTUNE_TEST_SKIP_HELPER";
     if std::env::var_os(HELPER).is_some() {
         common::skip("a test", "two\nlines");
@@ -101,7 +101,7 @@ fn a_skipped_test_is_listed() {
 
 #[test]
 fn without_rust_the_set_up_explains_how_to_get_it() {
-    // A PATH that surely holds no cargo.
+    // A PATH that certainly has no cargo.
     let path = tempfile::tempdir().unwrap();
     for tool in ["dirname", "sed"] {
         std::os::unix::fs::symlink(format!("/usr/bin/{tool}"), path.path().join(tool)).unwrap();

@@ -1,11 +1,11 @@
-//! What `assets/evening` has kept of an evening's duels.
+//! The recordings of an evening's duels in `assets/evening`.
 
 use std::fs;
 use std::path::Path;
 
 use crate::common::recorded::{Home, json};
 
-/// The recordings open, and the text says what the duels came to.
+/// The recordings open, and the text gives the duels' outcomes.
 #[test]
 fn the_evenings_recordings_open_and_their_verdicts_are_those_of_the_text() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/evening");

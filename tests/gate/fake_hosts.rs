@@ -1,4 +1,4 @@
-//! Folders that look like the /sys and /proc of a host.
+//! Folders that look like a host's /sys and /proc.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use stacktune::testing::host::Facts;
 use tempfile::TempDir;
 
-/// The files of a host under a folder of their own.
+/// A host's files below a folder of their own.
 pub struct Host(TempDir);
 impl Host {
     pub fn new() -> Self {
@@ -38,7 +38,7 @@ impl Host {
         Facts::read(self.0.path())
     }
 
-    /// A block device in sysfs of 512-byte sectors.
+    /// A block device in sysfs with 512-byte sectors.
     pub fn block(&self, name: &str, number: &str, gib: u64) -> &Self {
         let dir = format!("sys/block/{name}");
         self.file(&format!("{dir}/dev"), format!("{number}\n"))
@@ -76,14 +76,14 @@ impl Host {
             .file(&format!("{dir}/size"), "2097152\n")
     }
 
-    /// `holder` is built on `member`, of which the folder in sysfs is `dir`.
+    /// Builds `holder` on `member`, whose folder in sysfs is `dir`.
     pub fn built(&self, holder: &str, dir: &str, member: &str) -> &Self {
         self.folder(&format!("sys/block/{dir}/holders/{holder}"));
         self.folder(&format!("sys/block/{holder}/slaves/{member}"))
     }
 }
 
-/// A server: the system on the first drive, md on the second and third, LVM on that; the fourth free.
+/// A server: the system on the first drive, md on the second and third, LVM on top; the fourth is free.
 pub fn server() -> Host {
     let host = Host::new();
     for index in 0..4 {
@@ -125,7 +125,7 @@ pub fn server() -> Host {
 }
 
 impl Host {
-    /// A drive's function on the bus and its controller, as Linux 5.12 and newer show them.
+    /// A drive's PCI function and its controller, as Linux 5.12 and newer show them.
     pub fn controller(&self, index: u32, link: (&str, u32), max: (&str, u32), celsius: f64) -> &Self {
         let function = format!("sys/devices/pci0000:00/0000:0{index}:00.0");
         let dir = format!("{function}/nvme/nvme{index}");
@@ -159,7 +159,7 @@ impl Host {
     }
 }
 
-/// A workstation: two consumer drives, of which one sits in a slow slot and is hot, and a SATA disk.
+/// A workstation: two consumer drives, one of them hot and in a slow slot, and a SATA disk.
 pub fn workstation() -> Host {
     let host = Host::new();
     host.controller(1, ("16.0 GT/s PCIe", 4), ("16.0 GT/s PCIe", 4), 41.85).controller(
@@ -190,14 +190,14 @@ pub fn workstation() -> Host {
     host
 }
 
-/// As of a program that was built without SPDK, however this one was.
+/// The facts as read by a build without SPDK, whatever this one has.
 pub fn without_spdk(mut facts: Facts) -> Facts {
     facts.platform.spdk = stacktune::testing::host::Spdk::default();
     facts
 }
 
-/// A storage server in trouble: a RAID 5 rebuilds onto a spare, an NVMe subsystem with two paths, and
-/// cgroups of which this process may make none.
+/// A storage server in trouble: a RAID 5 rebuilding onto a spare, an NVMe subsystem with two paths, and no
+/// permission to make cgroups.
 pub fn degraded() -> Host {
     let host = Host::new();
     for name in ["sdb", "sdc", "sdd"] {
@@ -215,7 +215,7 @@ pub fn degraded() -> Host {
         .file(&format!("{md}/dev-sdb/state"), "in_sync\n")
         .file(&format!("{md}/dev-sdc/state"), "in_sync\n")
         .file(&format!("{md}/dev-sdd/state"), "spare\n");
-    // A stopped array that left its node.
+    // A stopped array whose node is left.
     host.folder("sys/block/md0").file("sys/block/md0/md/array_state", "clear\n");
     host.block("nvme0n1", "259:0", 10)
         .file("sys/block/nvme0n1/device/nvme1/hwmon5/temp1_input", "55000\n")

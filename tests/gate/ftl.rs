@@ -1,4 +1,4 @@
-//! `stacktune ftl` and the simulated device `ftl`: figures that are known, and input that is none.
+//! `stacktune ftl` and the simulated device `ftl`: known figures, and invalid input.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::common::program::json_file;
 use crate::common::recorded::{Home, Ran};
 
-/// A log of fio's, version 2: writes of 2 KiB, 4 KiB apart or next to each other.
+/// A fio log, version 2: writes of 2 KiB, 4 KiB apart or adjacent.
 fn log(pages: impl Iterator<Item = u64>) -> String {
     let writes = pages.map(|page| format!("/dev/sda write {} 2048\n", page * 2048));
     let begins = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n".to_owned();
@@ -29,7 +29,7 @@ fn figure(json: &Value, key: &str) -> f64 {
     json["figures"][key]["value"].as_f64().unwrap_or_else(|| panic!("{key}: {json:#}"))
 }
 
-/// A space of 1 MiB in order, six times.
+/// Writes a space of 1 MiB sequentially, six times.
 #[test]
 fn a_trace_is_counted_as_text_json_and_csv() {
     let home = Home::new();
@@ -43,10 +43,10 @@ fn a_trace_is_counted_as_text_json_and_csv() {
     assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
     let json = ftl(&home, trace, &["--ftl", "page", "--dies", "1", "--json"]).json();
     assert_eq!((&json["by_model"], &json["drive"]["capacity_bytes"]), (&true.into(), &(1 << 20).into()));
-    // Eight blocks, one more each for host, collection, and one to empty, and two that stay free.
+    // Eight blocks, one each for host writes, for collection and for emptying, and two that stay free.
     assert_eq!(json["drive"]["data_blocks"], 13);
-    // 48 blocks are written. Once eleven are, two are left: from then on each new one has another erased, of which
-    // nothing is valid.
+    // 48 blocks are written. After eleven, two are left: from then on each new block takes an erase of
+    // another one, in which nothing is valid.
     let known = [("wa_d", 1.0), ("pages_moved", 0.0), ("times_written", 6.0), ("erases", 38.0)];
     for (key, value) in known {
         assert!((figure(&json, key) - value).abs() < 1e-9, "{key}: {json:#}");
@@ -55,7 +55,7 @@ fn a_trace_is_counted_as_text_json_and_csv() {
     assert!(csv.out.starts_with("figure,value,unit,by\nwa_d,1,ratio,model\n"), "{}", csv.out);
 }
 
-/// 2048 pages are four translation pages; every other one of them is written, from the first to the last and again.
+/// 2048 pages take four translation pages; every other page is written, from first to last, four times over.
 #[test]
 fn the_cache_of_the_mapping_is_a_share_or_a_size() {
     let home = Home::new();
@@ -66,20 +66,20 @@ fn the_cache_of_the_mapping_is_a_share_or_a_size() {
         assert_eq!(json["flash"]["lookups"], 4096);
         (figure(&json, "misses"), figure(&json, "write_backs"))
     };
-    // One of four in the cache: each comes in four times, and goes changed, but for the last one.
+    // One of four fits in the cache: each is loaded four times, and every load but the last is written back.
     assert_eq!(misses("25%"), (16.0, 15.0));
     assert_eq!(misses("2KiB"), (16.0, 15.0));
     assert_eq!(misses("100%"), (4.0, 0.0));
 }
 
-/// `contract` finds the misses of every size of a cache from distances of uses, this one by keeping the cache.
+/// `contract` computes the misses of every cache size from reuse distances, `ftl` by simulating one cache.
 #[test]
 fn misses_are_those_of_the_contract() {
     let home = Home::new();
     let mut state = 3_u64;
     let random = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // A few translation pages more often than the others of 64.
+        // A few of the 64 translation pages are used more often than the others.
         let within = if state >> 62 == 0 { 32_768 } else { 4096 };
         (state >> 33) % within
     };
@@ -97,7 +97,7 @@ fn misses_are_those_of_the_contract() {
 #[test]
 fn a_full_drive_is_collected_and_hybrid_mapping_merges() {
     let home = Home::new();
-    // Every seventh page, again and again: all of the space, far from in order.
+    // Every seventh page, again and again: covers the whole space, far from sequentially.
     let trace = written(&home, "scattered", &log((0..40_000).map(|at| at * 7 % 8192)));
     let trace = trace.to_str().unwrap();
     let page = ftl(&home, trace, &["--ftl", "page", "--full", "--dies", "1", "--json"]).json();
@@ -127,7 +127,7 @@ fn what_cannot_be_simulated_ends_with_a_sentence() {
         (trace, &["--ftl", "fast"], "page, dftl, hybrid"),
         (trace, &["--block", "3KiB"], "at least two whole pages"),
         (trace, &["--capacity", "0B"], "above 0"),
-        (trace, &["--capacity", "65KiB"], "lies across the space's end"),
+        (trace, &["--capacity", "65KiB"], "crosses the space's end"),
         (trace, &["--capacity", "64TiB"], "more than is simulated"),
         (trace, &["--dies", "0"], "0"),
         (trace, &["--repeat", "1000000000"], "more than is simulated"),
@@ -140,7 +140,7 @@ fn what_cannot_be_simulated_ends_with_a_sentence() {
     }
 }
 
-/// The simulated device under the live load: WA-D stands where that of drives does, and is less with more flash.
+/// The simulated device under live load: WA-D is shown where drives' WA-D is, and is lower with more flash.
 #[test]
 fn drives_by_model_report_their_write_amplification() {
     let home = Home::new();
@@ -158,6 +158,6 @@ fn drives_by_model_report_their_write_amplification() {
     let (placed, _, _) = recorded("log", &["background.pattern=log", "sim.over_provision=50"]);
     let (_, on_flash, _) = recorded("map", &["sim.over_provision=50", "sim.mapping_cache=5"]);
     assert!(little > 2.0 && more < little && placed < 1.1, "{little} {more} {placed}");
-    // A read of the map, of 20 µs, before most reads.
+    // Most reads first read the map from flash, which takes 20 µs.
     assert!(on_flash - in_memory > 15_000.0, "{on_flash} {in_memory}");
 }

@@ -1,4 +1,4 @@
-//! The facts of other hosts, read from files made after theirs.
+//! Facts of other hosts, read from files modelled on theirs.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ impl OwnData for Nothing {
     }
 }
 
-/// The guard refuses the device by the facts alone, before it opens anything.
+/// The guard refuses the device based on the facts alone, before opening anything.
 #[track_caller]
 fn refused(facts: &Facts, name: &str, why: &str) {
     let error = guard::examine(name, facts, 0, &Nothing).unwrap_err();
@@ -97,7 +97,7 @@ fn an_idle_array_is_no_drive() {
     refused(&facts, "nvme0n1", "part of md0");
 }
 
-/// What lies between a device and its drives is no use of it; another device on the same drives is.
+/// The layers between a device and its drives are not a use of it; another device on the same drives is.
 #[test]
 fn a_device_on_layers_is_not_in_use_by_them() {
     let host = Host::new();
@@ -135,7 +135,7 @@ fn every_device_of_a_btrfs_is_mounted() {
     host.nvme(0).nvme(1).nvme(2);
     let devices = "sys/fs/btrfs/0b1c-uuid/devices";
     host.folder(&format!("{devices}/nvme0n1")).folder(&format!("{devices}/nvme1n1"));
-    // Btrfs shows a number of its own in the list of mounts, and one of its devices.
+    // Btrfs lists a device number of its own in mountinfo, and only one of its devices.
     host.file("proc/self/mountinfo", "40 22 0:44 / /srv rw - btrfs /dev/nvme0n1 rw\n");
     let facts = host.facts();
     for name in ["nvme0n1", "nvme1n1"] {
@@ -168,7 +168,7 @@ fn exports_and_writers_are_found() {
             .file(&format!("proc/{process}/fdinfo/7"), format!("pos:\t0\nflags:\t{flags}\n"))
             .file(&format!("proc/{process}/comm"), format!("{command}\n"));
     }
-    // Their descriptors of it are closed.
+    // These processes have closed their descriptors for the device.
     host.link("proc/103/fd/9", "anon_inode:[io_uring]")
         .file("proc/103/fdinfo/9", "flags:\t02000002\nUserFiles:\t2\n    0: /tmp/x\n    1: /dev/nvme6n1\nUserBufs:\t0\n")
         .file("proc/103/comm", "database\n")
@@ -408,7 +408,7 @@ fn a_degraded_array_a_multipath_drive_and_mounts_are_read() {
     let mounts: Vec<_> =
         facts.storage.mounts.iter().map(|one| (one.dir.as_str(), &*one.filesystem)).collect();
     assert_eq!(mounts, [("/srv", "xfs"), ("/data", "btrfs")]);
-    // Each part in the order of its names: the mount's own, then the file system's.
+    // Each part in its own order: the mount's options, then the file system's.
     assert_eq!(facts.storage.mounts[0].options, "noatime,rw,inode64,rw");
     assert!(facts.cgroup_memory.limit.reason().unwrap().contains("not delegated"));
     assert!(facts.platform.vfio.reason().unwrap().contains("modprobe vfio-pci"));

@@ -1,4 +1,4 @@
-//! Recordings, profiles and folders of others: what they hold neither reaches the terminal raw nor stops the program.
+//! Others' recordings, profiles and folders: nothing in them reaches the terminal raw or stops the program.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,10 +10,10 @@ use std::process::Command;
 use crate::common::program::{Home, Outcome};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-/// Moves the cursor, sets the title, makes a line, turns the text around.
+/// Moves the cursor, sets the title, breaks the line, reverses the text.
 const EVIL: &str = "x\nfalse line\x1b]0;title\x07\u{9b}2J\u{202e}";
 
-/// Records simulated devices for some seconds.
+/// Records simulated devices for a few seconds.
 fn simulated(home: &Home, out: &str) {
     let profile = home.path("simulated.toml");
     fs::write(&profile, "io.interface = \"sim\"\n").unwrap();
@@ -21,7 +21,7 @@ fn simulated(home: &Home, out: &str) {
     Outcome::of(&command.arg(home.path(out)).output().unwrap()).expect(0);
 }
 
-/// Puts it in place of a text in a file.
+/// Replaces a text in a file.
 fn put(file: &Path, from: &str, to: &str) {
     let text = fs::read_to_string(file).unwrap();
     assert!(text.contains(from), "{}: no {from}", file.display());
@@ -94,7 +94,7 @@ fn a_profile_draws_no_line_of_the_plan() {
     is_harmless(&outcome);
 }
 
-/// The first interval of the log with all bits of its histogram's inner length set.
+/// The log's first interval with all bits of its histogram's inner length set.
 fn endless(log: &str) -> String {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
@@ -159,7 +159,7 @@ fn a_pipe_in_place_of_a_file_is_not_waited_for() {
     fs::create_dir_all(&profiles).unwrap();
     pipe(&profiles.join("mine.toml"));
     assert!(home.run(["profiles"]).expect(0).stdout.contains("not a regular file"));
-    // A sweep's files.
+    // The files of a sweep.
     let sweep = home.path("sweep");
     fs::create_dir(&sweep).unwrap();
     fs::write(sweep.join("sweep.json"), "").unwrap();

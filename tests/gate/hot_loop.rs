@@ -1,10 +1,10 @@
-//! After its start a worker allocates nothing, takes no lock and asks the system for no memory: what
-//! it measures is then the storage, not the allocator or another thread.
+//! After its start a worker allocates nothing, takes no lock and requests no memory from the system: it then
+//! measures the storage, not the allocator or another thread.
 //!
-//! Allocations are counted by an allocator that knows whose they are. A lock in contention sleeps and
-//! wakes by the `futex` system call, which is counted of the workers' threads; one without contention
-//! shows nowhere but in the source (see `tests/house`).
-#![allow(unsafe_code)] // an allocator is unsafe by its nature: it only counts, and calls the system's
+//! An allocator counts allocations by thread. A contended lock sleeps and wakes through the `futex` system
+//! call, which is counted for the workers' threads; an uncontended one shows only in the source (see
+//! `tests/house`).
+#![allow(unsafe_code)] // allocators are inherently unsafe: this one counts, and calls the system's
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -27,11 +27,11 @@ use stacktune::testing::units::MIB;
 static ALLOCATIONS: PerThread = PerThread::new();
 static CALLS: PerThread = PerThread::new();
 
-/// Sleeping and waking, and memory from the system.
+/// Sleeping and waking, and requests for memory.
 const COUNTED_CALLS: [libc::c_long; 6] =
     [libc::SYS_futex, libc::SYS_brk, libc::SYS_mmap, libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise];
 
-/// I/Os, or failures, after which a worker has started, and then those that are looked at.
+/// I/Os, or failures, after which a worker counts as started; then how many more are observed.
 const STARTED: u64 = 4;
 const LOOKED_AT: u64 = 64;
 
@@ -48,31 +48,31 @@ fn count() {
     ALLOCATIONS.add(id);
 }
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: as the caller's.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.alloc(layout) }
     }
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: as the caller's.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         count();
-        // SAFETY: as the caller's.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.realloc(block, layout, bytes) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count();
-        // SAFETY: as the caller's.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.dealloc(block, layout) }
     }
 }
 
-/// Files of data and of the WAL.
+/// The data's and the WAL's files.
 struct Regions {
     _dir: tempfile::TempDir,
     data: Arc<Region>,
@@ -94,7 +94,7 @@ fn region(dir: &Path, id: u8, name: &str, files: u32) -> Arc<Region> {
     Arc::new(Region { id, set: 7, extents: (0..files).map(extent).collect(), extent_bytes: 4 * MIB })
 }
 
-/// What one worker did between its start and the order to stop.
+/// Counts of one worker between its start and the order to stop.
 #[derive(Debug)]
 struct Looked {
     what: String,
@@ -103,7 +103,7 @@ struct Looked {
     calls: u64,
 }
 
-/// Lets these classes run together until each has done enough.
+/// Runs these classes together until each has done enough.
 fn look(regions: &Regions, plans: &[Job], what: &str) -> Vec<Looked> {
     let writes = Arc::new(Writes::new(0, Arc::default()));
     let mut workers = ThreadedWorkers::new(regions.data.clone(), regions.wal.clone(), 2, writes);
@@ -136,12 +136,12 @@ fn wait(sources: &mut [Box<dyn Source>], done: &mut [u64], until: u64, what: &st
     }
 }
 
-/// All four classes, writing gently; as they are, or with other settings of the workers.
+/// All four classes with a light write load; with default worker settings, or with others.
 fn plans(interface: Interface, buffering: Buffering, otherwise: bool) -> [Job; 4] {
     let mut settings = Settings::default();
     settings.io.interface = interface;
     settings.io.buffering = buffering;
-    // Small enough for any limit of locked memory.
+    // Small enough for any limit on locked memory.
     let [scan, point, wal, background] = &mut settings.classes;
     scan.depth = 8;
     scan.batch = 4;
@@ -156,13 +156,13 @@ fn plans(interface: Interface, buffering: Buffering, otherwise: bool) -> [Job; 4
         wal.rate_bytes_per_s = None;
         settings.wal.sync_every = 8;
         background.threads = 2;
-        // Every I/O is slow.
+        // Every I/O counts as slow.
         settings.run.slow_log = Duration::from_nanos(1);
     }
     jobs(&settings)
 }
 
-/// Every interface with every class, through the page cache and past it; and with I/Os that fail.
+/// Every interface with every class, buffered and direct; and with failing I/Os.
 fn look_at_all(wal_files: u32) -> Vec<Looked> {
     let facts = stacktune::testing::host::Facts::read(Path::new("/"));
     let mut looked = Vec::new();
@@ -187,7 +187,7 @@ fn look_at_all(wal_files: u32) -> Vec<Looked> {
     looked
 }
 
-/// Reads behind the end of the files.
+/// Reads beyond the end of the files.
 fn look_at_failures(interface: Interface) -> Vec<Looked> {
     let mut regions = regions(1);
     let data = Arc::get_mut(&mut regions.data).unwrap();
@@ -209,7 +209,7 @@ fn a_worker_allocates_nothing_after_its_start() {
 fn a_worker_waits_for_no_lock_and_takes_no_memory_after_its_start() {
     let counted = syscalls::counted(&COUNTED_CALLS, &CALLS, || {
         let all = look_at_all(1);
-        // With several files to flush at once, `sync` has helpers, for which it does wait.
+        // With several files to flush at once, `sync` uses helper threads, and does wait for them.
         let several = plans(Interface::Sync, Buffering::Cached, true);
         let wal = &several[Class::Wal.index()..=Class::Wal.index()];
         (all, look(&regions(2), wal, "sync, several files"))

@@ -1,4 +1,4 @@
-//! Runs that are killed or interrupted: what was finished stays readable, and the next run goes on.
+//! Killed or interrupted runs: everything finished stays readable, and the next run continues from there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ fn short_windows() -> Vec<&'static str> {
     sets
 }
 
-/// A recording in progress, once it has that many windows.
+/// Starts a recording and waits until it has that many windows.
 fn recording(home: &Home, out: &str, windows: usize) -> Running {
     let running = Running::start(&mut home.record(out, "10m", &short_windows()));
     let path = home.path(out).join("windows.jsonl");
@@ -49,7 +49,7 @@ fn finished_windows_of_a_killed_recording_are_readable() {
     let text = home.run(["show".as_ref(), dir.as_os_str()]).expect(0);
     assert!(text.stdout.contains("scan"), "{text:?}");
 
-    // A line that was being written is no window.
+    // A half-written line is not a window.
     let path = dir.join("windows.jsonl");
     let mut torn = fs::read(&path).unwrap();
     torn.extend_from_slice(br#"{"index":99,"start_ns":"#);
@@ -69,17 +69,17 @@ fn a_killed_run_holds_no_lock_and_leaves_clean_pages() {
     running.outcome();
     let verified = home.verify().expect(0).json();
     assert!(verified["sectors_ok"].as_u64().unwrap() > 0, "{verified}");
-    // What is filled is not filled again.
+    // Filled data is not filled again.
     let next = home.record("next", "1s", &short_windows()).output().unwrap();
     let next = common::program::Outcome::of(&next).expect(0);
     assert!(!next.stderr.contains("fill"), "{next:?}");
     home.verify().expect(0);
 }
 
-/// Two files of 1 GiB: filling takes a while on any disk.
+/// Two files of 1 GiB, which take a while to fill on any disk.
 const LARGE: [&str; 2] = ["target.files.size=1GiB", "run.window=100ms"];
 
-/// Bytes that are filled, of each member, as the members' headers say.
+/// Filled bytes of each member, according to the members' headers.
 fn filled(target: &Path) -> BTreeMap<String, u64> {
     use stacktune::testing::load::volume::header::{COPIES_AT, COPY_BYTES, Header};
     let mut filled = BTreeMap::new();
@@ -89,7 +89,7 @@ fn filled(target: &Path) -> BTreeMap<String, u64> {
         let read = fs::File::open(entry.path())
             .and_then(|file| std::os::unix::fs::FileExt::read_exact_at(&file, &mut head, 0));
         if read.is_err() {
-            continue; // not yet that long
+            continue; // not that long yet
         }
         let copies = COPIES_AT.iter().map(|&at| &head[at as usize..at as usize + COPY_BYTES]);
         let bytes = copies
@@ -115,7 +115,7 @@ fn a_killed_fill_goes_on_where_it_stopped() {
     running.signal(Signal::KILL);
     assert_eq!(running.outcome().status, None);
     let before: u64 = filled(&home.target()).values().sum();
-    // Data without the headers, and the WAL of a quarter of the files. On a slow disk the demo's are smaller.
+    // Data without the headers, and a WAL of a quarter of the files. On a slow disk the demo's are smaller.
     let sizes = fs::read_dir(home.target()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
     let size = sizes.max().unwrap();
     let all = 2 * (size - (1 << 20)) + size / 2;
@@ -123,7 +123,7 @@ fn a_killed_fill_goes_on_where_it_stopped() {
     assert!(!home.path("first").exists(), "nothing was measured");
 
     let next = common::program::Outcome::of(&home.record("next", "1s", &sets).output().unwrap()).expect(0);
-    // All that this run wrote is what was missing, and what its load wrote.
+    // This run wrote only what was missing, and its load's writes.
     let windows = json_lines(&home.path("next").join("windows.jsonl"));
     let first = &windows[0];
     let load: u64 =
@@ -142,7 +142,7 @@ fn a_killed_fill_goes_on_where_it_stopped() {
 #[test]
 fn an_interrupted_fill_ends_in_order() {
     let home = Home::new();
-    // More than is written while the rate of the fill is measured.
+    // More than is written while the fill rate is measured.
     let running = Running::start(&mut home.record("first", "1s", &["target.files.size=4GiB"]));
     wait_for("a part of the fill", || filled(&home.target()).values().any(|bytes| *bytes > 0).then_some(()));
     running.signal(Signal::INT);

@@ -1,4 +1,4 @@
-//! The program and its modules on simulated devices and on files: what needs neither root nor a device.
+//! The program and its modules on simulated devices and on files: tests that need neither root nor a device.
 
 #[path = "../common/mod.rs"]
 mod common;

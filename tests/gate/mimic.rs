@@ -1,4 +1,4 @@
-//! `stacktune mimic`: a profile whose load is like that of a trace, and traces that none can be made of.
+//! `stacktune mimic`: a profile whose load resembles a trace, and traces that can't become a profile.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::common::recorded::Home;
 
-/// blkparse's text of 8 s: of each millisecond a read of 4 KiB somewhere in 64 MiB, and a write of 8 KiB to a log beyond,
-/// with a flush after it; in the second half `reads` reads of each.
+/// 8 s in blkparse's text format: each millisecond a random 4 KiB read within 64 MiB, and an 8 KiB write to a
+/// log beyond, followed by a flush; in the second half, `reads` such reads each millisecond.
 fn text(reads: u64) -> String {
     let (mut text, mut random, mut number) = (String::new(), 7_u64, 0);
     for ms in 0..8000_u64 {
@@ -48,7 +48,7 @@ fn a_profile_is_fitted_to_a_trace_and_runs() {
     }
     assert!(ran.err.contains("stacktune record ./mine.toml --trace"), "{}", ran.err);
 
-    // What is not there, is off; and the rest runs, at its rate where the machine has time for it.
+    // Absent classes are off; the rest run, at their rate if the machine keeps up.
     let dir = format!("target.files.dir={}", home.path("files").display());
     let sets = ["--set", &dir, "--set", "io.registered_buffers=false", "--set", "io.buffering=cached"];
     let words = [&["record", "./mine.toml", "--out", "rec", "--for", "2s", "--json"][..], &sets].concat();
@@ -77,7 +77,7 @@ fn what_no_load_can_be_made_of_is_refused() {
     let log = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda write 0 4096\n/dev/sda close\n";
     fs::write(home.path("untimed"), log).unwrap();
     fs::write(home.path("letter"), "Dear all,\n").unwrap();
-    home.run(&["mimic", "untimed"]).ended(2, &["no times of issue", "version 3"]);
+    home.run(&["mimic", "untimed"]).ended(2, &["no issue times", "version 3"]);
     let cut = text(1).lines().take(60).collect::<Vec<_>>().join("\n");
     fs::write(home.path("short"), cut).unwrap();
     home.run(&["mimic", "short", "--out", "x.toml"]).ended(2, &["no class has 100 I/Os"]);

@@ -1,4 +1,4 @@
-//! Another program beside the load: it shows in the recording, and its cycles are not the load's.
+//! Another program beside the load: the recording shows it, and its cycles don't count as the load's.
 
 use std::process::{Child, Command, Stdio};
 
@@ -6,7 +6,7 @@ use crate::common::program::json_lines;
 use crate::common::recorded::Home;
 use serde_json::Value;
 
-/// A program that computes until it is dropped.
+/// A program that burns CPU until it is dropped.
 struct Burner(Child);
 
 impl Burner {
@@ -27,7 +27,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// The flag of others' processor time; other tests may write to the same disk meanwhile, which is another's.
+/// The flag for others' processor time; other tests may also write to the same disk, which has another flag.
 fn others<'a>(flags: impl IntoIterator<Item = &'a Value>) -> Option<&'a str> {
     let is_of_cores = |flag: &&str| flag.starts_with("others ") && flag.ends_with(" cores");
     flags.into_iter().filter_map(Value::as_str).find(is_of_cores)

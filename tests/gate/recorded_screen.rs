@@ -1,4 +1,4 @@
-//! Recordings on the screen of the real program: read, played, and left as they were.
+//! Recordings on the screen of the real program: read, played back, and left unchanged.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ const END: &str = "\x1b[F";
 const RIGHT: &str = "\x1b[C";
 const LEFT: &str = "\x1b[D";
 
-/// Two seconds of the demo in windows of a tenth of a second.
+/// Two seconds of the demo in windows of 100 ms.
 fn recorded(home: &Home, out: &str, more: &[&str]) -> String {
     let sets = [&MODEST[..], &["run.window=100ms"], more].concat();
     Outcome::of(&home.record(out, "2s", &sets).output().unwrap()).expect(0);
@@ -29,7 +29,7 @@ fn opened(home: &Home, arguments: &[&str], size: (u16, u16)) -> Terminal {
     Terminal::start(home, &arguments, size, &[])
 }
 
-/// Where the header says that it is read, and how long it is: `0.1/2.0 s`.
+/// Position and length from the header: `0.1/2.0 s`.
 fn position(screen: &str) -> Option<(f64, f64)> {
     let header = first_line(screen);
     let (before, after) = header.split_once('/')?;
@@ -37,7 +37,7 @@ fn position(screen: &str) -> Option<(f64, f64)> {
     Some((at, after.split(' ').next()?.parse().ok()?))
 }
 
-/// Which of its windows is shown: `window 19 of 20`. On a busy machine they differ in length.
+/// The number of the window shown: `window 19 of 20`. On a busy machine windows differ in length.
 fn shown_window(screen: &str) -> Option<u32> {
     let (_, behind) = screen.split_once("· window ")?;
     behind.split(' ').next()?.parse().ok()
@@ -47,7 +47,7 @@ fn is_at(screen: &str, share: impl Fn(f64, f64) -> bool) -> bool {
     first_line(screen).contains("RECORDING") && position(screen).is_some_and(|(at, all)| share(at, all))
 }
 
-/// What is in a folder, by name.
+/// A folder's files by name.
 fn contents(dir: &str) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
     entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
@@ -62,14 +62,14 @@ fn a_recording_is_read_played_and_left_as_it_was() {
     terminal
         .wait("the first window", |screen| is_at(screen, |at, all| at < 0.3 && (1.8..3.0).contains(&all)));
     terminal.press(END);
-    // On a busy machine nothing may have ended in the first one.
+    // On a busy machine no I/O may have ended in the first window.
     terminal.wait("the last window", |screen| {
         is_at(screen, |at, all| (all - at).abs() < 0.05) && mb_of(screen, "scan") > 0.0
     });
     let last = shown_window(&terminal.screen()).unwrap();
     terminal.press(LEFT);
     terminal.wait("the one before", |screen| shown_window(screen) == Some(last - 1));
-    // Shift and the arrow.
+    // Shift+Left.
     terminal.press("\x1b[1;2D");
     terminal.wait("the one before that", |screen| shown_window(screen) == Some(last - 2));
     terminal.press(HOME);
@@ -116,7 +116,7 @@ fn what_is_no_recording_is_refused_before_the_screen() {
     fs::write(Path::new(&dir).join("summary.json"), "{").unwrap();
     refused(&dir, "summary.json is damaged");
 
-    // One that was killed is shown up to its last window, and a signal ends that.
+    // A killed recording is shown up to its last window, and a signal ends the screen.
     fs::remove_file(Path::new(&dir).join("summary.json")).unwrap();
     let terminal = opened(&home, &[&dir], (80, 24));
     terminal.wait("the note", |screen| {
@@ -131,7 +131,7 @@ fn recordings_are_listed_read_and_compared_beside_a_run() {
     let home = Home::new();
     let mut terminal = running(&home, &["run.window=100ms"]);
     for _ in 0..2 {
-        // Their folders are named after the second.
+        // Recordings' folders are named by the second.
         std::thread::sleep(Duration::from_millis(1100));
         terminal.press("r");
         terminal.wait("recording", |screen| first_line(screen).contains("● REC"));

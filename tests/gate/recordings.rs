@@ -1,4 +1,4 @@
-//! Recordings: their files, keys and sums, and what is shown of them.
+//! Recordings: their files, keys and sums, and how they are shown.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -116,7 +116,7 @@ fn class_has_the_documented_keys(class: &str, figures: &Value) {
     if class == "wal" {
         expected.extend(["write_ns", "flush_ns"]);
     }
-    // Only if something was under way at the end.
+    // Only if I/O was in flight at the end.
     expected.extend(figures.get("drained").map(|_| "drained"));
     expected.sort_unstable();
     assert_eq!(keys(figures), expected, "{class}");
@@ -127,7 +127,7 @@ fn class_has_the_documented_keys(class: &str, figures: &Value) {
     latencies.extend(["write_ns", "flush_ns"].into_iter().filter(|_| class == "wal"));
     for latency in latencies {
         let mut expected = vec!["count", "max", "mean", "p50", "p90", "p99", "p999", "p9999"];
-        // Only where ten samples lie beyond them.
+        // Percentiles need ten samples beyond them.
         let count = figures[latency]["count"].as_u64().unwrap();
         expected.extend((count >= 1_000_000).then_some("p99999"));
         expected.extend((count >= 10_000_000).then_some("p999999"));
@@ -169,7 +169,7 @@ fn windows_sum_to_the_totals(recorded: &Recorded, warmup_windows: u64) {
         for (tag, latency) in
             [("", "service_ns"), (".response", "response_ns"), (".write", "write_ns"), (".flush", "flush_ns")]
         {
-            // Response times that were not held are logged as they were, and are no figures.
+            // Response times of a rate that was not held are logged, but are not figures.
             if latency == "response_ns" && figures["response_not_held"] == true {
                 continue;
             }
@@ -180,7 +180,7 @@ fn windows_sum_to_the_totals(recorded: &Recorded, warmup_windows: u64) {
     }
 }
 
-/// How many values each tag of `latency.hlog` has in the counted windows, read as other tools do.
+/// How many values each tag of `latency.hlog` has in the counted windows, read like other tools do.
 fn logged(recorded: &Recorded, counted: &[&Value]) -> BTreeMap<String, u64> {
     let log = fs::read_to_string(recorded.dir.join("latency.hlog")).unwrap();
     let first_ns = counted[0]["start_ns"].as_u64().unwrap();
@@ -188,7 +188,7 @@ fn logged(recorded: &Recorded, counted: &[&Value]) -> BTreeMap<String, u64> {
     for line in log.lines().filter(|line| line.starts_with("Tag=")) {
         let fields: Vec<_> = line.splitn(5, ',').collect();
         let start_s: f64 = fields[1].parse().unwrap();
-        // Time stamps have three decimals.
+        // Timestamps have three decimals.
         if start_s < first_ns as f64 / 1e9 - 0.001 {
             continue;
         }
@@ -212,10 +212,10 @@ fn simulated_windows_sum_exactly_to_the_totals() {
 fn real_windows_sum_exactly_to_the_totals_and_the_warm_up_is_left_out() {
     let home = Home::new();
     let profile = home.small_files("small");
-    // The warm-up's end need not be a multiple of the window: what was asked for is measured.
+    // The warm-up need not be a multiple of the window: exactly the requested time is measured.
     let recorded = home.record(&profile, "out", &["--for", "800ms", "--warmup", "500ms"]);
     let summary = recorded.summary();
-    // Three, unless one ends late because other tests hold the processors.
+    // Three, unless one ends late because other tests use the processors.
     let warmup_windows = summary["warmup_windows"].as_u64().unwrap();
     assert!((1..=3).contains(&warmup_windows), "{warmup_windows}");
     windows_sum_to_the_totals(&recorded, warmup_windows);
@@ -226,7 +226,7 @@ fn real_windows_sum_exactly_to_the_totals_and_the_warm_up_is_left_out() {
     assert!(recorded.ran.out.contains("background"), "{}", recorded.ran.out);
     let host = json(&recorded.dir.join("host.json"));
     assert!(host["target"].is_object() && host["memory_bytes"].is_u64(), "{host:#}");
-    // What was run can be run again.
+    // A recorded profile can be run again.
     let again = recorded.dir.join("profile.toml");
     home.run(&["check", again.to_str().unwrap()]).ended(0, &[]);
 }
@@ -253,7 +253,7 @@ fn the_dry_run_on_files_shows_how_much_is_filled() {
     assert!(planned(&[]).out.contains("writes about 0 B"));
 }
 
-/// Whether each class has ended an I/O in a window that is written: on a busy machine not all do in the first one.
+/// Whether each class completed an I/O in a recorded window: on a busy machine not all do in the first one.
 fn every_class_moved(windows: &Path) -> bool {
     let text = fs::read_to_string(windows).unwrap_or_default();
     let windows: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();

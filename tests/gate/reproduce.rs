@@ -1,4 +1,4 @@
-//! `stacktune reproduce` as a person starts it: small files on a real disk, and simulated devices.
+//! `stacktune reproduce` as a person would run it: small files on a real disk, and simulated devices.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ const SHORT: [&str; 10] = [
     "--set=wal.rate=2MB/s",
     "--set=background.rate=2MB/s",
     "--set=run.window=200ms",
-    // What all processes of an ordinary user have locked counts together.
+    // An ordinary user's processes share one limit on locked memory.
     "--set=scan.depth=8",
 ];
 
@@ -35,7 +35,7 @@ fn claim<'a>(shown: &'a Value, words: &str) -> &'a Value {
     shown["claims"].as_array().unwrap().iter().find(|claim| claim["words"] == words).unwrap()
 }
 
-/// The summary of the only run of a row.
+/// The summary of a row's only run.
 fn summary(out: &Path, label: &str) -> Value {
     let of_row = |name: &str| name.split('-').nth(1) == Some(label);
     let entries = fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path());
@@ -58,7 +58,7 @@ fn table_2_on_small_files_shows_what_was_recorded_and_continues() {
         {
             let here = &row["here"][format!("{figure}_mb_per_s")]["median"];
             let recorded = &summary["classes"][class]["mb_per_s"];
-            // On a busy machine a class may do nothing in a second, and has no figure then.
+            // On a busy machine a class may do nothing for a second, and then has no figure.
             let is_idle = here.is_null() && *recorded == 0.0;
             assert!(here == recorded || is_idle, "{label} {class}: {here}, {recorded}");
         }
@@ -92,7 +92,7 @@ fn table_2_on_small_files_shows_what_was_recorded_and_continues() {
     );
 }
 
-/// On simulated devices a flush blocks everything, as on the paper's drives.
+/// Simulated flushes block everything, like those of the paper's drives.
 #[test]
 fn a_claim_is_not_judged_on_simulated_devices_into_which_it_was_put() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! What the fuzzer kept, through the readers that it fuzzes: no input that ever stopped one does so again.
+//! The fuzzer's kept inputs, fed to the readers: no input that once stopped a reader does so again.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ fn every_kept_seed_passes_its_reader() {
         let files: BTreeSet<_> = files.collect();
         assert!(files.len() > 2, "{name} has {files:?}");
         for file in files {
-            // The one that is at fault is the last.
+            // The last one printed is the culprit.
             println!("{}", file.display());
             reader(&fs::read(&file).unwrap());
         }

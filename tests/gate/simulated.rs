@@ -25,7 +25,7 @@ fn simulate(home: &Home, out: &str, sets: &[&str]) -> Outcome {
     Outcome::of(&home.record(out, "5s", &sets).output().unwrap())
 }
 
-/// The interval log without the wall clock of its start.
+/// The interval log without its wall-clock start time.
 fn log_without_clock(dir: &Path) -> String {
     let log = fs::read_to_string(dir.join("latency.hlog")).unwrap();
     let (clock, rest): (Vec<_>, Vec<_>) =
@@ -89,7 +89,7 @@ fn devices_are_as_their_table_says() {
 #[test]
 fn faults_are_reported_by_errno_in_one_line() {
     let home = Home::new();
-    // At a rate, a fault in 200 is far below the number that stops a class.
+    // With a rate limit, one fault in 200 is far below the number that stops a class.
     let outcome = simulate(&home, "faulty", &["sim.device=faulty", "scan.rate=100MB/s"]).expect(1);
     let lines: Vec<_> = outcome.stderr.lines().filter(|line| line.contains("I/O errors")).collect();
     let [line] = lines[..] else { panic!("{outcome:?}") };
@@ -108,7 +108,7 @@ fn faults_are_reported_by_errno_in_one_line() {
     assert!(line.contains(&format!(" {sum} I/O errors")), "{line}");
 }
 
-/// Flushes of the consumer drive take milliseconds, and hold up what else is under way.
+/// The consumer drive's flushes take milliseconds, and delay other I/O in flight.
 #[test]
 fn slow_ios_are_counted_and_the_slowest_kept_with_their_place() {
     let home = Home::new();
@@ -118,7 +118,7 @@ fn slow_ios_are_counted_and_the_slowest_kept_with_their_place() {
     let counted: u64 =
         windows.iter().filter_map(|window| window["classes"]["wal"]["slow_ios"].as_u64()).sum();
     assert!(counted > 0 && summary["classes"]["wal"]["slow_ios"] == counted, "{summary:#}");
-    // The last one also has what was under way at the end.
+    // The last window also has I/O that was in flight at the end.
     for window in &windows[..windows.len() - 1] {
         let begin = window["start_ns"].as_u64().unwrap();
         let end = begin + window["duration_ns"].as_u64().unwrap();
@@ -148,7 +148,7 @@ fn slow_ios_are_counted_and_the_slowest_kept_with_their_place() {
 #[test]
 fn a_class_with_too_many_errors_stops_and_says_why_while_the_others_go_on() {
     let home = Home::new();
-    // Four devices complete enough, one I/O in 200 with an error.
+    // Four devices are fast enough to exceed the limit, with one I/O in 200 failing.
     let outcome = simulate(&home, "faulty", &["sim.device=faulty", "target.files.count=4"]).expect(1);
     assert!(outcome.stderr.contains("scan stopped: over 1,000 errors in a second"), "{outcome:?}");
 
@@ -177,7 +177,7 @@ fn the_warm_up_is_marked_and_left_out() {
     assert_eq!(summary["total"]["bytes"], counted);
 }
 
-/// Nobody watches.
+/// Nobody is watching.
 struct Alone;
 
 impl Attendant for Alone {
@@ -198,7 +198,7 @@ impl Attendant for Alone {
     }
 }
 
-/// A host that can do everything, so that the screen is the same on each.
+/// A host that supports everything, so that the screen is the same on every host.
 fn host() -> Facts {
     Facts {
         hostname: "host".into(),
@@ -247,7 +247,7 @@ impl Show {
         Self { session, state: State::new(Theme::mono(), columns, lines) }
     }
 
-    /// Lets time pass.
+    /// Advances the virtual clock.
     fn run(&mut self, time: Duration) {
         let end_ns = self.session.now_ns() + time.as_nanos() as u64;
         while self.session.now_ns() < end_ns {
@@ -275,7 +275,7 @@ impl Show {
     }
 }
 
-/// Commits without a flush, then a less deep scan: what each did is in the ledger.
+/// Commits without a flush, then a shallower scan: the ledger has the effect of each.
 fn turned(size: (u16, u16)) -> String {
     let mut show = Show::open("consumer", "32", size);
     show.run(Duration::from_secs(8));

@@ -1,4 +1,4 @@
-//! A profile's steps, run by the real program: the table, the folder, and going on after any end.
+//! A profile's steps, run by the real program: the table, the folder, and resuming after any kind of end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use crate::common::program::{Home, Outcome, Running, json_file, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// Steps over small files, without what an ordinary user's memory limit forbids.
+/// Settings for small files that stay within an ordinary user's memory limit.
 const FILES: &str = "io.registered_buffers = false\nscan.rate = \"20MB/s\"\npoint.rate = \"1MB/s\"\n\
     wal.rate = \"1MB/s\"\nbackground.rate = \"1MB/s\"\nrun.window = \"100ms\"\n";
 
-/// A profile in a file, whose target is in the home's folder.
+/// A profile file whose target is in the home's folder.
 fn profile(home: &Home, text: &str) -> PathBuf {
     let path = home.path("steps.toml");
     let target = home.target();
@@ -35,7 +35,7 @@ fn recorded(home: &Home, profile: &Path, more: &[&str]) -> Outcome {
     Outcome::of(&record(home, profile, more).output().unwrap())
 }
 
-/// The runs of a sweep's folder in their order.
+/// A sweep's runs in order.
 fn runs(home: &Home) -> Vec<String> {
     let sweep = json_file(&home.path("out").join("sweep.json"));
     let runs = sweep["runs"].as_array().unwrap();
@@ -51,7 +51,7 @@ fn completed(home: &Home, run: &str) -> Option<SystemTime> {
     fs::metadata(summary(home, run)).and_then(|metadata| metadata.modified()).ok()
 }
 
-/// Runs of each step that are complete, as `show --json` shows them.
+/// How many runs are complete, according to `show --json`.
 fn done(shown: &Value) -> usize {
     let steps = shown["steps"].as_array().unwrap();
     let runs = steps.iter().flat_map(|step| step["runs"].as_array().unwrap());
@@ -69,7 +69,7 @@ fn a_sweep_over_one_knob_is_a_table_with_charts_alike_every_time() {
     insta::assert_snapshot!(first.stdout);
     let shown = home.run(["show".as_ref(), home.path("out").as_os_str()]).expect(0);
     assert_eq!(shown.stdout, first.stdout);
-    // A simulated run repeats to the last byte, so that repeats do not differ.
+    // Simulated runs are deterministic to the last byte, so repeats do not differ.
     let json = home.show(&home.path("out")).expect(0).json();
     let depth_1 = &json["steps"][1]["figures"]["total.mb_per_s"];
     assert_eq!((&depth_1["low"], &depth_1["runs"]), (&depth_1["high"], &Value::from(3)));
@@ -168,7 +168,7 @@ fn a_sweep_of_files_goes_on_after_kill_9_and_after_a_signal() {
     let other = format!("point.depth = 2\n{}", fs::read_to_string(&path).unwrap());
     fs::write(&path, other).unwrap();
     let refused = recorded(&home, &path, &[]).expect(2);
-    assert!(refused.stderr.contains("point.depth is 2, there 1"), "{refused:?}");
+    assert!(refused.stderr.contains("point.depth is 2, but 1 there"), "{refused:?}");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_sweep_over_stacks_goes_on_after_kill_9_and_leaves_nothing_and_no_other_is_t
         .replace("count = 2, size = \"16MiB\"", "count = 1, size = \"320MiB\"");
     fs::write(&path, large).unwrap();
 
-    // Another run's stack, whose process is dead as well.
+    // Another run's stack, whose process is dead too.
     let alone = home.path("alone.toml");
     let other_target = home.path("other");
     let single = format!(

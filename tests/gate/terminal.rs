@@ -1,4 +1,4 @@
-//! The terminal UI as an operator meets it: the real program in a real pseudo-terminal.
+//! The terminal UI as an operator sees it: the real program in a real pseudo-terminal.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use crate::common::terminal::{Terminal, class_row, first_line, mb_of, timed};
 
 pub const ALL: (u16, u16) = (160, 50);
 
-/// What a bound on time is widened by where other tests hold the CPUs.
+/// Added to time limits, because other tests use the CPUs.
 const NOISE: Duration = Duration::from_secs(3);
 
-/// The demo under a modest load, running.
+/// The demo under a light load, running.
 pub fn running(home: &Home, more: &[&str]) -> Terminal {
     let sets: Vec<_> = MODEST.iter().chain(more).copied().collect();
     let terminal = Terminal::demo(home, &sets, ALL);
@@ -27,7 +27,7 @@ pub fn quit(mut terminal: Terminal) {
     terminal.left().expect(0);
 }
 
-/// The one recording of a home.
+/// The only recording in a home.
 fn recording(home: &Home) -> PathBuf {
     let mut entries = fs::read_dir(home.path("data/stacktune/recordings")).unwrap();
     let dir = entries.next().unwrap().unwrap().path();
@@ -35,7 +35,7 @@ fn recording(home: &Home) -> PathBuf {
     dir
 }
 
-/// A screen that records, and its recording once it has that many windows.
+/// A screen that is recording, and the recording, once it has that many windows.
 pub fn recording_with(home: &Home, windows: usize) -> (Terminal, PathBuf) {
     let mut terminal = running(home, &["run.window=100ms"]);
     terminal.press("r");
@@ -63,7 +63,7 @@ fn a_command_that_only_reads_keeps_no_right_to_do_more() {
     left.expect(0);
     let text = String::from_utf8_lossy(&left.bytes).replace('\t', " ");
     assert!(text.contains("NoNewPrivs: 1"), "{text}");
-    // Root still reads every file.
+    // Root may still read every file.
     let rights = if crate::common::is_root() { "0000000000000004" } else { "0000000000000000" };
     for set in ["CapEff", "CapPrm"] {
         assert!(text.contains(&format!("{set}: {rights}")), "{text}");
@@ -74,7 +74,7 @@ fn a_command_that_only_reads_keeps_no_right_to_do_more() {
 fn the_screen_comes_up_and_numbers_move() {
     let home = Home::new();
     let terminal = Terminal::demo(&home, &MODEST, ALL);
-    // The header says so as soon as the files are filled.
+    // The header says "running" as soon as the files are filled.
     terminal.wait("a filled target", |screen| first_line(screen).contains("running"));
     let moving = |screen: &str| ["scan", "point", "wal", "background"].iter().all(|c| mb_of(screen, c) > 0.0);
     let (first, took) = timed(|| terminal.wait("moving numbers", moving));
@@ -83,7 +83,7 @@ fn the_screen_comes_up_and_numbers_move() {
     terminal.wait("other numbers", |screen| {
         moving(screen) && class_row(screen, "scan") != class_row(&first, "scan")
     });
-    // The limit gives way to flags.
+    // Flags take the place of the limit.
     assert!(first_line(&first).contains(" written"), "{first}");
     let bytes = terminal.bytes();
     assert!(coloured(&bytes), "an ordinary terminal shows colours");
@@ -103,21 +103,21 @@ fn arrows_and_letters_turn_knobs_and_the_ledger_shows_what_each_changed() {
     terminal.press("h");
     terminal.wait_for("scan.depth 256 → 128");
     terminal.press("\x1b[C");
-    // Twice in the ledger, and in the strip.
+    // Twice in the ledger, and once in the strip.
     terminal.wait("the arrow's turn", |screen| screen.matches("scan.depth 128 → 256").count() == 3);
     terminal.press("\x1b[B\x1b[D");
     let screen = terminal.wait_for("scan.batch 32 → 16");
     assert!(screen.contains("▸batch"), "{screen}");
     terminal.press("\x1b[A");
     terminal.wait_for("▸depth");
-    // An exact value.
+    // Sets an exact value.
     terminal.press("\r");
     terminal.wait_for("scan.depth ─");
     terminal.press("\x15100\r");
     terminal.wait_for("scan.depth 256 → 100");
     terminal.press("u");
     terminal.wait_for("undo scan.depth 100 → 256");
-    // Its result is shown once the windows after it are there.
+    // Its result appears once the windows after it are complete.
     terminal.wait("a closed ledger line", |screen| !screen.contains("gathering"));
     quit(terminal);
 }
@@ -141,7 +141,7 @@ fn a_turn_is_acknowledged_at_once_while_the_others_go_on() {
     terminal.press("r");
     terminal.wait_until_gone("● REC");
     quit(terminal);
-    // 200 ms, and up to 100 ms until the screen is drawn; the quickest of them is the program's own.
+    // 200 ms, plus up to 100 ms until the screen is redrawn; the fastest turn shows the program's own time.
     let best = took.iter().min().unwrap();
     assert!(*best < Duration::from_millis(300), "{took:?}");
     assert!(took.iter().all(|time| *time < Duration::from_millis(300) + NOISE), "{took:?}");
@@ -194,8 +194,8 @@ fn space_pauses_everything_and_nothing_is_intended_meanwhile() {
         let ios = |window: &serde_json::Value| window["classes"][class]["ios"].as_u64().unwrap();
         assert!(windows[paused_last + 1..].iter().map(ios).sum::<u64>() > 0, "class {class} goes on");
     }
-    // What was not intended while paused is not missed afterwards. (What was intended and not begun
-    // when the pause came is: in a window that is marked as turned.)
+    // I/O not intended while paused is not missed afterwards. (I/O intended but not yet begun at the pause is
+    // missed, in a window marked as turned.)
     let missed: u64 = windows
         .iter()
         .filter(|window| window["turned"] == false)
@@ -263,7 +263,7 @@ fn a_setting_is_saved_replaced_only_after_yes_and_opened() {
     let said = String::from_utf8_lossy(&left.bytes);
     assert!(said.contains(&format!("saved as {}", path.display())), "{said}");
 
-    // It opens by its name, with the same target: nothing is filled again.
+    // It opens by name, on the same target, so nothing is filled again.
     let mine = Terminal::start(&home, &["mine".into()], ALL, &[]);
     let screen = mine.wait_until_running();
     assert!(first_line(&screen).contains("mine"), "{screen}");
@@ -285,11 +285,11 @@ fn another_profile_is_opened_live() {
     fs::write(dir.join("aaa.toml"), text).unwrap();
     let mut terminal = running(&home, &[]);
     terminal.press("o");
-    // The user's own come first.
+    // The user's own profiles come first.
     terminal.wait_for("Another one");
     terminal.wait_for("▸ aaa ");
     terminal.press("\r");
-    // It fills a file: that is agreed to first.
+    // It fills a file, so it asks for confirmation first.
     terminal.wait_for("fill what is not filled");
     assert!(!target.join("data-0").exists());
     terminal.press("y");
@@ -388,7 +388,7 @@ fn a_folder_that_cannot_be_made_is_reported() {
     let mut terminal = Terminal::demo(&home, &[], (80, 24));
     let says = |screen: &str| screen.contains("STOPPED") && screen.contains("is not a");
     terminal.wait("the reason", says);
-    // It outlives the next keys; the page about it closes.
+    // The reason stays through the next keys; only its page closes.
     terminal.press("jk\x1b");
     terminal.wait_until_gone("Esc closes");
     terminal.press("j");
@@ -420,7 +420,7 @@ fn no_color_means_none() {
     terminal.press("?");
     terminal.wait_for("help · Esc closes");
     terminal.press("\x1bq");
-    // Escape and a letter at once may be read as one key.
+    // Escape directly followed by a letter may be read as one key.
     terminal.press("q");
     let left = terminal.left();
     left.expect(0);
@@ -430,7 +430,7 @@ fn no_color_means_none() {
 #[test]
 fn a_terminal_is_asked_for_its_background_and_glyphs_and_who_names_both_is_not_asked() {
     const QUESTION: &[u8] = b"\x1b]11;?";
-    // The text's colour on a light and on a dark background.
+    // The text colour on light and on dark backgrounds.
     const LIGHT: &str = "38;2;34;40;49";
     const DARK: &str = "38;2;214;219;227";
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! What an operator chooses on the screen: a mark to go back to, values, profiles, drives and themes from lists.
+//! An operator's choices on the screen: a mark to return to; values, profiles, drives and themes from lists.
 
 use std::fs;
 
@@ -18,14 +18,14 @@ fn a_marked_setting_is_gone_back_to_by_a_key_or_by_its_name() {
     terminal.choose("point.depth");
     terminal.press("l");
     terminal.wait("both", |screen| first_line(screen).contains("◆ 2 knobs from the mark"));
-    // What a duel can't do is said.
+    // A duel that isn't possible is explained.
     terminal.press("D");
     terminal.wait_for("a duel turns one knob, but 2 differ from the marked setting: scan.depth 64 → 128");
     terminal.press("'");
     terminal.wait("the marked setting", |screen| {
         first_line(screen).contains("◆ marked") && screen.contains("scan.depth 64 → 128")
     });
-    // Both are undone at once, and gone back to by the palette.
+    // Undo brings back both at once, and the palette returns to the mark.
     terminal.press("u");
     terminal.wait("both", |screen| {
         first_line(screen).contains("◆ 2 knobs from the mark") && screen.contains("undo scan.depth 128 → 64")
@@ -105,7 +105,7 @@ fn the_marked_and_the_present_setting_fight_a_duel() {
     terminal.wait_for("turned between 128 (A) and 32 (B)");
     terminal.press("\r");
     terminal.wait_for("duel of scan.depth 128 and 32");
-    // No setting is the operator's meanwhile.
+    // The operator can't change settings during the duel.
     terminal.press("a");
     terminal.wait_for("a duel goes on");
     terminal.press("D");
@@ -186,7 +186,7 @@ fn a_profile_that_can_not_be_opened_leaves_the_load_alone() {
         terminal.press("\r");
         terminal.wait("the reason", |screen| screen.contains("no plan: ") && screen.contains(why));
     }
-    // A program is no load of this screen.
+    // A profile that runs a program can't be a load on this screen.
     terminal.press("ojj");
     terminal.wait_for("▸ aac ");
     terminal.wait_for("can't: its load is a program: `stacktune run` runs it");
@@ -208,7 +208,7 @@ fn the_drives_of_the_host_are_listed_and_none_is_touched() {
     let screen = terminal.wait("the drives", |screen| {
         screen.contains("none ticked: the target is files") && !screen.contains("being examined")
     });
-    // Whatever this host has: each says what is on it, or why it can't be one.
+    // Whatever drives this host has: each row says what is on the drive, or why it can't be chosen.
     let rows = screen.lines().filter(|line| line.contains("[ ] "));
     for row in rows {
         let says =
@@ -222,7 +222,7 @@ fn the_drives_of_the_host_are_listed_and_none_is_touched() {
 
 #[test]
 fn btops_theme_files_are_chosen_by_name_and_on_the_screen() {
-    // The text's colour in the file, and in the built-in palette.
+    // The text colour in the theme file, and in the built-in palette.
     const OWN: &str = "38;2;1;2;3";
     const LIGHT: &str = "38;2;34;40;49";
     let home = Home::new();
@@ -261,7 +261,7 @@ fn btops_theme_files_are_chosen_by_name_and_on_the_screen() {
         let run = home.run(["run", "demo", "--theme", theme, "--", "true"]).expect(2);
         assert!(run.stderr.contains(why), "{}", run.stderr);
     }
-    // A recording has no screen.
+    // `run` has no screen.
     let run = home.run(["run", "demo", "--theme=light", "--out", "x", "--", "true"]).expect(2);
     assert!(run.stderr.contains("cannot be used with"), "{}", run.stderr);
 }

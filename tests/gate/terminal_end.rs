@@ -1,4 +1,4 @@
-//! How the screen ends: by a signal, with its terminal, by a panic.
+//! How the screen ends: by a signal, with its terminal, or by a panic.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
@@ -43,7 +43,7 @@ fn a_signal_keeps_the_turn_that_is_open() {
         }
         let files = std::fs::read_dir(home.path("state/stacktune/ledger")).unwrap();
         let files: Vec<_> = files.map(|entry| json_lines(&entry.unwrap().path())).collect();
-        // Nothing can be closed where the process is killed: the turn is there as it was made.
+        // A killed process can't close anything: the turn is still recorded as it was made.
         let last = files[0].last().unwrap();
         assert_eq!((files.len(), &last["to"], &last["open"]), (1, &"64".into(), &is_killed.into()));
     }
@@ -66,7 +66,7 @@ fn when_the_terminal_is_gone_a_recording_is_closed_in_order() {
     assert_is_whole(&home, &dir);
 }
 
-/// A recording that ended in order: its summary is of all its windows.
+/// A recording that ended in order: its summary covers all its windows.
 fn assert_is_whole(home: &Home, dir: &std::path::Path) {
     let summary = json_file(&dir.join("summary.json"));
     let windows = json_lines(&dir.join("windows.jsonl"));
@@ -87,7 +87,7 @@ fn quitting_while_filling_ends_the_fill() {
     terminal.left().expect(0);
 }
 
-/// Profiles on a disk that makes the program panic.
+/// A profile store that makes the program panic.
 struct Cursed;
 impl ProfileStore for Cursed {
     fn list(&self) -> Vec<ProfileEntry> {
@@ -121,7 +121,7 @@ impl Memory for Forgetful {
 
 #[test]
 fn a_panic_restores_the_terminal_and_is_reported_there() {
-    // The screen in a process of its own: this test again, on a terminal.
+    // The screen runs in a process of its own: this same test, on a terminal.
     const HELPER: &str = "STACKTUNE_TEST_PANIC_HELPER";
     if std::env::var_os(HELPER).is_some() {
         let (commands, _asked) = channel();
@@ -180,7 +180,7 @@ fn in_a_shell(home: &Home) -> Terminal {
     terminal
 }
 
-/// The one process that this one has started and that has not ended.
+/// The only living child of a process.
 fn only_child(parent: u32) -> u32 {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -200,7 +200,7 @@ fn sigtstp_returns_to_the_shell_and_fg_draws_the_whole_screen_again() {
     signal(only_child(terminal.process_id()), Signal::TSTP);
     terminal.wait("the shell", |screen| screen.contains("Stopped") && screen.trim_end().ends_with("shell>"));
     assert!(!terminal.is_taken());
-    // The shell writes all over its screen, and has another size then.
+    // The shell overwrites the whole screen, and the terminal is resized.
     terminal.press("for i in {1..50}; do echo left by the shell; done\r");
     terminal.wait("the shell's lines", |screen| screen.matches("left by the shell").count() > 30);
     terminal.resize((130, 44));
@@ -226,7 +226,7 @@ fn ctrl_z_returns_to_the_shell_and_fg_continues() {
     let mut terminal = in_a_shell(&home);
     for (stops, depth) in [(1, "128 → 256"), (2, "256 → 512")] {
         terminal.press("\x1a");
-        // The shell's own line of the last time is still there.
+        // The shell's line from the previous stop is still there.
         terminal.wait("the shell", |screen| {
             screen.matches("Stopped").count() == stops && screen.trim_end().ends_with("shell>")
         });
@@ -238,7 +238,7 @@ fn ctrl_z_returns_to_the_shell_and_fg_continues() {
             first_line(screen).contains("running") && screen.contains("continued: the load was paused")
         });
         assert!(terminal.is_taken());
-        // Keys work, and the signal of the first time does not stop it again.
+        // Keys work, and the previous stop signal does not stop it again.
         terminal.choose("scan.depth");
         terminal.press("l");
         terminal.wait_for(&format!("scan.depth {depth}"));
@@ -249,7 +249,7 @@ fn ctrl_z_returns_to_the_shell_and_fg_continues() {
     terminal.left().expect(0);
 }
 
-/// Without a screen, too, it stops only when none of its threads is ending.
+/// Without a screen, too, it stops only while none of its threads is ending.
 #[test]
 fn ctrl_z_stops_a_recording_and_fg_ends_it() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! What people stumbled over on the screen, and what it says and keeps now.
+//! Former usability problems of the screen, and its behaviour now.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn message(screen: &str) -> String {
     lines[lines.len().saturating_sub(3)..].join("\n")
 }
 
-/// The first value of a knob's row in the list, behind the marks of the chosen one.
+/// The first value in the chosen knob's row, including its marks.
 fn chosen_row(screen: &str) -> Option<&str> {
     let row = screen.lines().find(|line| line.contains('◂'))?;
     Some(&row[row.find('▸')?..])
@@ -23,7 +23,7 @@ fn chosen_row(screen: &str) -> Option<&str> {
 fn what_was_under_way_is_not_said_once_it_is_done_and_a_rebuild_keeps_the_charts() {
     let home = Home::new();
     let mut terminal = running(&home, &["run.window=100ms"]);
-    // The charts' time, in the axis under them: `-12s ───`.
+    // The charts' time span, from the axis below them: `-12s ───`.
     let began = |screen: &str| {
         let axis = screen.lines().find(|line| line.contains("─ now"))?;
         let span = axis.split('-').find_map(|part| Some(part.split_once("s ─")?.0))?;
@@ -45,11 +45,11 @@ fn what_was_under_way_is_not_said_once_it_is_done_and_a_rebuild_keeps_the_charts
     quit(terminal);
 }
 
-/// A turn has something to be compared with, or the strip says what forbids that: other tests keep the processors busy.
-/// Returns whether it has.
+/// Waits until a turn has a baseline, or the strip says why it can't have one (other tests keep the
+/// processors busy). Returns whether it has one.
 fn wait_for_baseline(terminal: &mut Terminal) -> bool {
     let ready = |screen: &str| screen.contains("ready: turn a knob");
-    // While the load settles it is neither: that passes.
+    // While the load settles there is neither, but that passes.
     let forbidden = |screen: &str| screen.contains("not now: ") && !screen.contains("the load settles");
     ready(&terminal.wait("the baseline", |screen| ready(screen) || forbidden(screen)))
 }
@@ -64,7 +64,7 @@ fn the_readmes_first_turn_is_the_first_key_that_is_pressed_and_shows_something()
 }
 
 fn first_turn(home: &Home, size: (u16, u16)) {
-    // Nothing holds the scan back.
+    // The scan has no rate limit.
     let sets = [&MODEST[..], &["run.window=100ms", "scan.rate=none"]].concat();
     let mut terminal = Terminal::demo(home, &sets, size);
     terminal.wait_until_running();
@@ -72,8 +72,8 @@ fn first_turn(home: &Home, size: (u16, u16)) {
     assert!(chosen_row(&screen).is_some_and(|row| row.contains("◂direct▸")), "{screen}");
     let ready = wait_for_baseline(&mut terminal);
     terminal.press("\x1b[D");
-    // A verdict with its interval; or, where a flag forbids one, what stood before and after, and the flag. Without a
-    // baseline, as others keep the processors busy, it is said that there was none.
+    // A verdict with its interval; or, if a flag forbids one, the figures before and after, and the flag.
+    // Without a baseline, because other tests keep the processors busy, the strip says that there was none.
     terminal.wait("what the turn did", |screen| {
         let strip = screen.lines().find(|line| line.contains("▶ turn 1: "));
         let shown = |strip: &str| {
@@ -100,7 +100,7 @@ fn after_an_interface_without_storage_the_same_target_is_opened_again() {
     terminal.choose("io.interface");
     terminal.press("e\x15null\r");
     terminal.wait_for("io.interface io_uring → null");
-    // What can only be opened is passed over, with the reason.
+    // The arrow skips a value that can only be set when the target is opened, and says why.
     terminal.press("l");
     terminal.wait_for("simulated devices take the place of the target");
     terminal.press("o");
@@ -161,7 +161,7 @@ fn what_ran_is_said_at_the_end_and_the_ledger_is_kept() {
     let shown = home.run(&["show", files[0].to_str().unwrap()]).expect(0).stdout;
     assert!(shown.starts_with("demo: 1 turn\n  1. scan.depth 128 → 64: "), "{shown}");
 
-    // Without a turn there is nothing to keep.
+    // Without any turns there is nothing to keep.
     let quiet = Home::new();
     let mut terminal = running(&quiet, &[]);
     terminal.press("q");
@@ -183,7 +183,7 @@ fn a_start_that_fails_says_why_until_it_is_closed() {
     second.press("xl ");
     second.press("\x1b[C");
     assert!(second.wait_for("the run has failed").contains("in use by process"));
-    // Closed, it stays in the lines below, whatever is pressed.
+    // After the page is closed, the reason stays in the lines below, whatever key is pressed.
     second.press("\x1b");
     second.wait("the reason", |screen| {
         !screen.contains("the run has failed") && message(screen).contains("is in use by process")
@@ -209,7 +209,7 @@ fn the_strip_says_when_a_turn_can_be_judged_and_why_one_was_not() {
     terminal.wait("the turn", |screen| {
         screen.contains("turn 1: can't be judged: no baseline: it was turned too early")
     });
-    // So it says of the next one, and at the end.
+    // The same holds for the next turn, and at the end.
     terminal.press("h");
     terminal.wait("the second turn", |screen| {
         screen.contains("turn 2: can't be judged: no baseline: it was turned too early")
@@ -227,13 +227,13 @@ fn the_strip_says_when_a_turn_can_be_judged_and_why_one_was_not() {
     let ready = wait_for_baseline(&mut terminal);
     terminal.choose("scan.depth");
     terminal.press("h");
-    // A flag of one of the windows before forbids a verdict at once, and the strip names it.
+    // A flag on one of the earlier windows forbids a verdict at once, and the strip names it.
     let judged = ["settling", "gathering ", "can't be judged"];
     let screen = terminal.wait("the turn", |screen| {
         let strip = screen.lines().find(|line| line.contains("▶ turn 1: scan.depth 128 → 64"));
         strip.is_some_and(|strip| strip.contains("no baseline") || judged.iter().any(|is| strip.contains(is)))
     });
-    // Where the strip was ready, there is a baseline.
+    // If the strip said ready, there is a baseline.
     assert!(!ready || !screen.contains("no baseline: it was"), "{screen}");
     quit(terminal);
 }
@@ -241,7 +241,7 @@ fn the_strip_says_when_a_turn_can_be_judged_and_why_one_was_not() {
 #[test]
 fn values_names_and_files_are_called_by_what_they_are() {
     let home = Home::new();
-    // A file where the folder of profiles belongs: nothing can be saved.
+    // A file in place of the profiles' folder: nothing can be saved.
     fs::create_dir_all(home.path("config")).unwrap();
     fs::write(home.path("config/stacktune"), "a file").unwrap();
     let mut terminal = running(&home, &[]);
@@ -249,7 +249,7 @@ fn values_names_and_files_are_called_by_what_they_are() {
     terminal.press("e\x15banana\r");
     let screen = terminal.wait_for("`banana` is not a power of two from 512B to 1MiB");
     assert!(!screen.contains("expected"), "{screen}");
-    // The cursor moves in what is typed.
+    // The cursor moves within the typed text.
     terminal.press("\x1532KB\x1b[Di\x1b[C\r");
     terminal.wait_for("io.page_size 16KiB → 32KiB");
 
@@ -262,7 +262,7 @@ fn values_names_and_files_are_called_by_what_they_are() {
     terminal.press("s\x15mine\r");
     terminal.wait_for("saved as");
 
-    // Everything is on this screen: no key shows more.
+    // This screen already shows everything: no key shows more.
     assert!(!terminal.screen().contains("v view"), "{}", terminal.screen());
     quit(terminal);
 }
@@ -315,9 +315,10 @@ fn a_recording_that_can_not_begin_says_why_and_then_what_to_do() {
     let home = Home::new();
     fs::write(home.path("a-file"), "").unwrap();
     let below_a_file = home.path("a-file/nowhere");
-    let of_the_system = "is a folder of the system – choose a folder for this alone, such as one below /srv, /mnt or /var/tmp";
+    let of_the_system =
+        "is a system folder – choose a dedicated folder, such as one below /srv, /mnt or /var/tmp";
     let (root, errno) = if is_root() { (of_the_system, "(ENOTDIR)") } else { ("(ENOENT)", "(ENOTDIR)") };
-    // No folder can be made in either.
+    // Neither allows a folder to be created.
     for (nowhere, reason) in [("/proc/nowhere", root), (below_a_file.to_str().unwrap(), errno)] {
         let data = [("XDG_DATA_HOME", nowhere)];
         let mut terminal = Terminal::start(&home, &home.sets(&MODEST), ALL, &data);
@@ -325,7 +326,7 @@ fn a_recording_that_can_not_begin_says_why_and_then_what_to_do() {
         terminal.press("r");
         let words = |screen: &str| message(screen).split_whitespace().collect::<Vec<_>>().join(" ");
         let screen = terminal.wait("the reason", |screen| words(screen).contains(reason));
-        // What to do, if anything, is separate from the reason.
+        // The remedy, if any, is set apart from the reason.
         let text = words(&screen);
         let (_, behind) = text.split_once(reason).unwrap();
         let is_apart = [" – ", " ←"].iter().any(|then| behind.starts_with(then));

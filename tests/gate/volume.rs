@@ -1,4 +1,4 @@
-//! Volumes on real files: made, filled, interrupted, damaged, verified, and nobody else's touched.
+//! Volumes on real files: created, filled, interrupted, damaged, verified; and others' files left alone.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
-/// A folder on a real disk: the build's, as /tmp may be memory.
+/// A folder on a real disk: in the build folder, as /tmp may be in memory.
 fn folder() -> TempDir {
     TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
@@ -78,7 +78,7 @@ fn files_are_made_filled_once_and_verified() {
     assert!(report.is_clean() && report.write_map.compared, "{report}");
     assert_eq!((report.sectors_ok * 512, report.sectors_unchecked), (38 * MIB, 0));
     drop(volume);
-    // A run that keeps no map.
+    // A run without a write map.
     let mut volume = open(&target, 2, 16).unwrap();
     let base = volume.next_sequence_base().unwrap();
     drop(volume);
@@ -125,7 +125,7 @@ fn random_pages_over_a_filled_target_are_kept_in_its_map() {
     let report = verify(&volume);
     assert!(report.is_clean(), "{report}");
     assert_eq!((report.sectors_ok * 512, report.sectors_unchecked), (18 * MIB, 0));
-    // Of each page about 1 − 1/e² is written again.
+    // About 1 − 1/e² of the pages are rewritten.
     let after = fs::read(&volume.members[0].path).unwrap();
     let pages = before.chunks(4096).zip(after.chunks(4096)).skip(256);
     let (all, changed) = (pages.len(), pages.filter(|(before, after)| before != after).count());
@@ -183,7 +183,7 @@ fn a_stopped_fill_goes_on_where_it_was() {
     let stop = AtomicBool::new(true);
     let outcome = volume.fill(&mut |_| {}, &stop).unwrap();
     assert_eq!((outcome.written_bytes, outcome.complete, missing(&volume)), (0, false, all));
-    // The WAL is done first; on a fast disk the data too, so try larger ones until it is not.
+    // The WAL is filled first; on a fast disk the data too, so larger sizes are tried until they aren't.
     for size_mib in [32, 64, 128, 256, 512] {
         let dir = folder();
         let mut volume = open(dir.path(), 1, size_mib).unwrap();
@@ -224,7 +224,7 @@ fn a_measured_start_counts_and_gives_the_time_left() {
 
 const CHILD_DIR: &str = "STACKTUNE_TEST_FILL_DIR";
 
-/// Runs in a process of its own, for the test below: fills until it is killed.
+/// A helper process for the test below: fills until it is killed.
 #[test]
 fn child_that_is_killed_while_it_fills() {
     let Some(dir) = std::env::var_os(CHILD_DIR) else { return };
@@ -285,13 +285,13 @@ fn what_is_not_ours_is_refused_and_stays_as_it_is() {
     let error = open(dir.path(), 2, 4).unwrap_err();
     assert_eq!(error.kind, Kind::Refused);
     assert_eq!(fs::read(&path).unwrap(), b"somebody's");
-    // Large enough for a header, too.
+    // Large enough to hold a header, too.
     fs::write(&path, vec![9; 4 << 20]).unwrap();
     assert_eq!(open(dir.path(), 2, 4).unwrap_err().kind, Kind::Refused);
     assert_eq!(fs::read(&path).unwrap(), vec![9; 4 << 20]);
 }
 
-/// What lies in a folder, with its content.
+/// A folder's entries, with their content.
 fn content(dir: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
     let mut files: Vec<_> = entries.map(|e| (e.file_name(), fs::read(e.path()).unwrap())).collect();
@@ -326,7 +326,7 @@ fn files_beside_those_of_the_target_are_left_alone() {
     assert_eq!(names, all);
 }
 
-/// Puts something odd where a file of ours would lie.
+/// Puts something odd in the place of one of our files.
 type Make = fn(&Path, &Path) -> std::io::Result<()>;
 
 #[test]
@@ -422,13 +422,13 @@ fn the_wal_has_its_own_file_on_request() {
     let mut volume = Volume::open(request()).unwrap();
     assert_eq!((volume.wal.extents[0].path.as_path(), volume.wal.bytes()), (path.as_path(), 4 * MIB));
     assert_eq!(fill(&mut volume), 18 * MIB);
-    // Another target, the same WAL.
+    // Another target with the same WAL.
     let third = folder();
     let wal = Some(MemberSource::File { path: path.clone() });
     let error = Volume::open(Request { wal, ..Request::of_files(third.path(), 2, 8 * MIB) }).unwrap_err();
     assert_eq!(error.kind, Kind::Failed);
     drop(volume);
-    // Back to the folder's own WAL: the data stay filled.
+    // Back to the folder's own WAL: the data stays filled.
     assert_eq!(missing(&open(dir.path(), 2, 8).unwrap()), 4 * MIB);
     assert_eq!(missing(&Volume::open(request()).unwrap()), 0);
     assert!(!elsewhere.path().join("stacktune-set").exists());

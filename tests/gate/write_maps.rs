@@ -1,5 +1,5 @@
-//! Write maps that are not those of the data: taken back, cut, damaged, another's, of a copy. Nothing then counts as
-//! verified, nothing is called lost, and the next run begins one that holds. And runs that are killed while they write.
+//! Write maps that don't match the data: reverted, cut, damaged, another data set's, a copy's. Then nothing
+//! is verified or reported lost, and the next run begins a new map. And runs killed while writing.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use rustix::process::Signal;
 
 const NOT_CHECKED: &str = "not checked for lost writes";
 
-/// Little is read, so that a short run writes much.
+/// Little is read, so that a short run writes a lot.
 fn writing() -> Vec<&'static str> {
     [&MODEST[..3], &["background.rate=20MB/s", "run.window=100ms"]].concat()
 }
@@ -22,14 +22,14 @@ fn run(home: &Home, out: &str) -> Outcome {
     Outcome::of(&home.record(out, "500ms", &writing()).output().unwrap()).expect(0)
 }
 
-/// The one write map in a home.
+/// The only write map in a home.
 fn map(home: &Home) -> PathBuf {
     let maps = fs::read_dir(home.path("state/stacktune/writes")).unwrap();
     let [map] = maps.map(|entry| entry.unwrap().path()).collect::<Vec<_>>().try_into().unwrap();
     map
 }
 
-/// Verification says that nothing was compared, and why; nothing is called lost, or verified.
+/// Verification reports that nothing was compared, and why; nothing is reported as lost or verified.
 #[track_caller]
 fn not_checked(home: &Home, why: &str) {
     let verified = home.verify();
@@ -42,7 +42,7 @@ fn not_checked(home: &Home, why: &str) {
     }
 }
 
-/// Everything is as written, and compared with a map.
+/// Everything is as written, according to a comparison with the map.
 #[track_caller]
 fn verified(home: &Home) -> Value {
     let report = home.verify().expect(0).json();
@@ -57,7 +57,7 @@ fn a_map_that_is_older_than_its_data_is_not_believed() {
     verified(&home);
     let map = map(&home);
     let earlier = fs::read(&map).unwrap();
-    // One of this very run, from its middle: the run's number is the same.
+    // A copy from the middle of this same run, with the same run number.
     let running = Running::start(&mut home.record("second", "2s", &writing()));
     let windows = home.path("second/windows.jsonl");
     wait_for("windows", || (json_lines(&windows).len() >= 4).then_some(()));
@@ -83,7 +83,7 @@ fn a_map_that_was_cut_damaged_or_exchanged_is_not_believed_and_replaced() {
         map[at] ^= 0x10;
         map
     };
-    // A word of the table that is in use.
+    // A used word of the table.
     let word = (4096..sound.len()).step_by(8).find(|at| sound[*at..at + 8] != [0; 8]).unwrap();
     let other = Home::new();
     run(&other, "other");
@@ -98,13 +98,13 @@ fn a_map_that_was_cut_damaged_or_exchanged_is_not_believed_and_replaced() {
         (flipped(word + 2), damaged),
         (flipped(word + 7), damaged),
         (flipped(3), damaged),
-        (flipped(17), "the write map is of another data set"),
-        (others, "the write map is of another data set"),
+        (flipped(17), "the write map belongs to another data set"),
+        (others, "the write map belongs to another data set"),
     ] {
         fs::write(&path, &bytes).unwrap();
         not_checked(&home, why);
     }
-    // Of what is not seen before it is used, the run says what it must; the next one begins a map.
+    // The run that finds damage only when it uses the map reports it; the next run begins a new map.
     fs::write(&path, &sound[..sound.len() / 2]).unwrap();
     run(&home, "second");
     let report = verified(&home);
@@ -145,8 +145,8 @@ fn of_two_runs_on_copies_of_a_data_set_one_keeps_its_map() {
     assert_eq!((&report["lost"]["pages"], &report["sectors_ok"]), (&0.into(), &0.into()), "{report:#}");
 }
 
-/// Runs that are killed at any moment, and verified before and after the next one begins: what was under way is old
-/// or new.
+/// Runs killed at any moment, verified before and after the next one begins: I/O in flight is either old or
+/// new.
 #[test]
 fn after_kills_at_any_moment_nothing_is_reported_that_is_not_so() {
     let home = Home::new();

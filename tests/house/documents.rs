@@ -1,5 +1,5 @@
-//! What the documents promise: the README's length, that paths and make targets in them exist, and that no word is
-//! doubled in them or in the source's texts.
+//! What the documents must keep to: the README's length, existing paths and make targets, and no doubled
+//! words in them or in the source.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use crate::tree::{files, sources};
 const README_LINES_MAX: usize = 200;
 const README_COLUMNS_MAX: usize = 120;
 const README_WORDS_MAX: usize = 1800;
-/// What a path in a document begins with.
+/// How a path in a document begins.
 const FOLDERS: &[&str] = &["src/", "tests/", "scripts/", "assets/", "profiles/", ".ci/"];
 
-/// Words that may follow themselves.
+/// Words that may be doubled.
 const DOUBLE: &[&str] = &["that", "had", "const", "cgroup", "hugetlbfs"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The documents with their texts, by their paths from the root.
+/// The documents' texts, by their paths from the root.
 fn documents() -> Vec<(PathBuf, String)> {
     let help = fs::read_dir(root().join("assets/help")).unwrap().map(|entry| entry.unwrap().path());
     let files = ["README.md", "CONTRIBUTING.md", "tests/README.md"].map(|name| root().join(name));
@@ -84,7 +84,7 @@ fn make_targets_in_the_documents_exist() {
     fails(&missing, "the Makefile has no such target");
 }
 
-/// The words of a text that follow themselves, across the ends of lines, comments and strings too.
+/// The words of a text that are doubled, even across line ends, in comments and strings too.
 fn doubled(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut before = "";

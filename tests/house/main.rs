@@ -1,5 +1,5 @@
-//! What one crate can't enforce: which modules import which, where unsafe code stands, and how long
-//! files and functions are.
+//! Rules that the compiler can't enforce within one crate: which modules import which, which files contain
+//! unsafe code, and how long files and functions are.
 
 mod documents;
 mod public;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 use tree::{BASE, Source, root, sources};
 
-/// The rows of the table at the head of a file: a module, and what it may import.
+/// The rows of the table at the head of a file: a module, and the modules it may import.
 fn table(path: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let text = fs::read_to_string(path).unwrap();
     let rows = text.lines().filter_map(|line| line.strip_prefix("//! | [`")?.split_once("`] | "));
@@ -29,7 +29,7 @@ fn is_room(name: &str) -> bool {
     root().join(name).is_dir()
 }
 
-/// The names that the rooms re-export at their head, each with the path of where it comes from.
+/// The names that the rooms re-export at their head, each with the path of its definition.
 fn re_exports(sources: &[Source]) -> BTreeMap<Vec<String>, Vec<String>> {
     let modules: BTreeSet<_> = sources.iter().map(|source| source.module.clone()).collect();
     let heads = sources.iter().filter(|source| source.module.len() == 1 && source.only_passes_on());
@@ -40,7 +40,7 @@ fn re_exports(sources: &[Source]) -> BTreeMap<Vec<String>, Vec<String>> {
     named.filter(|(name, _)| !modules.contains(name)).collect()
 }
 
-/// What a file imports from the modules of its own room, and from other rooms, as paths of a room and a name.
+/// A file's imports from modules of its own room, and from other rooms, as paths of a room and a name.
 fn imports_by_rooms(
     source: &Source,
     re_exports: &BTreeMap<Vec<String>, Vec<String>>,
@@ -52,7 +52,7 @@ fn imports_by_rooms(
     within.retain(|path| path.len() > 1 && path[0] == *room && path[1] != module_of(source));
     let lines = source.text.lines().filter(|line| !line.trim_start().starts_with("//"));
     let mut across = source.paths(&lines.collect::<Vec<_>>().join("\n"));
-    // All may import the base.
+    // Every room may import the base.
     let is_other = |name: &String| is_room(name) && name != room && name != BASE;
     across.retain(|path| path.first().is_some_and(is_other));
     let short = |paths: BTreeSet<Vec<String>>| {
@@ -61,12 +61,12 @@ fn imports_by_rooms(
     (short(within), short(across))
 }
 
-/// The module of its room that a file is a part of, or tests.
+/// The module of its room that a file, or a file of its tests, belongs to.
 fn module_of(source: &Source) -> &str {
     source.module.get(1).map_or("", |module| module.trim_end_matches("_tests"))
 }
 
-/// The imports of a file that the map in `lib.rs`, or its room's own, does not have.
+/// A file's imports that are missing from the map in `lib.rs` and from its room's own.
 fn imports_off_the_map(
     source: &Source,
     rooms: &BTreeMap<String, BTreeSet<String>>,
@@ -109,7 +109,7 @@ fn each_folder_says_what_it_is_about_and_what_enters_and_leaves() {
     for source in sources().into_iter().filter(|source| source.path.ends_with("mod.rs")) {
         let head: Vec<_> = source.text.lines().take_while(|line| line.starts_with("//!")).collect();
         let head = head.join(" ").replace(" //! ", " ");
-        // Below a room's folders the first sentence is enough.
+        // In subfolders of rooms, a first sentence is enough.
         let is_deep = source.module.len() > 2 || source.module.iter().any(|part| part == "fixture");
         let says_flow = head.contains("Enters: ") && head.contains("Leaves: ");
         if head.is_empty() || !(is_deep || says_flow) {
@@ -131,7 +131,7 @@ fn data_flows_one_way() {
     assert!(found.is_empty(), "not on the map:\n{}", found.into_iter().collect::<Vec<_>>().join("\n"));
 }
 
-/// What is built, loaded and measured depends on settings, wherever they are from.
+/// The stack, the load and the meters depend only on settings, whatever their source.
 #[test]
 fn the_stack_the_load_and_the_meters_know_no_profiles() {
     let is_profile = |path: &Vec<String>| {
@@ -172,7 +172,7 @@ fn the_map_shows_no_import_that_does_not_exist() {
     assert!(unused.is_empty(), "nothing imports what the tables allow:\n{}", unused.join("\n"));
 }
 
-/// What an interface can do stands in its row; the rest of the program asks the row.
+/// An interface's capabilities are in its row; the rest of the program consults the row.
 #[test]
 fn interfaces_are_named_in_their_rows_and_the_launch_table_alone() {
     let named = ["settings/interface.rs", "load/io"];
@@ -201,29 +201,29 @@ fn unsafe_code_is_allowed_in_named_places_only() {
         "load/calibrate.rs",
         "host/system/features.rs",
         "host/block/loops.rs",
-        // The passthrough to NVMe drives, which no library wraps.
+        // Passthrough to NVMe drives, which no library wraps.
         "host/drive/nvme.rs",
         "host/system/threads.rs", // kcmp, which no library wraps
         "load/io/libaio.rs",
         "load/io/passthrough.rs",
         "load/io/ring.rs",
         "load/io/uring.rs",
-        "load/kv/ffi.rs", // what the crate of RocksDB does not wrap
+        "load/kv/ffi.rs", // calls that the RocksDB crate does not wrap
         "meter/processors/tasks.rs",
         "load/nvme/memory.rs",   // maps memory on large pages
         "load/nvme/noiommu.rs",  // ioctls that no crate wraps
         "load/nvme/space.rs",    // maps memory for controllers
-        "load/nvme/dma.rs",      // memory that a controller writes to at any time
-        "load/nvme/transfer.rs", // lends such memory while no command names it
+        "load/nvme/dma.rs",      // memory that a controller may write to at any time
+        "load/nvme/transfer.rs", // lends such memory while no command refers to it
         "load/nvme/vfio.rs",     // maps registers and memory
         "runs/session/thread_priority.rs",
-        "load/spdk/shim.rs",           // calls of C
+        "load/spdk/shim.rs",           // calls into C
         "load/workers/io_priority.rs", // ioprio_set, which no crate wraps
-        "trace/live.rs",               // the filter of a tracepoint, which no crate wraps
+        "trace/live.rs",               // a tracepoint's filter, which no crate wraps
         "stack/guard/wipe.rs",
-        "stack/program/enter.rs", // what a process does before it becomes a program
-        "stack/program/place.rs", // a mount namespace of a thread's own
-        "stack/undo/inside.rs",   // a mount namespace of a thread's own
+        "stack/program/enter.rs", // runs in a process before it executes a program
+        "stack/program/place.rs", // a thread's own mount namespace
+        "stack/undo/inside.rs",   // a thread's own mount namespace
         "load/volume/probe.rs",
         "load/volume/write_map/mapping.rs", // maps a file
     ];
@@ -236,8 +236,8 @@ fn unsafe_code_is_allowed_in_named_places_only() {
     }
 }
 
-/// A worker takes no lock after its start. One in contention shows when it runs (see `hot_loop.rs`);
-/// that there is none at all shows here, in what its loop is made of.
+/// A worker takes no lock after its start. A contended lock shows at run time (see `hot_loop.rs`); this test
+/// checks the source of its loop for any lock at all.
 #[test]
 fn the_code_of_a_workers_loop_knows_no_lock() {
     let workers = ["worker", "commit", "control", "offsets", "kv", "pacing"];
@@ -266,7 +266,7 @@ fn the_code_of_a_workers_loop_knows_no_lock() {
     }
 }
 
-/// `println!` and its like panic where nobody reads any more, and leave behind what is to be undone.
+/// `println!` and the like panic once nobody reads the output, and would leave things that must be undone.
 #[test]
 fn nothing_is_said_in_a_way_that_panics_when_nobody_listens() {
     for source in sources() {

@@ -1,5 +1,5 @@
-//! What is public: of the crate almost nothing, so that the compiler reports dead code; in the rooms
-//! whatever has a doc comment. And how many of its names mean several things.
+//! Visibility: the crate exports almost nothing, so that the compiler reports dead code; in the rooms, public
+//! items have doc comments. And how many type names are ambiguous.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ fn the_rooms_are_private() {
     assert!(text.contains("#[doc(hidden)]\npub mod testing;"), "the documentation hides `testing`");
 }
 
-/// Public types of one name that several files define. It may only go down, and goes down with them.
+/// How many names of public types several files define. It must not grow, and is lowered as names go.
 const NAMES_OF_SEVERAL_TYPES: usize = 79;
 
 #[test]
@@ -23,7 +23,7 @@ fn no_more_names_mean_several_types() {
     let mut files: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for source in sources() {
         let is_fixture = source.module.iter().any(|part| part == "fixture");
-        // What stands in for a part that is left out has the names of that part.
+        // A stand-in for a part that is left out of the build uses that part's names.
         let stands_in = source.module.last().is_some_and(|last| last == "absent");
         if source.is_test() || is_fixture || stands_in {
             continue;
@@ -44,7 +44,7 @@ fn no_more_names_mean_several_types() {
     assert_eq!(found, most, "a new type needs a name of its own:\n{}", shown.join("\n"));
 }
 
-/// The names that `src/testing.rs` re-exports. Whatever else stands there fails the test.
+/// The names that `src/testing.rs` re-exports. Anything else there fails the test.
 fn names_for_tests() -> Vec<String> {
     let text = fs::read_to_string(root().join("testing.rs")).unwrap();
     let is_code = |line: &&str| !line.trim_start().starts_with("//") && !line.contains("#[cfg(feature");
@@ -74,7 +74,7 @@ fn names_for_tests() -> Vec<String> {
     names
 }
 
-/// The words in the programs under `tests`, but for these ones.
+/// The words in the programs under `tests`, except the house's own.
 fn words_in_tests() -> BTreeSet<String> {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let files = ["common", "readers", "gate", "devices", "lab"]
@@ -97,11 +97,11 @@ fn what_is_re_exported_for_tests_is_used_by_tests() {
     assert!(unused.is_empty(), "no test uses what src/testing.rs re-exports: {unused:?}");
 }
 
-/// The compiler asks it of what leaves the crate only, which is one function.
+/// The compiler demands it only of the crate's public interface, which is one function.
 #[test]
 fn public_items_have_doc_comments() {
     let without = [
-        "src/load/kv/absent.rs", // the types of a build without RocksDB: documented where they have values
+        "src/load/kv/absent.rs", // types of a build without RocksDB: documented where they have values
         "src/load/nvme/model",   // a controller for tests
     ];
     let mut bare = Vec::new();
@@ -118,7 +118,7 @@ fn public_items_have_doc_comments() {
             if !kind.is_some_and(|kind| ["fn", "struct", "enum", "trait"].contains(&kind)) {
                 continue;
             }
-            // Attributes may stand between.
+            // Attributes may come in between.
             let above = lines[..at].iter().rev().map(|(_, line)| line.trim());
             let mut ends = above
                 .filter(|line| line.is_empty() || line.starts_with("///") || line.ends_with(['{', '}', ';']));

@@ -1,8 +1,8 @@
-//! A test that returns early without checking anything looks like one that passed, so it says so.
+//! A test that returns early without checking anything looks like a pass, so it must report a skip.
 
 use crate::tree::{sources, test_sources};
 
-/// What puts a test into the list of skips, or says that this is its other process. A test that has
+/// Calls that put a test on the list of skips, or show that this is its helper process. A test that has
 /// asserted something may return too.
 const REASONS: &[&str] = &[
     "skip(",
@@ -17,7 +17,7 @@ const REASONS: &[&str] = &[
     "assert",
 ];
 
-/// The early returns in the tests of a file that none of `REASONS` comes before, in the same statement.
+/// Early returns in a file's tests without one of `REASONS` before them in the same statement.
 fn unseen_returns(text: &str) -> Vec<(usize, String)> {
     let lines: Vec<&str> = text.lines().collect();
     let indent = |line: &str| line.len() - line.trim_start().len();

@@ -1,4 +1,4 @@
-//! How long files and functions are, and that no files of a room import each other in a circle.
+//! Limits on the length of files and functions, and no import cycles between files of a room.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,9 +36,9 @@ fn functions_fit_a_screen() {
     assert_none(&long, "a function has 70 lines at most");
 }
 
-/// Which files a file imports from. A `mod.rs` that only declares modules and re-exports names stands in no
-/// circle: what it re-exports comes from the file that defines it. One that defines something itself is a
-/// file like any other.
+/// Which files a file imports from. A `mod.rs` that only declares modules and re-exports names is in no
+/// cycle: a re-exported name counts as imported from the file that defines it. A `mod.rs` that defines
+/// something itself is a file like any other.
 fn imported_files(sources: &[Source]) -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
     let files: Vec<&Source> = sources.iter().filter(|source| !source.is_test()).collect();
     let modules: BTreeSet<Vec<String>> = files.iter().map(|source| source.module.clone()).collect();
@@ -55,7 +55,7 @@ fn imported_files(sources: &[Source]) -> BTreeMap<Vec<String>, BTreeSet<Vec<Stri
         let Some(passed_on) = folders.get(&path) else {
             return Some(path).filter(|path| !path.is_empty());
         };
-        // A folder by itself is imported for what the file then names in it.
+        // Importing a folder by itself counts as importing the names used from it.
         let name = name?;
         let origin = passed_on.get(&name).unwrap_or_else(|| panic!("{path:?} has no {name}"));
         path.clone_from(origin);
@@ -67,7 +67,7 @@ fn imported_files(sources: &[Source]) -> BTreeMap<Vec<String>, BTreeSet<Vec<Stri
     files.iter().filter(|source| !source.only_passes_on()).map(imports).collect()
 }
 
-/// Whether a way leads from a file along imports back to it.
+/// Whether a file imports itself through others.
 fn is_in_circle(file: &Vec<String>, imports: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> bool {
     let mut seen = BTreeSet::new();
     let mut next: Vec<&Vec<String>> = imports[file].iter().collect();
@@ -93,7 +93,7 @@ fn no_files_import_each_other_in_a_circle() {
     assert_none(&in_circles(&sources()), "no files import each other in a circle");
 }
 
-/// The circles in a folder `io` of these files.
+/// The cycles in a folder `io` of these files.
 fn planted(files: &[(&str, &str)]) -> Vec<String> {
     let source = |(name, text): &(&str, &str)| {
         let module = ["io", name].into_iter().filter(|name| *name != "mod").map(str::to_owned);

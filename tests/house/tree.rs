@@ -1,11 +1,11 @@
-//! The source as the tests of the house read it: files, modules, imports, functions.
+//! The source as the house's tests read it: files, modules, imports, functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// The room of what all share. `src/lib.rs` passes its modules on under their own names.
+/// The room that everything shares. `src/lib.rs` re-exports its modules under their own names.
 pub const BASE: &str = "base";
 static IN_THE_BASE: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     let files = rust_files(&root().join(BASE)).into_iter();
@@ -15,7 +15,7 @@ static IN_THE_BASE: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
 /// A file of the source.
 pub struct Source {
     pub path: PathBuf,
-    /// The modules that it lies in: `load/io/uring.rs` is `load`, `io`, `uring`; a `mod.rs` is its folder.
+    /// The modules that contain it: `load/io/uring.rs` is `load`, `io`, `uring`; a `mod.rs` is its folder.
     pub module: Vec<String>,
     pub text: String,
 }
@@ -34,7 +34,7 @@ pub fn test_sources() -> Vec<Source> {
     sources_in(&root().with_file_name("tests"))
 }
 
-/// The scripts, and how many lines each has.
+/// The scripts, each with its number of lines.
 pub fn scripts() -> Vec<(PathBuf, usize)> {
     let mut paths = Vec::new();
     for folder in [".ci", "scripts", "tests"] {
@@ -59,7 +59,7 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// All of Rust in a folder.
+/// All Rust files in a folder.
 fn rust_files(dir: &Path) -> Vec<PathBuf> {
     let mut paths = files(dir);
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
@@ -77,7 +77,7 @@ fn collect(dir: &Path, paths: &mut Vec<PathBuf>) {
     }
 }
 
-/// A path's first name.
+/// The first name of a path.
 fn name(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
     &text[..end]
@@ -100,19 +100,18 @@ impl Source {
         self.module.last().is_some_and(|last| last == "tests" || last.ends_with("_tests"))
     }
 
-    /// Its path from the project's folder on.
+    /// Its path relative to the project's folder.
     pub fn shown(&self) -> String {
         self.path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string()
     }
 
-    /// Its lines without comments and without what only tests compile.
+    /// Its lines without comments and without test-only items.
     pub fn code(&self) -> String {
         let lines = self.program_lines().into_iter().map(|(_, line)| line);
         lines.filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
     }
 
-    /// Its lines with their numbers from 0, without the items that only tests compile; the text is as
-    /// rustfmt leaves it.
+    /// Its lines, numbered from 0, without test-only items; expects rustfmt's formatting.
     pub fn program_lines(&self) -> Vec<(usize, &str)> {
         let mut test_item = None;
         let mut lines = self.text.lines().enumerate().collect::<Vec<_>>();
@@ -130,8 +129,8 @@ impl Source {
         lines
     }
 
-    /// Every path in the text that begins with `crate`, `super` or `self`, as modules from the root on;
-    /// those of a group in braces one by one.
+    /// Every path in the text that begins with `crate`, `super` or `self`, as modules from the root; a group
+    /// in braces yields its paths one by one.
     pub fn paths(&self, text: &str) -> BTreeSet<Vec<String>> {
         let mut found = BTreeSet::new();
         for start in ["crate::", "super::", "self::"] {
@@ -145,8 +144,8 @@ impl Source {
         found
     }
 
-    /// The paths of all that the file names in other modules: those that begin with `crate`, `super` or
-    /// `self`, with a module of its own, or with a module that it imports.
+    /// The paths of everything that the file names in other modules: paths that begin with `crate`, `super`
+    /// or `self`, with one of its own modules, or with a module that it imports.
     pub fn imports(&self, modules: &BTreeSet<Vec<String>>) -> BTreeSet<Vec<String>> {
         let (uses, rest) = self.uses_and_rest();
         let mut roots: BTreeMap<String, Vec<String>> = modules
@@ -172,7 +171,7 @@ impl Source {
         found
     }
 
-    /// Whether it declares modules and re-exports names, and that alone.
+    /// Whether it only declares modules and re-exports names.
     pub fn only_passes_on(&self) -> bool {
         let (_, rest) = self.uses_and_rest();
         self.is_folder()
@@ -182,7 +181,7 @@ impl Source {
             })
     }
 
-    /// The names that a folder's `mod.rs` imports and re-exports, with the path of where each comes from.
+    /// The names that a folder's `mod.rs` imports and re-exports, each with its original path.
     pub fn passed_on(&self, modules: &BTreeSet<Vec<String>>) -> BTreeMap<String, Vec<String>> {
         let own = modules.iter().filter(|module| module.starts_with(&self.module));
         let own = own.filter_map(|module| module.get(self.module.len()));
@@ -193,7 +192,7 @@ impl Source {
         uses.iter().flat_map(|import| self.leaves(import, &roots)).collect()
     }
 
-    /// The `use` declarations of the code, from the path on, and all else.
+    /// The `use` declarations of the code, starting with their paths, and everything else.
     fn uses_and_rest(&self) -> (Vec<String>, String) {
         let (mut uses, mut rest): (Vec<String>, _) = (Vec::new(), String::new());
         let mut is_open = false;
@@ -213,8 +212,8 @@ impl Source {
         (uses, rest)
     }
 
-    /// What one `use` declaration imports from this crate: each name with its path. It begins with `crate`,
-    /// `super`, `self` or one of the `roots`.
+    /// Each name that one `use` declaration imports from this crate, with its path. The declaration begins
+    /// with `crate`, `super`, `self` or one of the `roots`.
     fn leaves(&self, import: &str, roots: &BTreeMap<String, Vec<String>>) -> Vec<(String, Vec<String>)> {
         let mut found = BTreeSet::new();
         let first = name(import);
@@ -247,7 +246,7 @@ impl Source {
         follow_from(base, rest, found);
     }
 
-    /// Each function with its lines, from its head to its closing brace; the text is as rustfmt leaves it.
+    /// Each function with its number of lines, from head to closing brace; expects rustfmt's formatting.
     pub fn functions(&self) -> Vec<(String, usize)> {
         let mut functions = Vec::new();
         let lines: Vec<&str> = self.text.lines().collect();
@@ -263,7 +262,7 @@ impl Source {
                 continue;
             }
             let end = format!("{}}}", " ".repeat(indent));
-            // One that is only declared ends with its head.
+            // A function that is only declared ends with its head.
             let head_end = lines[number..].iter().find(|line| line.ends_with(['{', '}', ';']));
             if head_end.is_some_and(|line| line.ends_with(';')) {
                 continue;
@@ -276,7 +275,7 @@ impl Source {
     }
 }
 
-/// The paths that the text goes on to from `path`: one, or those of a group in braces.
+/// The paths that the text continues from `path`: one, or several from a group in braces.
 fn follow_from(mut path: Vec<String>, text: &str, found: &mut BTreeSet<Vec<String>>) {
     let mut at = text.trim_start();
     loop {

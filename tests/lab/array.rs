@@ -1,4 +1,4 @@
-//! The practice array over several boots, and from its screen.
+//! The practice array across several boots, and from its screen.
 
 use std::fs;
 use std::path::Path;
@@ -12,12 +12,12 @@ use crate::common::{self, LEFT_TO_SOAK, is_soak};
 use crate::machines::{ROOT, rig};
 use tempfile::TempDir;
 
-/// A commit with a synced log is there after a power cut; of those without, some are not, and are counted.
+/// With a synced log, a commit survives a power cut; without, some are lost, and are counted.
 #[test]
 #[cfg(feature = "rocksdb")]
 fn commits_survive_a_power_cut_where_the_log_is_synced_and_are_counted_where_not() {
     const NAME: &str = "commits_survive_a_power_cut_where_the_log_is_synced_and_are_counted_where_not";
-    // The gate's processes are killed, in tests/devices/kv.rs.
+    // The gate only kills processes, in tests/devices/kv.rs.
     if !is_soak() {
         return common::skip(NAME, LEFT_TO_SOAK);
     }
@@ -48,7 +48,7 @@ fn commits_survive_a_power_cut_where_the_log_is_synced_and_are_counted_where_not
 #[test]
 fn what_a_power_cut_left_is_reported_after_the_boot_and_cleaned_up() {
     const NAME: &str = "what_a_power_cut_left_is_reported_after_the_boot_and_cleaned_up";
-    // The gate's other boots are made up, in tests/devices/stack_reboot.rs.
+    // The gate only simulates a reboot, in tests/devices/stack_reboot.rs.
     if !is_soak() {
         return common::skip(NAME, LEFT_TO_SOAK);
     }
@@ -57,7 +57,7 @@ fn what_a_power_cut_left_is_reported_after_the_boot_and_cleaned_up() {
     }
     let [share, images] = [(); 2].map(|()| TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
     let power = format!("{ROOT}/tests/lab/power.sh");
-    // While the first drive gets its partition; while the file system on all of them is mounted; not at all.
+    // While the first drive gets its partition; while the file system on all of them is mounted; never.
     let cuts = [(1, "7"), (2, "13"), (3, "0")];
     for &(cut, steps) in &cuts {
         let output = output_of(
@@ -128,12 +128,12 @@ fn a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials() {
     terminal.left().expect(0);
 }
 
-/// A machine with two drives, and this command on its terminal.
+/// A machine with two drives that runs this command on its terminal.
 fn screen(home: &Home, begin: &str, size: (u16, u16)) -> Terminal {
     let options = ["--drives", "2", "--size", "128M", "--timeout", "120", "--terminal", "--dir"];
     let arguments: Vec<String> =
         options.into_iter().chain([env!("CARGO_TARGET_TMPDIR"), "--", begin]).map(str::to_owned).collect();
-    // The kernel is where it is for the others.
+    // The kernel is cached where the other tests find it.
     let own =
         ["HOME", "XDG_CACHE_HOME", "RIG_KERNEL"].map(|name| (name, std::env::var(name).unwrap_or_default()));
     let environment: Vec<_> = own
@@ -184,26 +184,26 @@ fn drives_change_hands_from_the_screen_there_and_back() {
     terminal.left().expect(0);
 }
 
-/// Waits until the knob of the array has that value.
+/// Waits until the array's knob has that value.
 fn array_is(terminal: &Terminal, value: &str) {
     terminal.wait(value, |screen| shows_array(screen, value));
 }
 
-/// Whether the chosen knob has that value; the ledger's lines name both of a turn.
+/// Whether the chosen knob has that value; a ledger line would name both values of a turn.
 fn shows_array(screen: &str, value: &str) -> bool {
     let value = format!("◂{value}▸");
     let mut knobs = screen.lines().filter(|line| line.contains("array ") && line.contains(&value));
     knobs.any(|line| !line.contains("turning"))
 }
 
-/// Types a value of the knob at that path.
+/// Sets the knob at that path by typing a value.
 fn set(terminal: &mut Terminal, path: &str, value: &str) {
     terminal.choose(path);
     terminal.press("e");
     terminal.press(&format!("\x15{value}\r"));
 }
 
-/// Turns a rebuilding array to healthy, which is refused until it is: when that is, it alone knows.
+/// Turns a rebuilding array to healthy, which is refused until the rebuild ends: only the array knows when.
 fn set_healthy(terminal: &mut Terminal) {
     let refused = "is still being rebuilt";
     for _ in 0..60 {
@@ -246,7 +246,7 @@ fn a_member_fails_and_is_rebuilt_by_turns_at_the_screen() {
     }
     terminal.wait_until_running();
 
-    // Without the member's own serial nothing happens to it.
+    // Without the member's own serial, nothing happens to it.
     set(&mut terminal, "md.array", "degraded");
     terminal.wait_for("--fail /dev/nvme");
     terminal.press("\x1b[F");
@@ -266,17 +266,17 @@ fn a_member_fails_and_is_rebuilt_by_turns_at_the_screen() {
     terminal.wait_for("degraded as set");
     terminal.wait("the turn in the ledger", |screen| screen.contains("healthy → degraded"));
 
-    // What the member held is lost already: it is replaced without a question, as slowly as it was set.
+    // The member's content is lost already: it is rebuilt without a question, at the slow speed set before.
     set(&mut terminal, "md.array", "rebuilding");
     array_is(&terminal, "rebuilding");
-    // The header names the first flag, and counts the one of the rebuild.
+    // The header names the first flag, and only counts the rebuild's.
     terminal.wait_for("degraded as set +1");
     set(&mut terminal, "md.array", "healthy");
     terminal.wait_for("is still being rebuilt");
     terminal.press("\x1b");
-    // Faster, it ends soon.
+    // At full speed it ends soon.
     set(&mut terminal, "md.sync_speed_max", "1000000");
-    // From `degraded`, or from `healthy` where the turn to `degraded` had not been judged yet.
+    // From `degraded`, or from `healthy` if the turn to `degraded` had not been judged yet.
     terminal.wait("the turns in the ledger", |screen| {
         screen.contains("→ rebuilding") && screen.contains("1000 → 1000000")
     });

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Settings of md arrays: they are in force while the load runs, and nothing is left of them.
+# Settings of md arrays: they are in force while the load runs, and are gone afterwards.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
@@ -7,8 +7,8 @@ modprobe -a md_mod raid1 raid456 ext4 2>/dev/null
 
 array=$(profile arrays "$(drives)")
 
-# Begins to record a run on a RAID 5 in the background, and waits until it runs; $pid is the program, $md the array's
-# folder of settings.
+# Starts recording on a RAID 5 in the background, and waits until the load runs; $pid is the program, $md the array's
+# folder in sysfs.
 #   begins NAME [MORE...]
 begins() {
     local name=$1 consent
@@ -21,7 +21,7 @@ begins() {
     md=/sys/block/$(awk '/^md/ { print $1 }' /proc/mdstat)/md
 }
 
-# A setting of the array has that value.
+# Asserts a setting of the array.
 is() {
     local value
     value=$(<"$md/$1")
@@ -63,12 +63,12 @@ a_lockless_bitmap_is_refused_where_kernel_or_mdadm_lack_it() {
     nothing_left
 }
 
-# The member that fails is the last; what was written is read back from the others.
+# The last member fails; everything written is read back from the others.
 an_array_is_measured_healthy_degraded_and_rebuilding() {
     local state summary consent
     mapfile -t consent < <(consent)
     for state in healthy degraded rebuilding; do
-        # An array is not wiped: an earlier one's data set would be taken for this one's.
+        # An array is not wiped: the previous data set on it would be taken for the new one.
         blank_drives
         "$STACKTUNE" record "$array" --for 4s --verify --out "/share/array-$state" --set stack.raid=md5 \
             --set stack.filesystem=none --set stack.assume_clean=off --set md.array=$state \
@@ -94,7 +94,7 @@ a_run_on_a_rebuilding_array_that_is_killed_leaves_nothing() {
     nothing_left
 }
 
-# A sweep changes the state between its runs, and a duel under the load; back to healthy it takes a rebuild.
+# A sweep changes the array's state between runs, a duel under load; returning to healthy takes a rebuild.
 an_arrays_states_are_steps_of_a_sweep_and_values_of_a_duel() {
     local state consent sweep pid
     mapfile -t consent < <(consent)
@@ -122,7 +122,7 @@ TOML
     for state in degraded rebuilding; do
         [[ $(grep -l "\"$state as set\"" /share/states/*/summary.json) == /share/states/*-$state-r1/*$'\n'/share/states/*-$state-r2/* ]]
     done
-    # What was set is no loss of its own.
+    # A state that was set on purpose is not reported as a loss.
     if grep -l '"degraded"\|"resync"' /share/states/*/summary.json; then return 1; fi
     "$STACKTUNE" show /share/states | grep -q rebuilding
     "$STACKTUNE" record "$array" --out /share/duel --set stack.raid=md5 --set stack.filesystem=none \
@@ -153,7 +153,7 @@ a_degraded_array_that_is_kept_is_rebuilt() {
     nothing_left
 }
 
-# An mdadm that stops at one act, before or after it, for so long that the program is killed meanwhile.
+# A fake mdadm that stops at one act, before or after performing it, long enough for the program to be killed.
 #   stops_at ACT WHEN
 stops_at() {
     local tools=$LAB_WORK/tools
@@ -179,7 +179,7 @@ killed_while_a_member_is_failed_or_replaced_cleanup_leaves_nothing() {
     local act when consent
     mapfile -t consent < <(consent)
     for act in --fail --remove --zero-superblock --add; do
-        # The tool goes with the program, has not acted yet, or has.
+        # mdadm is killed with the program, or has not acted yet, or has.
         for when in never before after; do
             stops_at "$act" "${when/never/before}"
             "$STACKTUNE" record "$array" --for 1m --out "/share/killed$act-$when" --set stack.raid=md5 \

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A member of an array, md's or Btrfs's own, fails, or is pulled out, while the classes run on it: the run goes on, or stops
-# in order where there is no redundancy, and says which drive it was; nothing is left after it.
+# A member of an md or Btrfs array fails or is pulled out under load: the run goes on, or without redundancy stops in
+# order, and reports which drive it was; nothing is left afterwards.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
@@ -8,7 +8,7 @@ modprobe -a md_mod raid0 raid1 raid10 raid456 ext4 xfs btrfs 2>/dev/null
 
 array=$(profile degraded "$(drives)")
 
-# Begins to record a run on that stack in the background, and waits until it runs; $pid is the program.
+# Starts recording on that stack in the background, and waits until the load runs; $pid is the program.
 #   begins NAME RAID FILESYSTEM
 begins() {
     local consent
@@ -19,21 +19,21 @@ begins() {
     wait_for 120 has_windows "/share/$1/windows.jsonl" 3
 }
 
-# A file has that word.
+# A file contains that word.
 has_word() {
     local text
     text=$(<"$1")
     [[ $text == *"$2"* ]]
 }
 
-# The run in the background shows that flag in its windows, and is interrupted then.
+# Waits until the background run shows that flag in its windows, then interrupts it.
 #   goes_on_until NAME FLAG
 goes_on_until() {
     wait_for 60 has_word "/share/$1/windows.jsonl" "\"$2\""
     kill -INT "$pid"
 }
 
-# The run in the background ended with that status and said that.
+# The background run ended with that status and that message.
 #   ended STATUS SAID
 ended() {
     local status=0
@@ -43,7 +43,7 @@ ended() {
     grep -qE -- "$2" "$LAB_WORK/said"
 }
 
-# The summary of a run has that flag, with those words, and no I/O failed.
+# The summary of a run has that flag with those words, and no I/O failed.
 #   flagged NAME FLAG WORDS
 flagged() {
     local summary=/share/$1/summary.json
@@ -53,7 +53,7 @@ flagged() {
 
 no_errors() { ! grep -E '"errors": *[1-9]' "/share/$1/summary.json"; }
 
-# The array checks itself under the load, and then a member fails: both are reported to md.
+# The array checks itself under load, then a member fails: both are triggered through md.
 goes_on_without_a_failed_member() {
     local name=failed-$1 md
     begins "$name" "$1" "$2"
@@ -71,7 +71,7 @@ goes_on_without_a_failed_member() {
     nothing_left
 }
 
-# A drive is pulled: nobody can undo what lies on it before it comes back.
+# A drive is pulled: what is on it can't be undone until it is back.
 goes_on_without_a_pulled_drive() {
     local name=pulled-$1
     begins "$name" "$1" "$2"
@@ -115,7 +115,7 @@ stops_without_a_pulled_drive() {
     ((SECONDS - began < 200))
     flagged "$name" 'array failed' 'serial RIG3'
     "$STACKTUNE" show "/share/$name" | grep -q 'array failed'
-    # For good: what it left there is given up, and wiped by whoever uses the drive next.
+    # The drive is gone for good: its leftovers are given up, and whoever uses it next wipes them.
     "$STACKTUNE" cleanup --forget-missing
     [[ $("$STACKTUNE" status --json) == '[]' ]]
     plug 3
@@ -123,7 +123,7 @@ stops_without_a_pulled_drive() {
     nothing_left
 }
 
-# Killed, used by somebody, and a drive is pulled: what they put on the stripe can't be looked for until it is back.
+# After a kill, somebody's files on the stripe can't be looked for until a pulled drive is back.
 others_files_on_a_stripe_wait_for_a_pulled_drive() {
     local md
     begins torn md0 ext4
@@ -134,7 +134,7 @@ others_files_on_a_stripe_wait_for_a_pulled_drive() {
     put_theirs "$md"
     mdadm --quiet --stop "$md"
     pull 3
-    expect 3 'does not run without.*RIG3.*so what is on it is unknown' "$STACKTUNE" cleanup
+    expect 3 'does not run without.*RIG3.*so its content is unknown' "$STACKTUNE" cleanup
     plug 3
     expect 3 'holds theirs, which stacktune did not put there' "$STACKTUNE" cleanup
     md=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
@@ -143,8 +143,8 @@ others_files_on_a_stripe_wait_for_a_pulled_drive() {
     nothing_left
 }
 
-# mdadm answers that the member is busy, and md stops all writes all the same (Linux 6.5; an older one
-# goes on unharmed). Which member it was the kernel does not say.
+# mdadm reports that the member is busy, and md still stops all writes (Linux 6.5; an older one goes on
+# unharmed). The kernel does not say which member it was.
 a_stripe_whose_member_is_failed_stops_in_order_or_goes_on() {
     local name=failed-md0 md windows
     begins "$name" md0 ext4

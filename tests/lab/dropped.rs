@@ -1,5 +1,5 @@
-//! Writes that the block layer acknowledges and yet drops, halves or misplaces: verification finds exactly those that
-//! the device-mapper's own log of the writes, held against the drive, says are not there.
+//! Writes that the block layer acknowledges but drops, halves or misplaces: verification finds exactly those
+//! that are missing from the drive according to device-mapper's own log of the writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -18,13 +18,13 @@ use crate::machines::{ROOT, rig};
 const SETTINGS: [&str; 5] =
     ["io_uring/direct", "io_uring/cached", "libaio/direct", "sync/direct", "nvme_passthrough/direct"];
 const MIB: u64 = 1 << 20;
-/// Of the drive, for each setting, and of the log.
+/// Of the drive and of the log, for each setting.
 const SIZE_MIB: u64 = 64;
 const LOG_MIB: u64 = 120;
 const SECTOR: usize = 512;
 const PAGE: u64 = 16 << 10;
 
-/// What the log says was written last to each sector: where that is in the log.
+/// Where in the log the last write to each sector is.
 fn logged(log: &File, begin: u64) -> BTreeMap<u64, u64> {
     const MAGIC: u64 = 0x006a_7366_7773_6872;
     const DISCARD: u64 = 4;
@@ -54,12 +54,12 @@ fn logged(log: &File, begin: u64) -> BTreeMap<u64, u64> {
     last
 }
 
-/// Which write a sector is of: later ones have greater numbers.
+/// The number of the write that a sector is from: later writes have greater numbers.
 fn sequence(sector: &[u8; SECTOR]) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|n| sector[16 + n])) & ((1 << 56) - 1)
 }
 
-/// Where pages of the drive are not as they were last written: older, of two writes, or of another place.
+/// Pages of the drive that differ from their last write: older, mixed from two writes, or from another place.
 fn differing(drive: &File, log: &File, number: u64) -> [BTreeSet<u64>; 3] {
     let begin = number * SIZE_MIB * MIB;
     let last = logged(log, number * LOG_MIB * MIB);
@@ -73,7 +73,7 @@ fn differing(drive: &File, log: &File, number: u64) -> [BTreeSet<u64>; 3] {
             if let Some(place) = last.get(&(at / SECTOR as u64)) {
                 log.read_exact_at(&mut wanted, *place).unwrap();
                 known += 1;
-                // Of two that overlapped, either may be last: the log has them in the order of their completions.
+                // Of two overlapping writes, either may be last: the log is in order of completion.
                 other += u64::from(is != wanted && sequence(&is) <= sequence(&wanted));
             }
         }
@@ -86,7 +86,7 @@ fn differing(drive: &File, log: &File, number: u64) -> [BTreeSet<u64>; 3] {
     differing
 }
 
-/// Verification found these, and nothing else.
+/// Verification found these pages and nothing else.
 #[track_caller]
 fn finds(report: &Value, [lost, torn, misplaced]: &[BTreeSet<u64>; 3], setting: &str) {
     let pages = |kind: &str| report[kind]["pages"].as_u64().unwrap();

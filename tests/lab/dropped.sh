@@ -1,13 +1,13 @@
 #!/bin/bash
-# Writes that the block layer acknowledges and drops, halves or puts elsewhere, in the middle of a run: a device of
-# the device-mapper's, turned bad while the load runs and good again. dm-log-writes above it keeps all that was
-# written, and tests/lab/dropped.rs compares that log, what is on the drive, and what verification says.
+# Writes that the block layer acknowledges and then drops, halves or misplaces in the middle of a run: a device-mapper
+# device turns bad under load and good again. dm-log-writes above it logs all writes, and tests/lab/dropped.rs
+# compares the log, the drive's content, and the report of verification.
 #
-#   dropped.sh PROGRAM MIB LOG_MIB SETTING...      each setting (INTERFACE/BUFFERING) has MIB of the first drive, and
-#                                                  LOG_MIB of the second for its log
+#   dropped.sh PROGRAM MIB LOG_MIB SETTING...      each setting (INTERFACE/BUFFERING) gets MIB of the first drive,
+#                                                  and LOG_MIB of the second for its log
 set -euo pipefail
 cd "$(dirname "$0")"
-# No udev makes the devices' nodes here.
+# No udev creates device nodes here.
 export STACKTUNE=$1 LAB_WORK=/srv/lab DM_DISABLE_UDEV=1
 size=$(($2 * 2048)) log_size=$(($3 * 2048))
 shift 3
@@ -18,7 +18,7 @@ modprobe -a dm_mod dm_flakey dm_log_writes nvmet nvmet_tcp nvme_tcp
 mountpoint -q /sys/kernel/config || mount -t configfs config /sys/kernel/config
 mkdir -p "$LAB_WORK"
 
-# A table of stretches of 2 MiB: as they are, dropped, of each page of 16 KiB the second half dropped, exchanged in pairs.
+# A table of 2 MiB stretches: intact, dropped, the second half of each 16 KiB page dropped, swapped in pairs.
 #   bad DEVICE BEGIN
 bad() {
     awk -v all="$size" -v device="$1" -v begin="$2" 'BEGIN {
@@ -40,14 +40,14 @@ bad() {
 
 good() { printf '0 %d linear %s %d\n' "$size" "$1" "$2"; }
 
-# Exchanges the table under whatever runs above.
+# Replaces the table under the running load.
 turn() {
     dmsetup load faulty
     dmsetup suspend faulty
     dmsetup resume faulty
 }
 
-# The guard wants drives: the kernel's own NVMe target makes one of a device, by its name.
+# The guard accepts only drives: the kernel's NVMe target exports a device as one, under its name.
 export_it() {
     local tree=/sys/kernel/config/nvmet of
     of=$tree/subsystems/$1
@@ -85,7 +85,7 @@ take_back() {
     rmdir "$tree/subsystems/$1/namespaces/1" "$tree/subsystems/$1"
 }
 
-# A run in which WAL and background write; nothing is overwritten often.
+# A run in which only WAL and background write; little is overwritten more than once.
 #   run SETTING TIME NAME
 run() {
     "$STACKTUNE" record "$(profile bad "/dev/${at##*/}")" --for "$2" --out "$LAB_WORK/$3" --json --set "io.interface=${1%/*}" \

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A rebuild is refused or undone at every single step: a tool fails, or a drive comes into use, at the
-# first of the calls by which the stack is made, at the second, and so on; outside the soak, at every fifth.
+# A rebuild is refused or undone at every step: a tool fails, or a drive comes into use, at the first call
+# that builds the stack, at the second, and so on; outside the soak, at every fifth.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
@@ -12,7 +12,7 @@ tools=$LAB_WORK/tools
 stride=5
 [[ -z ${SOAK:-} ]] || stride=1
 
-# Tools that count the calls by which they change something; at the AT-th one, something HAPPENS first.
+# Wraps the tools to count calls that change something; just before the AT-th one, something HAPPENS.
 #   trap_at AT HAPPENS
 trap_at() {
     local tool real
@@ -35,7 +35,7 @@ SH
     done
 }
 
-# Records a run on a mirror of a part of two drives, with these tools.
+# Records a run on a mirror over parts of two drives, with these tools.
 run_on_mirror() {
     STACKTUNE_TEST_TOOLS=$tools "$STACKTUNE" record "$array" --for 1s --out "/share/faults-$RANDOM$RANDOM" \
         --set stack.raid=md1 --set stack.filesystem=ext4 "${small[@]}" "${consent[@]}" "$@" 2>&1
@@ -47,27 +47,27 @@ a_tool_that_fails_at_any_step_leaves_nothing() {
         trap_at "$at" "touch $tools/failed; echo '$at: no such luck' >&2; exit 1"
         status=0
         said=$(run_on_mirror --set stack.use=60% --set stack.state=trimmed) || status=$?
-        # Calls by which the stack is undone are tried again, and do not fail.
+        # Calls that undo the stack are retried, so failing one doesn't fail the run.
         if ((status == 0)); then break; fi
         printf '# at call %d: %s\n' "$at" "$(sed -n "${at}p" "$tools/calls")"
         ((status == 1)) || { echo "$status: $said"; return 1; }
         grep -q "$at: no such luck" <<<"$said" || { echo "$said"; return 1; }
         nothing_left
     done
-    # Two drives: wiped, trimmed and partitioned each; then the array, the file system and the mount.
+    # Two drives, each wiped, trimmed and partitioned; then the array, the file system and the mount.
     echo "# $(((at - 1) / stride)) calls failed, one after the other"
     ((at > 9))
     nothing_left
 }
 
-# Before each step on the second drive somebody mounts it.
+# Somebody mounts the second drive before each step on it.
 a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched() {
     local at said status refused=0
     for ((at = 1; ; at += stride)); do
         trap_at "$at" "{ mkfs.ext4 -qF $(node 1) && /usr/bin/mount $(node 1) /mnt && touch $tools/used; } >/dev/null 2>&1"
         status=0
         said=$(run_on_mirror) || status=$?
-        # From here on the drive is the array's, and nobody else can have it.
+        # From here on the array holds the drive, and nobody else can take it.
         if [[ ! -e $tools/used ]]; then break; fi
         printf '# at call %d: %s\n' "$at" "$(sed -n "${at}p" "$tools/calls")"
         ((status == 3)) || { echo "$status: $said"; return 1; }
@@ -83,6 +83,6 @@ a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched() {
     nothing_left
 }
 
-# The gate lets every tool fail on loop devices.
+# In the gate, every tool fails on loop devices instead.
 [[ -z ${SOAK:-} ]] || run_tests a_tool_that_fails_at_any_step_leaves_nothing
 run_tests a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched

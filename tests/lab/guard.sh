@@ -1,5 +1,5 @@
 #!/bin/bash
-# Drives that are in use are refused (3), whatever the operator permits, and stay as they are.
+# Drives in use are refused (3), whatever the operator permits, and stay unchanged.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
@@ -9,8 +9,8 @@ record() { "$STACKTUNE" record "$all" --for 1s --out "$LAB_WORK/out" "$@"; }
 
 on_stack=(--set stack.raid=md1 --set stack.filesystem=ext4)
 
-# The whole array is refused for that reason, with and without consent, bare and as members of a stack,
-# and nothing is written.
+# The whole array is refused for that reason, with and without consent, bare and as members of a stack, and
+# nothing is written.
 #   refused DRIVE WHY
 refused() {
     local before
@@ -78,7 +78,7 @@ a_drive_exported_over_nvme_is_refused() {
     rmdir "$tree/namespaces/1" "$tree"
 }
 
-# By its character device commands reach a drive past the block layer, which sees nothing of that.
+# Commands through the character device bypass the block layer, which does not see that use.
 a_drive_to_which_commands_can_be_given_is_refused() {
     local pid name
     name=$(basename "$(node 2)")
@@ -89,7 +89,7 @@ a_drive_to_which_commands_can_be_given_is_refused() {
     wait "$pid" || true
 }
 
-# Tools go by names: what has the name of a partition here and the number of another drive's is not touched.
+# Tools work by name: a node named like a partition here, but with another drive's number, is not touched.
 a_node_that_is_another_devices_is_refused() {
     need sfdisk mkfs.ext4
     local number stale one
@@ -148,7 +148,7 @@ a_member_that_is_too_small_is_refused() {
     losetup --detach "$small"
 }
 
-# What the first two drives hold, by a checksum.
+# A checksum of the first two drives' content.
 content() {
     for number in 0 1; do
         blockdev --flushbufs "$(node $number)"
@@ -156,8 +156,8 @@ content() {
     done | cksum
 }
 
-# The journal lies on a drive that is full: nothing may be done without; and one on which the program's
-# own state lies is no member.
+# The journal is on a full drive: nothing may be done without it. And a drive that holds the program's own
+# state cannot be a member.
 on_a_full_disk_nothing_is_built_and_its_drive_is_no_member() {
     local before two own
     need mkfs.ext4
@@ -193,7 +193,7 @@ tests=(
     a_node_that_is_another_devices_is_refused
     a_drive_whose_serial_is_another_is_refused
 )
-# What loop devices prove in tests/devices/guard.rs, stack_run.rs and safety.rs too.
+# Covered on loop devices too, in tests/devices/guard.rs, stack_run.rs and safety.rs.
 also_native=(
     a_file_system_needs_consent_and_is_wiped_with_it
     a_mounted_drive_is_refused

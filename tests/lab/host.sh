@@ -1,5 +1,5 @@
 #!/bin/bash
-# What the program reports about a host with NVMe drives; tests/lab/machines.rs reads the rest from its output.
+# The program's report of a host with NVMe drives; tests/lab/machines.rs checks more of its output.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 

@@ -1,9 +1,9 @@
 //! The guest's tests that the gate leaves to the soak.
 
-/// What the soak alone runs. Loop devices prove most of it in the gate: the guard's in `tests/devices/guard.rs`, kills,
-/// tools that fail and Btrfs's own RAID in `stack_build.rs`, file systems on one array in `stack_run.rs`, layers in
-/// `layers.rs`, programs in `program.rs`, a polled submission queue in `real_io.rs`, RocksDB on every file system in
-/// `kv.rs`, retained stacks in `stack_undo.rs`.
+/// Run only in the soak. In the gate, loop devices cover most of it: the guard in `tests/devices/guard.rs`,
+/// kills, failing tools and Btrfs's own RAID in `stack_build.rs`, file systems on one array in
+/// `stack_run.rs`, layers in `layers.rs`, programs in `program.rs`, a polled submission queue in
+/// `real_io.rs`, RocksDB on every file system in `kv.rs`, retained stacks in `stack_undo.rs`.
 pub const IN_SOAK: &[&str] = &[
     "writes_of_nvme_commands_that_are_taken_back_are_found",
     "writes_over_vfio_that_are_taken_back_are_found",

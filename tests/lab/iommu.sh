@@ -1,11 +1,11 @@
 #!/bin/bash
-# The mode of the IOMMU below a stack: it is in force while the stack stands, and the host's afterwards.
+# The IOMMU mode below a stack: in force while the stack stands, and back to the host's afterwards.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
 array=$(profile iommu "$(drive 0),$(drive 1)")
 
-# The file with the type of a drive's group.
+# The file with the type of a drive's IOMMU group.
 type_of() { printf '/sys/class/block/%s/device/device/iommu_group/type' "$(basename "$(node "$1")")"; }
 
 the_iommus_mode_is_in_force_and_the_hosts_afterwards() {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# With SOAK alone: killed at random moments of building, running and taking down: `cleanup` leaves nothing of the stack,
+# Only with SOAK: kills at random moments of building, running and taking down. `cleanup` leaves nothing of the stack,
 # and everything of others' array, mount and files.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
@@ -17,7 +17,7 @@ runs() {
 
 has_journal() { compgen -G '/var/lib/stacktune/journal/*.jsonl' >/dev/null; }
 
-# What belongs to others: an array on the other two drives, and a file on it.
+# Checksums what belongs to others: an array on the other two drives, and a file on it.
 their_sum() {
     sync
     echo 3 >/proc/sys/vm/drop_caches
@@ -34,7 +34,7 @@ killed_at_random_moments_cleanup_leaves_nothing() {
     mount /dev/md7 /mnt
     dd if=/dev/urandom of=/mnt/theirs bs=1M count=8 status=none
     theirs=$(their_sum)
-    # How long building, running and taking down take, once what they read is in memory.
+    # Measures building, running and taking down, once the files they read are cached.
     for i in cold warm; do
         runs "$i" &
         wait_for 60 has_journal
@@ -44,7 +44,7 @@ killed_at_random_moments_cleanup_leaves_nothing() {
     part_ms=$((($(date +%s%3N) - began_ms) / kills))
     nothing_left md7 /mnt 2 3
     for ((i = 0; i < kills; i++)); do
-        # One moment in each part of the time from the first step on to the end.
+        # One moment in each part of the time from the first step to the end.
         at_ms=$((part_ms * i + RANDOM % (part_ms + 1)))
         runs "$i" &
         pid=$!
@@ -58,7 +58,7 @@ killed_at_random_moments_cleanup_leaves_nothing() {
     done
     [[ $(their_sum) == "$theirs" ]]
     echo "# killed $i times within $((part_ms * kills)) ms, seed $seed: $left times something was left to clean up"
-    # Where the machine is much faster for one run than for another, that run has ended before.
+    # On a machine whose speed varies a lot, a run may have ended before its kill.
     ((left > i / 4))
     umount /mnt
     mdadm --quiet --stop /dev/md7

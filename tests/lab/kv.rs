@@ -1,4 +1,4 @@
-//! RocksDB under an operator's hands on what only the machine has: md arrays, and F2FS.
+//! RocksDB operated by hand on stacks that only the machine has: md arrays, and F2FS.
 
 use crate::common::kv_session::{DEVICES, STACKS, was_the_session};
 use crate::common::{LEFT_TO_SOAK, is_soak, machine, skip, this_test};

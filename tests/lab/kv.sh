@@ -1,14 +1,14 @@
 #!/bin/bash
-# RocksDB on what only this machine has: md arrays, and F2FS.
+# RocksDB on stacks that only this machine has: md arrays, and F2FS.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
-# As little as all classes can run on.
+# The least that all classes can run on.
 pairs=(--set kv.pairs=20000 --set kv.value_size=400 --set rocksdb.write_buffer=1MiB --set rocksdb.file_size=1MiB
     --set rocksdb.level_base=2MiB --set rocksdb.jobs=4 --set scan.depth=1 --set scan.rate=2MB/s --set point.rate=100kB/s
     --set wal.rate=20kB/s --set background.rate=1MB/s --set run.window=1s)
 
-# All classes run on the stack, and every pair is what was put.
+# All classes run on the stack, and every pair reads back as it was put.
 #   runs_on RAID FILESYSTEM
 runs_on() {
     local consent out=$LAB_WORK/$1-$2
@@ -29,7 +29,7 @@ PY
     nothing_left
 }
 
-# A build without RocksDB has nothing to be tested.
+# A build without RocksDB has nothing to test.
 need_rocksdb() {
     if "$STACKTUNE" check rocksdb 2>&1 | grep -q 'has no RocksDB'; then skip 'needs a build with RocksDB'; fi
 }
@@ -46,6 +46,6 @@ pairs_on_md1_and_ext4_are_verified() {
     runs_on md1 ext4
 }
 
-# The gate's pairs lie on loop devices; kv_power.sh cuts their power.
+# In the gate the pairs are on loop devices; kv_power.sh cuts their power.
 [[ -n ${SOAK:-} ]] || exit 0
 run_tests pairs_on_md0_and_f2fs_are_verified pairs_on_md1_and_ext4_are_verified

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The power fails while commits on RocksDB are acknowledged: after the next boot those that were noted on
-# another machine are looked for. tests/lab/array.rs boots a machine on the same drives twice; the first drive
-# holds pairs whose log is synced, the second those whose log is not.
+# The power fails while commits on RocksDB are acknowledged: after the next boot the commits noted on another
+# machine are looked for. tests/lab/array.rs boots a machine on the same drives twice; the first drive holds
+# pairs with a synced log, the second pairs without.
 #
 #   kv_power.sh PROGRAM COMMITS    counts what was acknowledged before; then the power is cut once each load has
 #                                  noted that many commits, or never, with 0
@@ -15,7 +15,7 @@ commits=$2
 modprobe ext4 2>/dev/null || true
 mkdir -p "$LAB_WORK" "$XDG_STATE_HOME"
 
-# A load of commits alone on the pairs of that drive.
+# Loads only commits onto that drive's pairs.
 #   load DRIVE SYNC ARGUMENT...
 load() {
     local at=/run/media/pairs-$1 sync=$2

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Layers by commands: LVM's stripes, and dm-crypt on them, with the commands of a profile.
+# Layers made by a profile's commands: LVM stripes, and dm-crypt on them.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
 modprobe -a dm_mod dm_crypt ext4 2>/dev/null
 
-# There is no udev here, which would make LVM's nodes.
+# Without udev here, LVM must create its own nodes.
 cat >/etc/lvm/lvmlocal.conf <<'CONF'
 activation {
     udev_sync = 0
@@ -35,7 +35,7 @@ up = ["cryptsetup", "open", "--type=plain", "--cipher=aes-xts-plain64", "--key-s
 down = ["cryptsetup", "close", "crypt-{id}"]
 device = "/dev/mapper/crypt-{id}"'
 
-# Two drives, so that little is filled.
+# Two drives, to keep the fill small.
 two=$(drive 0),$(drive 1)
 mapfile -t destroy < <(consent 0 1)
 
@@ -57,7 +57,7 @@ no_layer_left() {
     nothing_left
 }
 
-# They write each byte once.
+# LVM's stripes write each byte once.
 stripes_of_lvm_are_verified_and_leave_nothing() {
     need vgcreate dmsetup
     local out=/share/lvm-one
@@ -65,7 +65,7 @@ stripes_of_lvm_are_verified_and_leave_nothing() {
         --set stack.filesystem=ext4 --allow-commands "${destroy[@]}" >/dev/null
     no_layer_left
     grep -q 'lowest first: .lvm' "$out/host.json"
-    # What reaches the drives is counted; where the kernel doesn't count a mapper's I/O, its share is not available.
+    # Bytes that reach the drives are counted; if the kernel doesn't count a mapper's I/O, its share is not available.
     awk '/"wa_a":/ { print; wa = $2 + 0 } /"raid":/ { print; raid = $2 ~ /null/ ? 1 : $2 + 0 }
         END { exit !(wa > 0.98 && wa < 1.2 && raid > 0.98 && raid < 1.02) }' "$out/summary.json"
 }
@@ -77,7 +77,7 @@ dm_crypt_on_lvm_and_on_md_is_verified_and_leaves_nothing() {
     modprobe -a md_mod raid0 2>/dev/null || true
     layered crypt-md "$crypt" --verify --set stack.raid=md0 --set stack.filesystem=xfs >/dev/null
     no_layer_left
-    # Without a file system, on the device itself.
+    # Without a file system: on the bare device.
     layered crypt-bare "$crypt" --verify --set stack.raid=md0 >/dev/null
     no_layer_left
 }
@@ -85,7 +85,7 @@ dm_crypt_on_lvm_and_on_md_is_verified_and_leaves_nothing() {
 a_layer_on_a_drive_of_others_is_refused_and_taken_away() {
     need dmsetup
     local before linear
-    # Others' file system shows through the layer: that is no reason to leave the layer standing.
+    # Others' file system shows through the layer; the layer must still be taken down.
     mkfs.ext4 -qF "$(node 2)"
     before=$(cksum "$(node 2)")
     linear='[[stack.layer]]
@@ -95,7 +95,7 @@ down = ["dmsetup", "remove", "lin-{id}"]
 device = "/dev/mapper/lin-{id}"'
     expect 3 "which is not this stack's" layered foreign "$linear" --set stack.filesystem=ext4
     [[ -z $(mapped) ]]
-    # A line break in a word would be another line of whatever reads it.
+    # A line break in a word would be read as a new line later on.
     linear='[[stack.layer]]
 name = "linear"
 up = [["dmsetup", "create", "--noudevsync", "lin-{id}", "--table", "0 262144 linear '$(node 0)' 0\n262144 2048 linear '$(node 2)' 0"], ["dmsetup", "mknodes", "lin-{id}"]]
@@ -115,7 +115,7 @@ without_leave_no_command_runs() {
     no_layer_left
 }
 
-# Kills a run on LVM and dm-crypt once that succeeds, and cleans up.
+# Kills a run on LVM and dm-crypt once the command succeeds, and cleans up.
 #   killed NAME COMMAND...
 killed() {
     local name=$1 pid
@@ -149,7 +149,7 @@ a_kept_layer_is_reported_and_cleaned_up() {
     no_layer_left
 }
 
-# What hangs in the last three seconds of ten, and goes on after the run, is waited for, and counted.
+# I/O that hangs in the last three of ten seconds, and beyond the run's end, is waited for and counted.
 a_device_that_hangs_at_the_end_of_a_run_is_waited_for() {
     need dmsetup
     local out=/share/hung linear name pid
@@ -175,7 +175,7 @@ device = "/dev/mapper/lin-{id}"'
         /"unfinished":/ { if ($2 + 0 > 0) left = 1 } END { exit !(hung && missed && !left) }' "$out/summary.json"
 }
 
-# The gate's layers lie on loop devices.
+# In the gate the layers are on loop devices.
 [[ -n ${SOAK:-} ]] || exit 0
 run_tests stripes_of_lvm_are_verified_and_leave_nothing \
     dm_crypt_on_lvm_and_on_md_is_verified_and_leaves_nothing \

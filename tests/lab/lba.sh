@@ -1,5 +1,5 @@
 #!/bin/bash
-# Drives that are formatted to other logical blocks for a stack: while it stands, and back afterwards, also after kills.
+# Drives reformatted to another logical block size while a stack stands, and back afterwards, even after kills.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
@@ -8,7 +8,7 @@ modprobe -a md_mod raid0 raid456 xfs ext4 2>/dev/null
 formatted=$(profile formatted "$(drives)")
 mapfile -t consent < <(consent)
 
-# The logical blocks of all drives have that size, by the kernel and by the drives themselves.
+# All drives have logical blocks of that size, according to the kernel and to the drives themselves.
 blocks_are() {
     local number name size
     for number in 0 1 2 3; do
@@ -19,7 +19,7 @@ blocks_are() {
     "$STACKTUNE" host | grep -c "LBA formats.* $1 B (in use)" | grep -qx 4
 }
 
-# Begins to record a run with blocks of 4 KiB in the background, and waits until it runs; $pid is the program.
+# Starts recording with 4 KiB blocks in the background, and waits until the load runs; $pid is the program.
 begins() {
     local name=$1
     shift
@@ -63,7 +63,7 @@ a_killed_runs_drives_are_formatted_back_unless_others_use_them() {
     "$STACKTUNE" status >"$LAB_WORK/status"
     grep -q 'LBA format of .*RIG0.*blocks of 4096 instead of 512' "$LAB_WORK/status"
     grep -q 'nvme format /dev/nvme.* --lbaf=0' "$LAB_WORK/status"
-    # One is made a file system, one is written to without any, and one has no trace of the run left.
+    # One drive gets a file system, one is written to without any, and one keeps no trace of the run.
     mkfs.ext4 -q "$(node 2)"
     dd if=/dev/urandom of="$(node 1)" bs=1M seek=8 count=4 oflag=direct status=none
     blkdiscard "$(node 0)"

@@ -1,10 +1,10 @@
-# What the guest's scripts share. A script sources it, defines a function for each test, and ends with
-# "run_tests NAME...". A test fails at its first command that fails.
+# Shared by the guest's scripts. A script sources it, defines a function for each test, and ends with
+# "run_tests NAME...". A test fails at its first failing command.
 #
-# An emulated processor takes a third of a second to start a program: what runs often is made of builtins.
+# On an emulated processor a program takes a third of a second to start, so frequent operations use builtins.
 # shellcheck shell=bash
 
-# The drives by the names that stay theirs; the guest's kernel numbers them as it finds them.
+# Drives by their stable names; the guest's kernel numbers them in the order it finds them.
 drive() { printf '/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG%d_1' "$1"; }
 
 # The node of a drive.
@@ -16,13 +16,13 @@ node() {
     return 1
 }
 
-# All drives that are there, as a list with commas.
+# All drives present, separated by commas.
 drives() {
     local list=(/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG?_1)
     (IFS=,; printf '%s' "${list[*]}")
 }
 
-# Takes away whatever uses the drives, and what they hold.
+# Stops everything that uses the drives, and blanks them.
 blank_drives() {
     local at device
     swapoff -a
@@ -37,8 +37,8 @@ blank_drives() {
     done
 }
 
-# Writes a profile of these drives and prints its path. Each class has a rate: emulated processors
-# that are never idle starve one class or another.
+# Writes a profile of these drives and prints its path. Each class has a rate limit: on busy emulated
+# processors unlimited classes would starve each other.
 #   profile NAME DEVICES [MORE]      DEVICES with commas; MORE: further lines of TOML
 profile() {
     local file=$LAB_WORK/$1.toml
@@ -63,7 +63,7 @@ TOML
     printf '%s' "$file"
 }
 
-# What the first and last MiB of each drive hold, by a checksum.
+# A checksum of the first and last MiB of each drive.
 edges() {
     local drive node sectors drives=(/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG?_1)
     blockdev --flushbufs "${drives[@]}"
@@ -76,7 +76,7 @@ edges() {
     } | cksum
 }
 
-# The command ends with that status and says that (an extended regular expression).
+# Asserts a command's exit status and that its output matches an extended regular expression.
 #   expect STATUS SAID COMMAND...
 expect() {
     local wanted=$1 said=$2 output status=0
@@ -91,7 +91,7 @@ expect() {
 # Gives QEMU a command: device_del drive0, say.
 monitor() { printf '%s\n' "$*" >/dev/virtio-ports/monitor; }
 
-# Pulls a drive out while whatever runs on it runs.
+# Pulls a drive out while it is in use.
 pull() {
     local name
     name=$(basename "$(node "$1")")
@@ -99,8 +99,8 @@ pull() {
     wait_for 60 test ! -e "/sys/block/$name"
 }
 
-# Plugs it in again; it may get another name. QEMU refuses that until the guest has switched the slot off, which
-# ends after the drive is gone from sysfs.
+# Plugs it in again, perhaps under another name. QEMU refuses until the guest has switched the slot off, which happens
+# after the drive is gone from sysfs.
 plug() {
     local _
     for _ in {1..20}; do
@@ -119,19 +119,19 @@ find_drive() {
     return 1
 }
 
-# The consent for drives; for every one without an argument. A line for each word.
+# The consent arguments for these drives, or for all, one word per line.
 consent() {
     local number numbers=("$@")
     ((${#numbers[@]})) || numbers=(0 1 2 3)
     for number in "${numbers[@]}"; do printf -- '--destroy\n%s\n' "$(drive "$number")"; done
 }
 
-# As little data as there can be.
+# The smallest possible data set.
 # shellcheck disable=SC2034 # for those who source this
 small=(--set stack.data=48MiB --set stack.wal=16MiB)
 
-# No array, mount, signature, loop device or journal is there: but for what is named (an array, a mount
-# point and drives of others).
+# Asserts that no array, mount, signature, loop device or journal is left, except the named ones (an array, a
+# mount point and drives of others).
 #   nothing_left [ARRAY MOUNT NUMBER...]
 nothing_left() {
     local array=${1:-none} mount=${2:-none} number line device at drives=() signatures
@@ -151,30 +151,30 @@ nothing_left() {
     [[ -z $signatures ]] || { echo "left: $signatures"; return 1; }
     ! compgen -G '/var/lib/stacktune/journal/*' || { cat /var/lib/stacktune/journal/*; return 1; }
     ! compgen -G '/sys/block/loop*/loop/backing_file' || return 1
-    # It has no other source than the journals.
+    # `status` has no other source than the journals.
     [[ -z ${SOAK:-} || $("$STACKTUNE" status --json) == '[]' ]]
 }
 
-# Somebody's file on a device, and taking it away again.
+# Puts somebody's file on a device, and takes it away again.
 put_theirs() { mount "$1" /mnt && echo theirs >/mnt/theirs && umount /mnt; }
 take_theirs() { mount "$1" /mnt && [[ $(cat /mnt/theirs) == theirs ]] && rm /mnt/theirs && umount /mnt; }
 
-# Sets `windows` to how many a file has.
+# Sets `windows` to the number of windows in a file.
 count_windows() {
     local lines=()
     [[ ! -f $1 ]] || mapfile -t lines <"$1"
     windows=${#lines[@]}
 }
 
-# Whether a file has that many windows.
+# Whether a file has at least that many windows.
 has_windows() {
     local windows
     count_windows "$1"
     ((windows >= $2))
 }
 
-# A pipe that nobody writes to: reading it for a while sleeps without starting a program. Opened once,
-# since it would change $! for whoever waits for a program of theirs.
+# A pipe that nobody writes to: a timed read from it sleeps without starting a program. Opened once, because
+# opening it would change $! for callers that wait for their own program.
 exec {never}<> <(:)
 
 # Waits until a command succeeds, SECONDS at most.
@@ -188,7 +188,7 @@ wait_for() {
     done
 }
 
-# A test that can't run: the reason why.
+# Skips the current test for that reason.
 skip() {
     printf '%s\n' "$*" >"$LAB_WORK/skipped"
     exit 0
@@ -199,14 +199,14 @@ need() {
     for tool in "$@"; do command -v "$tool" >/dev/null || skip "needs $tool"; done
 }
 
-# Runs each test in a shell of its own and prints "ok NAME", "skip NAME: why" or "not ok NAME: why",
-# then what a failed test wrote, or the lines of a good one that begin with #, and the seconds it took.
+# Runs each test in a shell of its own and prints "ok NAME", "skip NAME: why" or "not ok NAME: why", then a
+# failed test's output or a good one's lines that begin with #, and the seconds it took.
 run_tests() {
     local name status started log=$LAB_WORK/log
     for name in "$@"; do
         rm -f "$LAB_WORK/skipped"
         started=$SECONDS
-        # Not in a condition: there -e would not be in force.
+        # Not in a condition, where -e would be off.
         (set -euo pipefail; "$name") >"$log" 2>&1
         status=$?
         if [[ -e $LAB_WORK/skipped ]]; then

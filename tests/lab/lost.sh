@@ -1,12 +1,12 @@
 #!/bin/bash
-# Writes that are taken back after a run that goes past the block layer: verification finds each, and nothing else.
+# Writes reverted after a run that bypasses the block layer: verification finds each, and nothing else.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
 readonly PAGE=16384 EACH=100
 one=$(profile lost "$(drive 0)")
 
-# A run in which little but the background writer writes.
+# A run in which the background writer does most of the writing.
 #   writes PROFILE NAME INTERFACE
 writes() {
     "$STACKTUNE" record "$1" --for 4s --out "/share/lost-$2" --set "io.interface=$3" --set io.buffering=direct \
@@ -15,11 +15,11 @@ writes() {
 
 image() { dd if="$(drive 0)" of="$1" bs=1M iflag=direct status=none; }
 
-# Whether a half of a page differs: its number, and which half.
+# Whether a half of a page differs; arguments: the page's number, and which half.
 differs() { ! cmp --quiet --bytes=$((PAGE / 2)) --ignore-initial=$(($1 * PAGE + $2 * PAGE / 2)) before after; }
 
-# Puts pages back to what they were before the last run, then halves, then puts one of elsewhere in their place. The
-# first MiB is the data set's header; beyond the first third there may be the WAL.
+# In turn: reverts a page to its content before the last run, reverts half a page, and puts another page in its place.
+# The first MiB is the data set's header; the WAL may be beyond the first third.
 plant() {
     local at from=-1 kind=0 planted=0
     for ((at = 64; at < 20000 && planted < 3 * EACH; at += 2)); do
@@ -53,7 +53,7 @@ are_found() {
     for kind in never_written foreign damaged stale unreadable; do
         grep -qE "\"$kind\":\{[^}]*\"pages\":0[,}]" <<<"$report" || { echo "$kind: $report"; return 1; }
     done
-    # All of the run, with the header.
+    # The whole run is reverted, with the header.
     dd if=before of="$(drive 0)" bs=1M oflag=direct status=none
     expect 1 'not everything is as written' "$STACKTUNE" verify "$one"
     dd if=after of="$(drive 0)" bs=1M oflag=direct status=none
@@ -64,7 +64,7 @@ are_found() {
 writes_of_nvme_commands_that_are_taken_back_are_found() { are_found nvme_passthrough; }
 writes_over_vfio_that_are_taken_back_are_found() { are_found vfio; }
 
-# Which member of the mirror is read: the other one is read only if it must be.
+# Chooses the mirror member to read from: the other is read only if necessary.
 read_from() {
     local name number set
     for number in 0 1; do
@@ -85,7 +85,7 @@ dismounted() {
     mdadm --quiet --stop /dev/md77
 }
 
-# A member whose part of the data file has missed the last run, and that does not know.
+# A member whose part of the data file missed the last run, without knowing it.
 a_stale_member_of_a_mirror_is_found() {
     local first last
     need mdadm mkfs.ext4 filefrag
@@ -98,7 +98,7 @@ a_stale_member_of_a_mirror_is_found() {
     sed "s,^devices = .*,files = { dir = \"$LAB_WORK/mirror/data\"\, count = 1\, size = \"24MiB\" }," "$one" >mirror.toml
     writes mirror.toml first-mirror io_uring
     sync
-    # In blocks of 4 KiB: where the second piece of the file lies; the first has the data set's header.
+    # In blocks of 4 KiB: the second extent of the file; the first has the data set's header.
     read -r first last < <(filefrag -b4096 -v mirror/data/data-0 | awk -F'[ .:]+' '$2 == "1" { print $5, $6 }')
     image before
     writes mirror.toml second-mirror io_uring

@@ -1,10 +1,10 @@
 //! The program on a real NVMe array, in a virtual machine that several tests share.
 //!
-//! `tests/rig.sh` boots it and runs scripts of `tests/lab` in it, each of which prints a line for each
-//! of its tests. To add one: write it there, and name it below, so that it is seen as a test here.
+//! `tests/rig.sh` boots it and runs scripts of `tests/lab` in it, each of which prints a line for each of its
+//! tests. To add a test, write it there, and name it below so that it appears as a test here.
 //!
-//! With `SOAK` in the environment they go through all that there is, which takes longer; `LAB_SEED` is the seed
-//! of what is random.
+//! With `SOAK` in the environment they run the whole matrices, which takes longer; `LAB_SEED` seeds
+//! everything random.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,19 +20,19 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-/// Seconds after which a machine is given up, on a host that is busy and emulates it; in the soak.
+/// Seconds until a machine is given up, on a busy host that emulates it; then the same for the soak.
 const MACHINE_S: &str = "2400";
 const MACHINE_ALL_S: &str = "7200";
 
-/// Where Debian's Linux 6.1 crashes now and then while `io_uring` polls. Whatever a program without drivers does, a
-/// kernel must not do that, so the machine runs once more; after any other crash it does not.
+/// Where Debian's Linux 6.1 occasionally crashes while `io_uring` polls. No program without drivers of its
+/// own should be able to crash a kernel, so the machine is run once more; after any other crash it is not.
 const KERNELS_OWN_CRASH: &str = "RIP: 0010:bio_poll+";
 
 /// A machine, what runs in it, and its result.
 struct Machine {
     /// The scripts, in order.
     scripts: &'static [&'static str],
-    /// Those that run after them in the soak: the gate would only start and end them.
+    /// Scripts that run after them in the soak: in the gate they would run no test.
     soak_scripts: &'static [&'static str],
     /// Options of the rig.
     options: &'static [&'static str],
@@ -53,7 +53,7 @@ enum Outcome {
     Failed(String),
 }
 
-/// Four drives, used bare: small, so that filling and verifying them takes no time.
+/// Four drives, used bare: small, so that filling and verifying them is quick.
 static BARE: Machine = Machine {
     scripts: &["host", "raw", "polled", "guard", "pull"],
     soak_scripts: &["lost"],
@@ -61,7 +61,7 @@ static BARE: Machine = Machine {
     ran: OnceLock::new(),
 };
 
-/// Four drives that hold the smallest XFS, for RAID and file systems on them.
+/// Four drives, just large enough for the smallest XFS, for RAID and file systems.
 static STACKS: Machine = Machine {
     scripts: &["stack"],
     soak_scripts: &["arrays", "layers", "program", "lba", "iommu", "reproduce", "kv"],
@@ -69,7 +69,7 @@ static STACKS: Machine = Machine {
     ran: OnceLock::new(),
 };
 
-/// The same, of which some fail, are pulled, or come into use.
+/// The same, with drives that fail, are pulled, or come into use.
 static FAULTS: Machine = Machine {
     scripts: &["faults", "degraded"],
     soak_scripts: &[],
@@ -77,7 +77,7 @@ static FAULTS: Machine = Machine {
     ran: OnceLock::new(),
 };
 
-/// The same, on which the program is killed.
+/// The same, with kills of the program.
 static KILLS: Machine = Machine {
     scripts: &[],
     soak_scripts: &["kill"],
@@ -85,7 +85,7 @@ static KILLS: Machine = Machine {
     ran: OnceLock::new(),
 };
 
-/// Drives that leave the kernel with others: two namespaces each, and two in one IOMMU group.
+/// Drives that leave the kernel together: two namespaces each, and two in one IOMMU group.
 static TOGETHER: Machine = Machine {
     scripts: &["together"],
     soak_scripts: &[],
@@ -93,7 +93,7 @@ static TOGETHER: Machine = Machine {
     ran: OnceLock::new(),
 };
 
-/// A drive that nothing keeps from memory that is not its own.
+/// A drive whose access to memory nothing limits.
 static NO_IOMMU: Machine = Machine {
     scripts: &["no-iommu"],
     soak_scripts: &[],
@@ -103,7 +103,7 @@ static NO_IOMMU: Machine = Machine {
 
 static MACHINES: [&Machine; 6] = [&BARE, &STACKS, &FAULTS, &KILLS, &TOGETHER, &NO_IOMMU];
 
-/// The guest's tests, by machine: each becomes one of this program's, in a module of the machine.
+/// The guest's tests, by machine: each becomes a test of this program, in a module named after the machine.
 macro_rules! in_guest {
     ($($machine:ident $module:ident: $($name:ident)*;)*) => {
         $(mod $module { $(#[test] fn $name() { super::$machine.expect_passed(stringify!($name)); })* })*
@@ -221,7 +221,7 @@ fn machine_s() -> &'static str {
     if is_soak() { MACHINE_ALL_S } else { MACHINE_S }
 }
 
-/// The rig, before what is special to a machine.
+/// The rig's command, up to the options of a particular machine.
 pub fn rig(share: &TempDir) -> Command {
     let mut rig = Command::new(RIG);
     rig.args(["--timeout", machine_s(), "--dir", env!("CARGO_TARGET_TMPDIR"), "--share"]).arg(share.path());
@@ -236,7 +236,7 @@ impl Machine {
         [self.scripts, more].concat()
     }
 
-    /// Its result; none, with the reason reported, if it can't run here. The first caller boots it.
+    /// Its result; none, with the reason reported, if it can't run here. The first caller boots the machine.
     fn ran(&self, test: &str) -> Option<&Ran> {
         match self.ran.get_or_init(|| self.boot()) {
             Ok(ran) => Some(ran),
@@ -297,7 +297,7 @@ impl Ran {
     }
 }
 
-/// A test's name and outcome from a line that the guest printed; none of other lines.
+/// A test's name and outcome from a line of the guest's output; none for other lines.
 fn outcome(line: &str) -> Option<(String, Outcome)> {
     let of = |text: &str, make: fn(String) -> Outcome| {
         let (name, why) = text.split_once(": ").unwrap_or((text, "it does not say why"));
@@ -379,13 +379,13 @@ fn figures_of_emulated_drives_say_so() {
             assert!(common::recorded::texts(&figures["flags"]).contains(&"emulated"), "{summary:#}");
         }
         let verified = ran.json(&format!("verify-{interface}.json"));
-        // All but a header of 1 MiB on each of the two drives.
+        // Everything except a header of 1 MiB on each of the two drives.
         assert_eq!(verified["sectors_ok"], ((2 * 63) << 20) / 512, "{verified:#}");
         assert_eq!(verified["complete"], true);
     }
 }
 
-/// Of the page sizes that go through each way in the soak (`pages_of` in tests/lab/polled.sh), those looked at here.
+/// The page sizes checked here, of those that the soak runs (`pages_of` in tests/lab/polled.sh).
 const PAGES: &[&str] = &["512B", "4KiB", "128KiB", "1MiB"];
 
 #[test]
@@ -420,14 +420,14 @@ fn interfaces_that_poll_report_their_polls_and_others_have_none() {
             assert_eq!(polls.is_object(), looks, "{name}, {class}: {summary:#}");
             if looks {
                 let [all, empty] = ["polls", "empty_polls"].map(|key| polls[key].as_u64().unwrap());
-                // Of a few I/Os on a slow processor each may be there at the first look.
+                // If there are only a few I/Os, on a slow processor each may be complete at the first poll.
                 assert!(empty < all, "{name}, {class}: {polls:#}");
                 sums = [sums[0] + all, sums[1] + empty];
             }
         }
-        // Most reads take longer than a look.
+        // Most reads take longer than one poll.
         assert!(!looks || 0 < sums[1], "{name}: {sums:?}");
-        // What goes past the block layer is not compared with its count.
+        // I/O that bypasses the block layer is not compared with the block layer's count.
         let doubted = common::recorded::texts(&summary["flags"]);
         let past = ["commands", "polled", "vfio"].iter().any(|way| name.starts_with(way));
         assert!(!past || !doubted.iter().any(|flag| flag.starts_with("block layer")), "{name}: {doubted:?}");

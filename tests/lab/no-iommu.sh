@@ -1,5 +1,5 @@
 #!/bin/bash
-# A machine without an IOMMU: no drive leaves the kernel, unless that is accepted by name.
+# A machine without an IOMMU: no drive leaves the kernel unless that is explicitly accepted.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
@@ -17,7 +17,7 @@ without_an_iommu_drives_stay_with_the_kernel() {
     "$STACKTUNE" record "$profile" --for 1s --out /share/kept --json >/dev/null
 }
 
-# Whether the kernel's own driver has the drive, and nothing of ours is left.
+# Asserts that the kernel's own driver has the drive back, and nothing of ours is left.
 is_back() {
     wait_for 30 test -b "$(node 0)"
     [[ $("$STACKTUNE" status --json) == '[]' ]]
@@ -36,7 +36,7 @@ accepted_by_name_drives_leave_without_an_iommu_and_come_back() {
     expect 2 'free huge pages of 2 MiB' "$STACKTUNE" record "$profile" --for 1s --out /share/unkept "${unkept[@]}"
     is_back
     echo 128 >/proc/sys/vm/nr_hugepages
-    # From one piece of memory on to the next, and across the border of what one command moves.
+    # Crosses the boundaries between pieces of memory, and the size limit of a command.
     for size in 512B 4KiB 128KiB 1MiB; do
         "$STACKTUNE" record "$profile" --for 2s --out "/share/unkept-$size" "${unkept[@]}" --json \
             --set "io.page_size=$size" --set wal.rate=4MB/s --set background.rate=4MB/s --set point.rate=4MB/s >/dev/null
@@ -46,7 +46,7 @@ accepted_by_name_drives_leave_without_an_iommu_and_come_back() {
         grep -q '"errors": 0' "/share/unkept-$size/summary.json"
         grep -q 'no IOMMU confines the drives' "/share/unkept-$size/host.json"
     done
-    # All pages came back to their pool, so that a killed run leaves none to anybody else.
+    # All huge pages went back to their pool; the same must hold after a killed run.
     [[ $(awk '$1 == "HugePages_Free:" { print $2 }' /proc/meminfo) == 128 ]]
     "$STACKTUNE" record "$profile" --for 60s --out /share/unkept-killed "${unkept[@]}" >/dev/null 2>&1 &
     pid=$!

@@ -1,7 +1,7 @@
 //! The userspace driver on real (emulated) drives, in a virtual machine of its own.
 //!
-//! The host's side boots it and gives the guest this very program, of which the tests named `guest_…`
-//! then run there, one after another, on drives that `tests/lab/nvme.sh` has bound to vfio-pci.
+//! The host's side boots it and gives the guest this very test binary; its tests named `guest_…` then run
+//! there, one after another, on drives that `tests/lab/nvme.sh` has bound to vfio-pci.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -22,10 +22,10 @@ use stacktune::testing::settings::RingSetup;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const MIB: u64 = 1 << 20;
-/// Each page size has a part of the drive of its own.
+/// Each page size gets its own part of the drive.
 const PART_BYTES: u64 = 4 * MIB;
 
-/// What runs in the guest, by the name that `tests/lab/nvme.sh` puts into `NVME_TEST`.
+/// The guest's tests, by the name that `tests/lab/nvme.sh` puts into `NVME_TEST`.
 const IN_GUEST: [(&str, fn()); 11] = [
     ("guest_identify", guest_identify),
     ("guest_patterns", guest_patterns),
@@ -60,12 +60,12 @@ fn the_driver_works_on_emulated_drives() {
     assert!(machine::succeeded(&printed) && printed.contains("\nall went well"), "{printed}");
 }
 
-/// The PCI address of a drive, which the guest's script gives.
+/// The PCI address of a drive, set by the guest's script.
 fn address(drive: usize) -> String {
     std::env::var(format!("NVME_DRIVE{drive}")).expect("tests/lab/nvme.sh sets it")
 }
 
-/// Allows everything that is asked for.
+/// Agrees to everything.
 struct Willing;
 
 impl Attendant for Willing {
@@ -87,7 +87,7 @@ impl Attendant for Willing {
     }
 }
 
-/// The program panics while it has drives in userspace: they are given back on the way out.
+/// The program panics while it has drives in userspace: unwinding gives them back.
 fn guest_panics() {
     let text = std::fs::read_to_string(std::env::var("NVME_PROFILE").unwrap()).unwrap();
     let settings = stacktune::testing::settings::profile::parse(&text, "profile.toml").unwrap().settings;
@@ -130,7 +130,7 @@ fn polled(controller: &Arc<Controller<VfioBus>>, page_bytes: u64, slots: u32) ->
     Polled::new(&Arc::new(drives), &setup).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Hands over and waits for all; the results by slot.
+/// Submits and waits for all; returns the results by slot.
 fn done(polled: &mut Polled<VfioBus>) -> Result<Vec<(u32, i32)>, i32> {
     let mut done = Vec::new();
     polled.advance(Wait { completions: u32::MAX, until_ns: None }, &mut done)?;
@@ -151,7 +151,7 @@ fn page_sizes() -> impl Iterator<Item = u64> {
     (9..=20).map(|shift| 1_u64 << shift)
 }
 
-/// Where the pages of a size lie: a few, the first and the last of its part among them.
+/// Where pages of a size are placed: a few, including the first and the last of its part.
 fn places(page_bytes: u64) -> [u64; 4] {
     let start = u64::from(page_bytes.trailing_zeros() - 9) * PART_BYTES;
     let last = start + PART_BYTES - page_bytes;
@@ -169,7 +169,7 @@ fn guest_identify() {
     assert!(controller.queues_max() >= 8 && controller.queue_entries_max() >= 1024);
 }
 
-/// Every page size, across the border of MDTS and of PRP lists, written, flushed and read back.
+/// Writes, flushes and reads back every page size, across the limits of MDTS and of PRP lists.
 fn guest_patterns() {
     let controller = started(0, Patience::default());
     for page_bytes in page_sizes() {
@@ -197,7 +197,7 @@ fn guest_patterns() {
     }
 }
 
-/// What the driver wrote, through the kernel's own driver.
+/// Reads the driver's writes through the kernel's own driver.
 fn guest_kernel_reads() {
     let node = File::open(std::env::var("NVME_NODE").unwrap()).unwrap();
     for page_bytes in page_sizes() {
@@ -210,7 +210,7 @@ fn guest_kernel_reads() {
     }
 }
 
-/// What is asked beyond the end of the drive comes back as the drive's own status.
+/// A request beyond the end of the drive returns the drive's own status.
 fn guest_beyond_the_end() {
     let controller = started(0, Patience::default());
     let mut polled = polled(&controller, 4096, 2);
@@ -219,7 +219,7 @@ fn guest_beyond_the_end() {
     assert_eq!(done(&mut polled).unwrap(), [(0, -libc::EREMOTEIO), (1, 4096)]);
 }
 
-/// Keeps 64 reads outstanding for a while; how many were complete, and how many failed.
+/// Keeps 64 reads outstanding for a while; returns how many completed, and how many failed.
 fn load(polled: &mut Polled<VfioBus>, slots: u32, goes_on: impl Fn() -> bool) -> Result<(u64, u64), i32> {
     let (mut complete, mut failed) = (0, 0);
     let mut free: Vec<u32> = (0..slots).collect();
@@ -274,7 +274,7 @@ fn monitor(command: &str) {
     writeln!(port, "{command}").unwrap();
 }
 
-/// QEMU lets one I/O through in ten seconds: the next one is stuck.
+/// QEMU is throttled to one I/O in ten seconds: the next one is stuck.
 fn guest_stuck_command() {
     let patience = Patience {
         command: Duration::from_millis(500),
@@ -283,7 +283,7 @@ fn guest_stuck_command() {
     };
     let controller = started(1, patience);
     let mut polled = polled(&controller, 4096, 16);
-    // QEMU obeys in its own time: until it does, nothing gets stuck.
+    // QEMU applies the throttle with a delay; nothing gets stuck before that.
     let mut failed = Vec::new();
     for _ in 0..20 {
         monitor("block_set_io_throttle drive1 0 0 0 1 0 0");
@@ -307,7 +307,7 @@ fn guest_stuck_command() {
     assert_eq!(done(&mut polled).unwrap(), [(0, 4096)], "it works again");
 }
 
-/// Reads per second of the driver at the paper's depth and batch, with sleep and without.
+/// Reads per second of the driver at the paper's depth and batch, with and without sleep.
 fn guest_iops() {
     let controller = started(1, Patience::default());
     let mut polled = polled(&controller, 4096, 1023);
@@ -318,7 +318,7 @@ fn guest_iops() {
     assert!(complete > 1023);
 }
 
-/// The kernel takes the drive away while it is polled: the load ends, with that reason.
+/// The kernel takes the drive away while it is polled: the load ends and reports that.
 fn guest_pulled() {
     let controller = started(2, Patience::default());
     let mut polled = polled(&controller, 4096, 64);
@@ -329,7 +329,7 @@ fn guest_pulled() {
     assert_eq!(ended, Err(libc::ENODEV));
 }
 
-/// The drive stops answering altogether. What the bus reads as then, QEMU gives as zeros.
+/// The drive stops answering altogether. QEMU then returns zeros for reads of its registers.
 fn guest_stops_answering() {
     let controller = started(3, Patience::default());
     let mut polled = polled(&controller, 4096, 64);
@@ -337,7 +337,7 @@ fn guest_stops_answering() {
     let ended = std::thread::scope(|scope| {
         let loading = scope.spawn(|| load(&mut polled, 64, || began.elapsed() < Duration::from_secs(40)));
         std::thread::sleep(Duration::from_millis(300));
-        // PCI's command register, behind the back of VFIO: no memory, no bus mastering.
+        // PCI's command register, behind VFIO's back: no memory, no bus mastering.
         let path = format!("/sys/bus/pci/devices/{}/config", address(3));
         let config = File::options().read(true).write(true).open(path).unwrap();
         config.write_all_at(&[0, 0], 4).unwrap();
@@ -350,7 +350,7 @@ fn guest_stops_answering() {
     assert!(began.elapsed() < Duration::from_secs(30));
 }
 
-/// The guest's script waits for this to be up, and then kills it.
+/// The guest's script waits until this runs, then kills it.
 fn guest_killed() {
     let controller = started(1, Patience::default());
     let mut polled = polled(&controller, 4096, 64);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# In the guest: binds drives to vfio-pci, runs the tests of a program on them, and gives them back.
+# In the guest: binds drives to vfio-pci, runs a program's tests on them, and gives them back.
 #
 #   nvme.sh PROGRAM STACKTUNE      PROGRAM: tests/lab/nvme.rs; STACKTUNE: stacktune's binary
 set -euo pipefail
@@ -25,13 +25,13 @@ run() {
     ((status == 0)) || { printf 'not ok %s (%d)\n' "$1" "$status"; dmesg | tail -n 20; exit 1; }
 }
 
-# --- the program: the drives leave the kernel for a run, and come back -------------------------------
+# --- the program: drives leave the kernel for a run, and come back ------------------------------------
 work=/srv/nvme-work
 mkdir -p $work
 # shellcheck source=tests/lab/userspace.sh
 . "$(dirname "$0")/userspace.sh"
 write_profile vfio
-# Refused (3), for that reason.
+# Asserts that it is refused (3) for that reason.
 refused() {
     local status=0 said
     said=$(record --out $work/none 2>&1) || status=$?
@@ -50,7 +50,7 @@ all_are_back
 "$stacktune" verify $work/array.toml || fail 'what was written is not there'
 if "$stacktune" status | grep -qi dead; then fail 'something is left'; fi
 
-# The drives that came back are well: by their own log, and with a file system on one of them.
+# The returned drives are healthy: by their own log, and with a file system on one of them.
 healthy() {
     local at
     if command -v nvme >/dev/null; then
@@ -107,7 +107,7 @@ if ! ((status == 1)) || ! grep -qE 'wants [0-9a-f:.]+ back|no longer there' $wor
     fail "ended with $status"
 fi
 for i in {1..200}; do [[ -e /sys/bus/pci/devices/$pulled ]] || break; sleep 0.1; done
-# QEMU refuses it until the guest has switched the slot off, which ends after the drive is gone from sysfs.
+# QEMU refuses until the guest has switched the slot off, which happens after the drive is gone from sysfs.
 for i in {1..200}; do
     [[ ! -b /dev/nvme2n1 ]] || break
     ((i % 10 != 1)) || echo 'device_add nvme,id=drive2,drive=file2,serial=RIG2,bus=slot2' >/dev/virtio-ports/monitor
@@ -159,7 +159,7 @@ for i in 0 1 2 3; do
 done
 for test in identify patterns beyond_the_end; do run "guest_$test"; done
 
-# Back to the kernel, which reads what the driver wrote and finds the drive healthy.
+# Back to the kernel, which reads the driver's writes and finds the drive healthy.
 bind "$NVME_DRIVE0" nvme
 NVME_NODE=$(node "$NVME_DRIVE0")
 export NVME_NODE
@@ -170,12 +170,12 @@ mount "$NVME_NODE" /mnt
 umount /mnt
 bind "$NVME_DRIVE0" vfio-pci
 
-# On large pages as well.
+# The same on large pages.
 echo 64 >/proc/sys/vm/nr_hugepages
 for test in patterns reset_during_load stuck_command; do run "guest_$test"; done
 [[ -z ${SOAK:-} ]] || run guest_iops
 
-# Killed while it polls: VFIO resets the drive, and the kernel can have it.
+# Killed while it polls: VFIO resets the drive, and the kernel can take it back.
 NVME_TEST=guest_killed "$program" --exact nvme::the_driver_works_on_emulated_drives --nocapture >"$log" 2>&1 </dev/null &
 pid=$!
 for i in {1..100}; do grep -q loading "$log" && break; sleep 0.1; done

@@ -1,14 +1,14 @@
 #!/bin/bash
-# Rings polled from both sides, and NVMe commands past the block layer, on bare drives with poll queues:
-# written through one way, read back and checked through another.
+# Rings polled from both sides, and NVMe commands that bypass the block layer, on bare drives with poll
+# queues: written through one interface, read back and checked through another.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
 array=$(profile polled "$(drive 0),$(drive 1)")
 
-# A short run with these settings, then every page is read back by the kernel's ordinary way. What the run
-# came to is looked at in tests/lab/machines.rs. Where workers that look all the time keep another from its first I/O,
-# as they do on few slow processors, the run is a longer one.
+# A short run with these settings, then every page is read back through the kernel's ordinary path.
+# tests/lab/machines.rs checks the run's results. Where busy-polling workers keep another from its first I/O, as they
+# do on few slow processors, the run is repeated for longer.
 #   runs NAME SET...
 runs() {
     local name=$1 set time arguments=()
@@ -18,7 +18,7 @@ runs() {
         rm -rf "/share/polled-$name"
         "$STACKTUNE" record "$array" --for "$time" --out "/share/polled-$name" "${arguments[@]}" \
             --set io.buffering=direct --json >/dev/null
-        # By its indentation a class's own figure, not that of what was under way at the end.
+        # The indentation selects a class's own figure, not that of I/Os in flight at the end.
         grep -qE '^ {6}"ios": [0-2],' "/share/polled-$name/summary.json" || break
     done
     "$STACKTUNE" verify "$array" --json >"/share/polled-$name.json"
@@ -43,14 +43,14 @@ polled_nvme_commands_with_a_sleep_are_verified() {
     runs polled-commands io.interface=nvme_passthrough io.completion=iopoll io.poll_sleep=50us
 }
 
-# Pages of that size through these ways that poll or go past the block layer, each read back through the
-# kernel's ordinary one.
+# Pages of that size through interfaces that poll or bypass the block layer, each read back through the
+# kernel's ordinary path.
 #   pages_of SIZE WAY...
 pages_of() {
     local way size=$1 pages slow commands=io.interface=nvme_passthrough
     shift
-    # Of small pages emulated processors don't move as many as the profile asks for; of large ones that is less
-    # than one in the time.
+    # Emulated processors can't keep up the profile's rate with small pages; with large pages that rate is less than
+    # one page per run.
     case $size in
         512KiB | 1MiB) slow='wal.rate=4MB/s background.rate=4MB/s point.rate=8MB/s' ;;
         512B | 1KiB | 2KiB | 4KiB) slow='scan.rate=512KB/s point.rate=100KB/s wal.rate=50KB/s background.rate=50KB/s' ;;
@@ -70,7 +70,7 @@ pages_of() {
     done
 }
 
-# A command of these drives moves 512 KiB at most: pages of 1 MiB take several.
+# One command moves at most 512 KiB on these drives: 1 MiB pages take several.
 every_page_size_goes_through_every_polled_interface() {
     local size
     for size in 512B 1KiB 2KiB 4KiB 8KiB 16KiB 32KiB 64KiB 128KiB 256KiB 512KiB 1MiB; do
@@ -78,7 +78,7 @@ every_page_size_goes_through_every_polled_interface() {
     done
 }
 
-# Starts a run in the background (its process is $pid) and waits for its first window.
+# Starts a run in the background ($pid) and waits for its first window.
 #   goes_on NAME SET...
 goes_on() {
     local name=$1 set arguments=()
@@ -103,10 +103,10 @@ nvme_commands_hold_the_block_device_beside() {
     wipefs --quiet --all "$(node 1)"
 }
 
-# Cores that stacktune had, its kernel threads' included, in the windows of a run: their mean.
+# Mean cores used by stacktune and its kernel threads, over the windows of a run.
 cores() { grep -o '"own_cores":[0-9.e-]*' "$1/windows.jsonl" | cut -d: -f2 | awk '{ sum += $1 } END { print sum / NR }'; }
 
-# Point reads alone, rare: the worker sleeps, and whatever is busy is the kernel's thread.
+# Only rare point reads: the worker sleeps, so any busy thread is the kernel's.
 rare=(scan.enabled=false wal.enabled=false background.enabled=false point.rate=64KB/s io.submission=sqpoll)
 
 the_kernels_thread_polls_on_its_cpu_and_counts_as_ours() {
@@ -133,7 +133,7 @@ polling_is_refused_on_what_can_not_be_polled() {
         --set "target.files.dir=$file" --set target.files.size=16MiB --set io.completion=iopoll --set io.buffering=direct
 }
 
-# In the gate, polled completions and commands of one page size stand for these.
+# In the gate, polled completions and commands of one page size stand in for these.
 [[ -z ${SOAK:-} ]] || run_tests rings_polled_from_both_sides_are_verified \
     a_polled_submission_queue_is_verified_and_wakes_after_its_sleep \
     polled_nvme_commands_with_a_sleep_are_verified the_kernels_thread_polls_on_its_cpu_and_counts_as_ours \

@@ -1,9 +1,9 @@
 #!/bin/bash
-# The power fails while a stack is built or runs: after the next boot `status` says what is left, and
-# `cleanup` takes it away. tests/lab/array.rs boots a machine on the same drives for each of the steps.
+# The power fails while a stack is built or runs: after the next boot `status` lists what is left, and
+# `cleanup` removes it. tests/lab/array.rs boots a machine on the same drives for each step.
 #
-#   power.sh PROGRAM CUT NUMBER    what the last one left is cleaned up; then the power is cut once the
-#                                  journal of a new stack has NUMBER steps, or never, with 0
+#   power.sh PROGRAM CUT NUMBER    cleans up what the last one left, then cuts the power once the journal of a
+#                                  new stack has NUMBER steps, or never, with 0
 #
 # The fourth drive holds the state, as the system's own drive would.
 set -euo pipefail
@@ -22,7 +22,7 @@ journals=$XDG_STATE_HOME/stacktune/journal
 steps() { cat "$journals"/*.jsonl 2>/dev/null | grep -c '"line":"intend"' || true; }
 
 if (($(steps) > 0)); then
-    # What udev would do with the members that it finds, the second time.
+    # The second time, assembles the members that udev would find.
     if ((cut > 2)); then mdadm --assemble --scan --run 2>&1 || true; fi
     "$STACKTUNE" status --json >"/share/status-$cut.json"
     "$STACKTUNE" status

@@ -1,12 +1,12 @@
 #!/bin/bash
-# A drive is pulled out while the classes run on it. It stays out: this script comes last.
+# A drive is pulled out under load. It stays out, so this script comes last.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
 a_run_whose_drive_is_pulled_ends_in_order() {
     local array status=0
     array=$(profile pulled "$(drives)")
-    # Longer than the machine takes to let go of a drive.
+    # Long enough for the machine to let go of a drive.
     "$STACKTUNE" record "$array" --for 15s --out /share/pulled >"$LAB_WORK/said" 2>&1 &
     wait_for 60 test -s /share/pulled/windows.jsonl
     pull 3

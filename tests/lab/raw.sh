@@ -1,6 +1,6 @@
 #!/bin/bash
 # The four classes on bare drives, with direct I/O; then every page is read back and checked. With SOAK through each
-# interface, which in the gate run on loop devices.
+# interface; in the gate, loop devices cover those.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 

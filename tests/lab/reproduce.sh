@@ -1,6 +1,6 @@
 #!/bin/bash
-# The paper's tables and sweeps on NVMe drives: stacks one after the other, killed and continued,
-# and nothing of them left.
+# The paper's tables and sweeps on NVMe drives: stacks one after another, killed and resumed, with nothing
+# left behind.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
@@ -8,7 +8,7 @@ modprobe -a loop md_mod raid0 raid1 raid10 xfs 2>/dev/null
 
 an_array_stands() { grep -q '^md' /proc/mdstat; }
 
-# Two drives, so that the row with parity says that it takes more.
+# With two drives, the row with parity must report that it needs more.
 a_table_goes_on_after_kill_9_and_leaves_nothing() {
     local table5 consent pid
     mapfile -t consent < <(consent 0 1 3)
@@ -40,6 +40,6 @@ for = "1s"'
     nothing_left
 }
 
-# The gate interrupts sweeps and experiments on files.
+# In the gate, sweeps and experiments are interrupted on files.
 [[ -n ${SOAK:-} ]] || exit 0
 run_tests a_table_goes_on_after_kill_9_and_leaves_nothing a_sweep_over_arrays_is_verified_and_leaves_nothing

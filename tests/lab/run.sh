@@ -1,9 +1,9 @@
 #!/bin/bash
-# Runs scripts of this folder one after another, in the guest; tests/lab/machines.rs reads what they print.
+# Runs scripts of this folder one after another, in the guest; tests/lab/machines.rs reads their output.
 #
 #   run.sh PROGRAM SCRIPT...      PROGRAM: stacktune's binary; SCRIPT: a name without its .sh
 #
-# Each script starts with blank drives, and one that hangs ends with its time.
+# Each script starts with blank drives; one that hangs is killed when its time is up.
 set -u
 cd "$(dirname "$0")" || exit
 export STACKTUNE=$1 LAB_WORK=/srv/lab

@@ -1,4 +1,4 @@
-//! Drives that SPDK drives: in the rig where these tests are built with it; without it, what is said.
+//! Drives that SPDK drives: in the rig if these tests are built with it; otherwise the error without it.
 
 use std::process::{Command, Stdio};
 
@@ -16,7 +16,7 @@ fn the_load_runs_over_spdk_on_emulated_drives() {
     if let Some(reason) = machine::missing() {
         return skip(test, &reason);
     }
-    // DPDK needs SSE4.2, and SPDK may be built for more.
+    // DPDK needs SSE4.2, and SPDK may be built for a newer CPU.
     let options = ["--drives", "2", "--size", "128M", "--timeout", "900", "--model", "max"];
     let script = format!("{ROOT}/tests/lab/spdk.sh");
     let printed = machine::run("spdk", &options, &["bash", &script, env!("CARGO_BIN_EXE_stacktune")]);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# In the guest: a load over SPDK on two drives that leave the kernel, however it ends.
+# In the guest: a load over SPDK on two drives that leave the kernel, with every kind of ending.
 #
 #   spdk.sh STACKTUNE      stacktune's binary, built with SPDK
 set -euo pipefail
@@ -20,9 +20,9 @@ did_well() {
 
 record() { "$stacktune" record $work/array.toml "$@"; }
 
-# Runs in the background until windows are recorded; its number is then in `pid`.
+# Starts a run in the background, sets `pid`, and waits until windows are recorded.
 begin() {
-    # Not by the function: the number would be that of a shell around it.
+    # Not through a function, which would give the pid of a subshell around it.
     "$stacktune" record $work/array.toml --for 600s --out "$work/$1" >"$work/log" 2>&1 &
     pid=$!
     for _ in {1..1500}; do [[ ! -s $work/$1/windows.jsonl ]] || return 0; sleep 0.1; done

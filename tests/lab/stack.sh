@@ -1,7 +1,7 @@
 #!/bin/bash
-# Stacks on NVMe drives: they are built, run with all four classes, read back page by page, and taken down;
-# nothing of them is left. With SOAK each RAID with each file system; else stripes and parity, on F2FS and XFS, since
-# loop devices prove the other file systems.
+# Stacks on NVMe drives: built, run with all four classes, read back page by page, and taken down; nothing of them is
+# left. With SOAK each RAID with each file system; otherwise stripes and parity on F2FS and XFS, since loop devices
+# cover the other file systems.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
@@ -19,7 +19,7 @@ stacked() {
         --set "stack.raid=$raid" --set "stack.filesystem=$filesystem" "${consent[@]}" "$@" >/dev/null
 }
 
-# One file system after another on that array.
+# Runs one file system after another on that array.
 on() {
     local raid=$1 filesystem
     shift
@@ -29,7 +29,7 @@ on() {
     done
 }
 
-# The file systems on an array: those named, or all.
+# The file systems to try on an array: those named, or with SOAK all.
 filesystems() {
     if [[ -n ${SOAK:-} ]]; then on "$1" ext4 xfs f2fs btrfs; else on "$@"; fi
 }
@@ -49,14 +49,14 @@ btrfs_on_its_own_raid_is_verified_and_leaves_nothing() {
     done
 }
 
-# Kept, it goes as long as nobody has put anything on it.
+# A retained bare array is removed as long as nobody has put anything on it.
 a_bare_array_is_verified_and_leaves_nothing() {
     local md raid raids=(md0 md10)
     for raid in "${raids[@]}"; do
         stacked "$raid" none --set stack.chunk=64KiB
         nothing_left
     done
-    # The header of the data set before lies where this array begins, and its pages elsewhere.
+    # The previous data set's header is where this array begins, and its pages are elsewhere.
     stacked md10 none --set stack.chunk=128KiB
     nothing_left
     stacked md5 none --set stack.chunk=64KiB --keep
@@ -75,11 +75,11 @@ a_part_of_each_drive_is_used_and_resynced() {
     nothing_left
 }
 
-# The sum of a count over the windows from one number up to another.
+# Sums a count over the windows after number FROM, up to TO.
 #   sum_of FILE FROM TO COUNT
 sum_of() { sed -n "$(($2 + 1)),$3p" "$1" | grep -o "\"$4\":[0-9]*" | awk -F: '{ sum += $2 } END { print sum + 0 }'; }
 
-# Builtins alone from here on: while a program starts, the load writes on.
+# Only builtins from here on: while a program starts, the load keeps writing.
 #
 # Sets `sectors` to what the drives of these kernel names have written.
 count_sectors() {
@@ -91,8 +91,8 @@ count_sectors() {
     done
 }
 
-# Records on that array of these drives; what the windows record of the drives' writes must be what their
-# own counters grew by meanwhile, and for each byte at the top the drives must take LEAST to MOST.
+# Records on that array of these drives. The drives' writes in the windows must match the growth of the
+# kernel's counters, and each byte written at the top must cost LEAST to MOST bytes on the drives.
 #   amplified RAID LEAST MOST NUMBER...
 amplified() {
     local raid=$1 least=$2 most=$3 out=/share/amplified-$1 devices=() names=() consent pid file
@@ -129,7 +129,7 @@ a_mirror_of_two_takes_each_byte_twice() {
     amplified md1 1.98 2.08 0 1
 }
 
-# Each page costs its parity too, which md writes with it: twice, and less where stripes are filled.
+# md writes parity with each page: twice the bytes, and less where whole stripes are filled.
 parity_takes_more_bytes_than_are_written() {
     amplified md5 1.3 2.2 0 1 2
 }
@@ -165,7 +165,7 @@ killed() {
     wait_for 10 umount "$on"
 }
 
-# Made into something else by somebody, running or stopped: it stays until it is wiped.
+# Somebody else's file system on it, running or stopped: it stays until it is wiped.
 a_file_system_on_the_array_of_a_dead_stack_stays() {
     local consent on
     mapfile -t consent < <(consent 0 1)
@@ -183,7 +183,7 @@ a_file_system_on_the_array_of_a_dead_stack_stays() {
     nothing_left
 }
 
-# The same of a part of a drive.
+# The same on a partition.
 a_file_system_on_the_partition_of_a_dead_stack_stays() {
     local consent on
     mapfile -t consent < <(consent 0)
@@ -197,7 +197,7 @@ a_file_system_on_the_partition_of_a_dead_stack_stays() {
     nothing_left
 }
 
-# Used by somebody else, and stopped: what they put there is found before it is taken away.
+# Used by somebody else, and stopped: their files are found before anything is removed.
 others_files_on_a_stopped_array_of_a_dead_stack_stay() {
     local consent on
     mapfile -t consent < <(consent 0 1 2)
@@ -206,7 +206,7 @@ others_files_on_a_stopped_array_of_a_dead_stack_stay() {
     others_files_are_found "$on"
 }
 
-# What `between` does comes before the first look; afterwards nothing is there but what `left` names.
+# Runs `between` before the first look; afterwards only what `left` names may remain.
 between=(true)
 left=()
 others_files_are_found() {
@@ -221,7 +221,7 @@ others_files_are_found() {
     nothing_left "${left[@]}"
 }
 
-# The same on files, of which a reboot leaves nothing but them.
+# The same on files, the only thing that survives a reboot.
 others_files_on_an_array_of_files_stay_after_a_reboot() {
     local on file between=(as_after_a_reboot) left=(none "$LAB_WORK/files" 3)
     # Loop devices with direct I/O need a file system on a drive.
@@ -242,10 +242,10 @@ as_after_a_reboot() {
     sed -i 's/"boot":"[0-9a-f]*/"boot":"00000000/' /var/lib/stacktune/journal/*.jsonl
 }
 
-# Commands without what is another one each time: what is made of the stack's id, and the array's number.
+# Strips what differs each time: everything derived from the stack's id, and the array's number.
 alike() { sed -E 's/^printf .* \| //; s|/dev/md[0-9]+|/dev/mdN|g; s/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/g; s/([/-])[0-9a-f]{8,16}( |$)/\1ID\2/g'; }
 
-# Each tool notes how it is called, and then does it.
+# Wraps each tool to log its command line, and then run it.
 what_runs_is_what_the_dry_run_has_shown() {
     local tool stack shims=$LAB_WORK/shims builders='^(sfdisk|blkdiscard|mdadm --create|mkfs\.[a-z0-9]+|mount) '
     need python3
@@ -265,7 +265,7 @@ SH
     touch "$LAB_WORK/called"
     if grep -E "$builders" "$LAB_WORK/called" | grep -v -- --json; then return 1; fi
     STACKTUNE_TEST_TOOLS=$shims stacked md5 xfs "${small[@]}" "${stack[@]:4}"
-    # What is looked at, and what undoes, is no part of the plan.
+    # Commands that inspect or undo are not part of the plan.
     alike <"$LAB_WORK/called" | grep -E "$builders" | grep -v -- '--json\|--delete' >"$LAB_WORK/made"
     diff "$LAB_WORK/shown" "$LAB_WORK/made"
     (($(wc -l <"$LAB_WORK/made") >= 10))
@@ -278,7 +278,7 @@ a_tool_that_fails_leaves_nothing() {
     mapfile -t consent < <(consent)
     for tool in mdadm mkfs.ext4 mount; do
         rm -f "$LAB_WORK"/failing/*
-        # Only where it makes something: undoing needs the rest of mdadm.
+        # Fails only where it creates something: undoing needs the rest of mdadm.
         cat >"$LAB_WORK/failing/$tool" <<SH
 #!/bin/sh
 case "$tool \$1" in "mdadm --create" | mkfs* | mount*) echo "$tool: no such luck" >&2; exit 1 ;; esac

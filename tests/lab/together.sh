@@ -1,5 +1,5 @@
 #!/bin/bash
-# Drives that leave the kernel with others: namespaces of one controller, and functions of one IOMMU group.
+# Drives that leave the kernel together: namespaces of one controller, and functions of one IOMMU group.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
@@ -18,7 +18,7 @@ all_are_there() {
     done
 }
 
-# A run over vfio that is verified by the kernel's ordinary way, with all drives back.
+# A run over vfio, verified through the kernel's ordinary path, with all drives back.
 #   runs NAME DEVICES
 runs() {
     local profile
@@ -43,7 +43,7 @@ a_namespace_in_use_keeps_its_drive() {
     wait_for 20 all_are_there
 }
 
-# It leaves with the other one, and nothing is written to it.
+# The other namespace leaves the kernel too, but nothing is written to it.
 a_namespace_beside_is_left_as_it_is() {
     local before after
     head -c 4194304 /dev/urandom >"$(namespace 0 2)"

@@ -1,12 +1,12 @@
-# What the scripts share in which two drives leave the kernel: sourced with all drives the kernel's, and `work`, a
-# folder, set.
+# Shared by the scripts in which two drives leave the kernel. Sourced while the kernel still has all drives, with
+# `work` set to a folder.
 # shellcheck shell=bash
 
 serials=$(cat /sys/class/nvme/nvme?/serial | tr -d ' ' | paste -sd' ')
 
 fail() { printf 'not ok: %s\n' "$*"; dmesg | tail -n 20; exit 1; }
 
-# The node of a drive that the kernel drives.
+# The node of a drive that the kernel's driver has.
 node() {
     local i found
     for i in {1..100}; do
@@ -18,7 +18,7 @@ node() {
     return 1
 }
 
-# What udev would do after drives came back.
+# Recreates udev's links after drives come back.
 link_drives() {
     local serial
     for serial in /sys/class/nvme/nvme*/serial; do
@@ -28,7 +28,7 @@ link_drives() {
     done
 }
 
-# All drives are the kernel's, by the names that they had; udev's links lead to them again.
+# All drives are back with the kernel under their former names, and udev's links lead to them again.
 all_are_back() {
     local serial i=0
     for serial in $serials; do
@@ -40,7 +40,7 @@ all_are_back() {
     link_drives
 }
 
-# Writes the profile of a load over that interface on the first two drives.
+# Writes a profile of a load over that interface on the first two drives.
 write_profile() {
     cat >"${work:?}/array.toml" <<TOML
 name = "array"

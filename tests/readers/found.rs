@@ -1,4 +1,4 @@
-//! What is found on a drive, or in a folder of a target, before stacktune puts anything there or takes it away.
+//! Content found on a drive, or in a target's folder, before stacktune writes or deletes anything there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use super::{files, printed, put};
 
 const SECTOR_BYTES: usize = 512;
 
-/// A drive's bytes, and further files: those of a folder, or of folders in it.
+/// A drive's bytes, and more files: of one folder, or of folders in it.
 pub fn found(input: &[u8]) {
     let (drive, files) = files(input);
     let dir = tempfile::tempdir().unwrap();
@@ -20,7 +20,7 @@ pub fn found(input: &[u8]) {
     in_folder(&dir.path().join("folder"), &files);
 }
 
-/// Tables of partitions, and pages of ours.
+/// Partition tables, and pages of ours.
 fn on_drive(dir: &Path, bytes: &[u8]) {
     let node = dir.join("drive");
     fs::write(&node, bytes).unwrap();
@@ -28,13 +28,13 @@ fn on_drive(dir: &Path, bytes: &[u8]) {
     let is_id = |id: &String| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     assert!(ids.len() <= 4 && ids.iter().all(is_id), "{ids:?}");
     for (n, sector) in bytes.chunks(SECTOR_BYTES).enumerate() {
-        // What is ours here is ours nowhere else.
+        // A page of ours is only valid at its own place.
         let at = |place: usize| is_ours_at(sector, (place * SECTOR_BYTES) as u64);
         assert!(!(at(n + 8) && at(n + 1000)));
     }
 }
 
-/// Whether what is in a folder is ours: what is not is named, and all stays.
+/// Whether a folder's content is ours: anything else is named, and everything stays.
 fn in_folder(folder: &Path, files: &[(&str, &[u8])]) {
     fs::create_dir(folder).unwrap();
     put(folder, files, is_in_it);
@@ -43,7 +43,7 @@ fn in_folder(folder: &Path, files: &[(&str, &[u8])]) {
     let others = others_in(folder).unwrap();
     assert!(others.contains(&"letters".to_owned()) && others.is_sorted(), "{others:?}");
     others.iter().for_each(|name| drop(printed(name)));
-    // What neither begins as ours does, nor is empty, is theirs.
+    // A file of more than a few bytes that holds none of our marks is somebody else's.
     let marks = [&b"stacktun"[..], b"{", b"A set of"];
     for (path, bytes) in &before {
         let name = path.to_str().filter(|name| !name.contains('/'));
@@ -63,7 +63,7 @@ fn is_in_it(name: &str) -> bool {
     (1..=2).contains(&parts.len()) && parts.iter().all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Files with their bytes, and folders with none.
+/// Files with their bytes; folders without.
 fn content(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {

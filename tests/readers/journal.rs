@@ -10,7 +10,7 @@ use stacktune::testing::ui::report::stacks::status;
 
 use super::printed;
 
-/// A journal: what it holds is the same when it is read again, and only a torn end of it is cut off.
+/// A journal: rereading it yields the same content, and only a torn end is cut off.
 pub fn journal(input: &[u8]) {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("journal");

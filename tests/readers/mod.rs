@@ -1,5 +1,5 @@
-//! Every reader of what others may have written, fed with arbitrary bytes: by the fuzzer (`fuzz`), and by the gate with
-//! the inputs that the fuzzer kept. Each checks what must hold of anything that is read.
+//! Every reader of files that others may have written, fed with arbitrary bytes: by the fuzzer (`fuzz`), and
+//! by the gate with the inputs that the fuzzer kept. Each checks invariants that hold for any input.
 
 mod found;
 mod host;
@@ -16,10 +16,9 @@ use std::path::Path;
 
 use stacktune::testing::printable;
 
-/// A reader with its name: that of the fuzzer's target, and of the folder of its seeds.
+/// A reader with its name, which is also the fuzz target's and the seed folder's.
 pub type Reader = (&'static str, fn(&[u8]));
 
-/// All of them.
 pub const READERS: [Reader; 11] = [
     ("profile", profile::profile),
     ("summary", recording::summary),
@@ -34,10 +33,10 @@ pub const READERS: [Reader; 11] = [
     ("trace", trace::trace),
 ];
 
-/// Begins a further file in an input: `== NAME`, a line of its own.
+/// Starts another file within an input: `== NAME` on a line of its own.
 const HEAD: &[u8] = b"== ";
 
-/// An input's own file, and the further ones that it has for a reader of several.
+/// An input's main file, and its other files, for readers of several.
 fn files(input: &[u8]) -> (&[u8], Vec<(&str, &[u8])>) {
     let is_head = |at: &usize| (*at == 0 || input[*at - 1] == b'\n') && input[*at..].starts_with(HEAD);
     let heads: Vec<usize> = (0..input.len()).filter(is_head).collect();
@@ -50,17 +49,17 @@ fn files(input: &[u8]) -> (&[u8], Vec<(&str, &[u8])>) {
     (&input[..heads.first().copied().unwrap_or(input.len())], further.collect())
 }
 
-/// Writes files below a folder, those of known names only.
+/// Writes files below a folder, but only those with known names.
 fn put(dir: &Path, files: &[(&str, &[u8])], is_known: impl Fn(&str) -> bool) {
     for (name, bytes) in files.iter().filter(|(name, _)| is_known(name)) {
         let path = dir.join(name);
-        // A file may be where a folder is to be, and the other way around.
+        // A file may already be in a folder's place, or the other way around.
         let _ = fs::create_dir_all(path.parent().unwrap());
         let _ = fs::write(path, bytes);
     }
 }
 
-/// What the program prints of a text: nothing in it is obeyed by a terminal, and no figure is without a value.
+/// A text as the program prints it: nothing in it that a terminal would obey.
 #[track_caller]
 fn printed(text: &str) -> String {
     let shown = printable::lines(text).into_owned();
@@ -68,7 +67,7 @@ fn printed(text: &str) -> String {
     shown
 }
 
-/// The same of a report, whose figures are never without a value.
+/// The same for a report, in which every figure is a number.
 #[track_caller]
 fn report(text: &str) -> String {
     let shown = printed(text);
@@ -77,7 +76,7 @@ fn report(text: &str) -> String {
     shown
 }
 
-/// What the program prints as JSON: it means what it did before.
+/// A value as printed in JSON: parsing it yields the same value.
 #[track_caller]
 fn json(value: &impl serde::Serialize) {
     let text = serde_json::to_string_pretty(value).unwrap();

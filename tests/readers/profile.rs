@@ -12,7 +12,7 @@ use stacktune::testing::ui::report;
 
 use super::printed;
 
-/// A profile's file. What is accepted is the same once written and read again, and can be planned.
+/// A profile file. An accepted profile survives writing and rereading, and can be planned.
 pub fn profile(input: &[u8]) {
     let profile = match parse_bytes(input, "seed.toml") {
         Ok(profile) => profile,
@@ -39,7 +39,7 @@ pub fn profile(input: &[u8]) {
     }
 }
 
-/// A host of which nothing is known.
+/// A host about which nothing is known.
 fn bare_host() -> &'static Facts {
     static FACTS: OnceLock<Facts> = OnceLock::new();
     FACTS.get_or_init(|| Facts::read(Path::new("/nonexistent")))

@@ -1,4 +1,4 @@
-//! Recordings: one with a file, or some, in place of its own.
+//! Recordings with one or more of their files replaced.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use stacktune::testing::ui::report::{CostMap, OverTime, Shown, compare, show};
 
 use super::{files, json, printed, put, report};
 
-/// A recording that an earlier build made.
+/// A recording of an earlier build.
 const GOOD: [(&str, &[u8]); 6] = [
     ("profile.toml", include_bytes!("../recordings/earlier/run/profile.toml")),
     ("host.json", include_bytes!("../recordings/earlier/run/host.json")),
@@ -20,23 +20,23 @@ const GOOD: [(&str, &[u8]); 6] = [
     ("summary.json", include_bytes!("../recordings/earlier/run/summary.json")),
 ];
 
-/// `summary.json`, and files beside it.
+/// `summary.json`, and other files.
 pub fn summary(input: &[u8]) {
     with("summary.json", input, &[]);
 }
 
-/// `windows.jsonl`, and files beside it: as it ended, and as it was killed.
+/// `windows.jsonl`, and other files: in a finished and in a killed recording.
 pub fn windows(input: &[u8]) {
     with("windows.jsonl", input, &[]);
     with("windows.jsonl", input, &["summary.json"]);
 }
 
-/// `latency.hlog`, and files beside it. It is read if the run was killed.
+/// `latency.hlog`, and other files. It is only read if the run was killed.
 pub fn hlog(input: &[u8]) {
     with("latency.hlog", input, &["summary.json"]);
 }
 
-/// Opens the recording with the input's files in place of its own, and without some.
+/// Opens the recording with the input's files in place of its own, and with some removed.
 fn with(name: &str, input: &[u8], without: &[&str]) {
     let dir = tempfile::tempdir().unwrap();
     let (own, further) = files(input);
@@ -46,7 +46,7 @@ fn with(name: &str, input: &[u8], without: &[&str]) {
     opened(dir.path());
 }
 
-/// Opens a recording and prints all that there is of it.
+/// Opens a recording and prints everything in it.
 fn opened(dir: &Path) {
     let recording = match Recording::open(dir) {
         Ok(recording) => recording,
@@ -91,7 +91,7 @@ fn opened(dir: &Path) {
     assert!(fs::read_dir(dir).unwrap().count() <= GOOD.len());
 }
 
-/// The recording as it was made.
+/// The unmodified recording.
 fn good() -> Recording {
     static GOOD_ONE: OnceLock<Recording> = OnceLock::new();
     let open = || {
@@ -102,7 +102,7 @@ fn good() -> Recording {
     GOOD_ONE.get_or_init(open).clone()
 }
 
-/// Totals are those of the windows, or the recording is called inconsistent.
+/// Totals equal those of the windows, or the recording is called inconsistent.
 fn adds_up(recording: &Recording) {
     let summary = &recording.summary;
     if summary.flags.iter().any(|flag| flag == "inconsistent") {

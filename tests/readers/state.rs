@@ -1,4 +1,4 @@
-//! What stacktune finds of its own earlier runs, or of a drive: in folders and on devices that others may have.
+//! State of stacktune's earlier runs, and answers of drives: in folders and on devices that others may own.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use stacktune::testing::load::volume::{Extent, Region};
 
 use super::{files, printed};
 
-/// Bytes of what a drive answers to Identify.
+/// Bytes of a drive's answer to Identify.
 const IDENTIFY_BYTES: usize = 4096;
 
-/// Files by name, each for the reader of that name.
+/// Files by name, each passed to the reader of that name.
 pub fn state(input: &[u8]) {
     let (_, files) = files(input);
     let dir = tempfile::tempdir().unwrap();
@@ -30,7 +30,7 @@ pub fn state(input: &[u8]) {
     }
 }
 
-/// `wal.acks`: a file of others stays as it is, and the commits of another data set are counted.
+/// `wal.acks`: others' files stay unchanged, and commits of another data set are counted.
 fn acks(dir: &Path, bytes: &[u8]) {
     let path = dir.join("wal.acks");
     fs::write(&path, bytes).unwrap();
@@ -66,7 +66,7 @@ fn marker(dir: &Path, bytes: &[u8]) {
                 let marker = marker.unwrap();
                 marker.sequence_base();
                 marker.pairs.logged();
-                // Nobody else's database is taken for ours.
+                // Somebody else's database is not taken for ours.
                 assert!(!makes_one || !marker.loaded || marker.identity.as_deref() == Some("one"));
             }
             Err(error) => drop(printed(&error.to_string())),
@@ -76,12 +76,12 @@ fn marker(dir: &Path, bytes: &[u8]) {
     assert_eq!(fs::read(&path).unwrap(), bytes);
 }
 
-/// The copies of a member's header. What is read is the same once written.
+/// The copies of a member's header. A header that is read survives writing.
 fn header(dir: &Path, bytes: &[u8]) {
     let sealed = |copy: &[u8]| {
         let mut copy = copy.to_vec();
         copy.resize(COPY_BYTES, 0);
-        // The checksum is no obstacle to somebody who writes a header.
+        // A forger can compute the checksum too.
         let checksum = crc32c::crc32c(&copy[..COPY_BYTES - 4]);
         copy[COPY_BYTES - 4..].copy_from_slice(&checksum.to_le_bytes());
         copy
@@ -107,9 +107,9 @@ fn header(dir: &Path, bytes: &[u8]) {
     }
 }
 
-/// A write map: no word of it leads out of the file, and reading it changes nothing.
+/// A write map: no word in it leads out of the file, and reading it changes nothing.
 fn writes(dir: &Path, bytes: &[u8]) {
-    // Behind the seal, which whoever writes a map knows: of which data set it is, and that it was closed.
+    // Past the seal, which a forger can compute too: the data set it belongs to, and that it was closed.
     let of_set = [u64::from_le_bytes(*b"stwrites"), 1, 7, 8, 5, 2, 9];
     let mut sealed = bytes.to_vec();
     sealed.resize(sealed.len().max(4096), 0);
@@ -142,7 +142,7 @@ fn writes(dir: &Path, bytes: &[u8]) {
     }
 }
 
-/// What a drive answers about itself.
+/// A drive's answer to Identify.
 fn identify(bytes: &[u8]) {
     let mut data = bytes.to_vec();
     data.resize(IDENTIFY_BYTES, 0);

@@ -8,14 +8,14 @@ use stacktune::testing::ui::report::{SweepShown, reproduction, schedule, sweep a
 
 use super::{files, json, printed, put, report};
 
-/// The file of a run's folder, in a sweep that an earlier build made.
+/// A file in a run's folder, of a sweep by an earlier build.
 macro_rules! of_run {
     ($run:literal, $name:literal) => {
         (concat!($run, "/", $name), include_bytes!(concat!("../recordings/earlier/sweep/", $run, "/", $name)))
     };
 }
 
-/// The sweep, but for its own file.
+/// The sweep, except its own file.
 const GOOD: [(&str, &[u8]); 6] = [
     ("profile.toml", include_bytes!("../recordings/earlier/sweep/profile.toml")),
     ("processes.jsonl", include_bytes!("../recordings/earlier/sweep/processes.jsonl")),
@@ -25,7 +25,7 @@ const GOOD: [(&str, &[u8]); 6] = [
     of_run!("02-scan.depth=4-r1", "summary.json"),
 ];
 
-/// `sweep.json`, and files beside it or in the folders of its runs.
+/// `sweep.json`, and other files beside it or in the folders of its runs.
 pub fn sweep(input: &[u8]) {
     let dir = tempfile::tempdir().unwrap();
     let (own, further) = files(input);
@@ -44,7 +44,7 @@ pub fn sweep(input: &[u8]) {
     }
 }
 
-/// Whether a name is one that a sweep may have: a file, or one in the folder of a run.
+/// Whether a sweep may have a file of that name: at the top, or in a run's folder.
 fn is_in_it(name: &str) -> bool {
     let parts: Vec<_> = Path::new(name).components().collect();
     (1..=2).contains(&parts.len()) && parts.iter().all(|part| matches!(part, Component::Normal(_)))

@@ -6,7 +6,7 @@ use stacktune::testing::ui::report::{contract, contract_files, contract_json};
 
 use super::{json, printed, report};
 
-/// A trace of any form. What is read is the same once written as blktrace's records and read again.
+/// A trace of any form. A trace that is read survives writing as blktrace's records and rereading.
 pub fn trace(input: &[u8]) {
     let trace = match read_bytes(input, "seed") {
         Ok(trace) => trace,
@@ -23,7 +23,7 @@ pub fn trace(input: &[u8]) {
     write(&trace, WrittenForm::Blktrace, &mut bytes).unwrap();
     let again = read_bytes(&bytes, "again").unwrap_or_else(|error| panic!("{error}"));
     let (mut before, mut after) = (trace.ios.clone(), again.ios);
-    // Those of one time may change their order.
+    // I/Os with the same time may change their order.
     for ios in [&mut before, &mut after] {
         ios.sort_by_key(|io| (io.issued_ns, io.drive, io.offset_bytes, io.bytes, io.completed_ns, io.pid));
     }

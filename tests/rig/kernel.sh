@@ -1,12 +1,12 @@
-# Finds a kernel for the machine, with its modules; sourced by tests/rig.sh, which has ALL_MODULES and die.
+# Finds a kernel and its modules for the machine; sourced by tests/rig.sh, which defines ALL_MODULES and die.
 # shellcheck shell=bash
 
-# Whether the modules under a root, of a release, are all there (built in ones count).
+# Whether all modules of a release are present under a root (built-in ones count).
 has_modules() {
     modprobe -d "$1" -S "$2" --all --show-depends "${ALL_MODULES[@]}" >/dev/null 2>&1
 }
 
-# Sets `kernel` (the image), `release` and `base` (the root that its modules lie under).
+# Sets `kernel` (the image), `release` and `base` (the root above its modules).
 find_kernel() {
     local cache
     cache=$(realpath -m "${RIG_KERNEL:-${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/stacktune/lab-kernel}")
@@ -17,7 +17,7 @@ find_kernel() {
     release=$(ls "$base/lib/modules")
 }
 
-# The packages of the newest kernel that apt knows: the image, and the modules that go with it.
+# The packages of the newest kernel that apt knows: the image and its modules.
 kernel_packages() {
     local name
     for name in linux-image-amd64 linux-image-generic; do
@@ -36,7 +36,7 @@ fetch_kernel() {
     new=$(mktemp -d "$1.XXXX") || die "cannot write to ${1%/*}"
     (
         cd "$new"
-        # The sandbox user can't write here, and apt would warn of it.
+        # apt's sandbox user can't write here, and apt would warn about that.
         # shellcheck disable=SC2086 # a list of words
         apt-get download -qq -o APT::Sandbox::User="$(id -un)" $packages >&2
         for package in ./*.deb; do dpkg-deb -x "$package" . && rm "$package"; done
@@ -44,10 +44,10 @@ fetch_kernel() {
         unpack_kernel boot/vmlinuz-* vmlinux
         chmod 755 .
     ) || { rm -rf "$new"; die "could not fetch the kernel: $(paste -sd' ' <<<"$packages")"; }
-    mv -T "$new" "$1" 2>/dev/null || rm -rf "$new" # another one was first
+    mv -T "$new" "$1" 2>/dev/null || rm -rf "$new" # another process was first
 }
 
-# The plain kernel inside the packed image boots too, and saves unpacking it on an emulated CPU.
+# The uncompressed kernel inside the image boots too, and saves decompression on an emulated CPU.
 unpack_kernel() {
     local magic tool offset
     for magic in $'\xfd7zXZ=xz' $'\x28\xb5\x2f\xfd=zstd'; do

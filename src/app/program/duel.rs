@@ -1,4 +1,4 @@
-//! `stacktune run --duel`: two values of a knob, turned while the program runs, or for which it is started anew.
+//! `stacktune run --duel`: two values of a knob, turned while the program runs, or with a new start for each block.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::settings::Settings;
 use crate::settings::values::program::{MEMORY_MAX, filled};
 use crate::ui::cli::{ProgramArgs, ProgramDuelArgs};
 
-/// Seconds by which a run may end before its time and still have had it all.
+/// By how many seconds a run may end early and still count as complete.
 const SLACK_S: f64 = 5.0;
 
-/// The duel that the command line asks for, if it does; the run's settings then begin with its first value.
+/// The duel that the command line asks for, if any; the run's settings then begin with its first value.
 ///
 /// # Errors
-/// Input where the values can't be compared, or by nothing that it reports.
+/// Input if the values can't be compared, or the program reports nothing to compare them by.
 pub(super) fn asked(args: &ProgramDuelArgs, settings: &mut Settings) -> Result<Option<Asked>> {
     let Some(asked) = &args.duel else { return Ok(None) };
     let (knob, values) = values_of(asked, settings)?;
@@ -38,7 +38,7 @@ pub(super) fn asked(args: &ProgramDuelArgs, settings: &mut Settings) -> Result<O
     Ok(Some(found))
 }
 
-/// Refuses values that `setup` makes different things of, where the program's folder stays from one block to the next.
+/// Refuses values with different results of `setup`, if the program's folder stays from one block to the next.
 fn refuse_setup(spec: &DuelSpec, sides: &Sides) -> Result<()> {
     let [one, other] = &sides.settings;
     let Some(name) = spec.knob.strip_prefix("command.") else { return Ok(()) };
@@ -57,7 +57,7 @@ fn names(word: &str, name: &str) -> bool {
     filled(word, |of| (of != name).then(String::new)).is_err()
 }
 
-/// Fights a duel for whose blocks the storage is built, and the program set up and started.
+/// Fights a duel that builds the storage, sets the program up and starts it for each block.
 pub(super) fn on_builds(
     args: &ProgramArgs,
     asked: (DuelSpec, Sides),
@@ -115,7 +115,7 @@ fn figure(asked: Option<&str>, settings: &Settings) -> Result<Figure> {
     })
 }
 
-/// Says why a duel was not decided where the program ended before it was; `s` is how many seconds it was to run.
+/// Says that a duel was not decided because the program ended before; `s` is how many seconds it was to run.
 pub(super) fn report_early(duel: &Duel, summary: &Summary, s: f64) {
     let ended_well = !summary.interrupted && summary.failure.is_none();
     if ended_well && !duel.course().is_over() && summary.warmup_s + summary.duration_s + SLACK_S < s {

@@ -23,7 +23,7 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// With these options, but for the time; traced if that is asked for.
+    /// With these options, except the time; traced if that is asked for.
     pub fn new(options: ProgramOptions, is_traced: bool) -> Self {
         Self { options, is_traced, tracing: None }
     }
@@ -33,7 +33,7 @@ impl Around for Programs {
     fn opened(&mut self, session: &mut Session, time: Duration, screen: &mut Watcher) -> Result<()> {
         let interrupts = screen.interrupts;
         let options = ProgramOptions { time, ..self.options.clone() };
-        // One of a run that failed ends here at the latest.
+        // The trace of a failed run ends here at the latest.
         self.tracing = None;
         session.begin_program(options, &mut |text| screen.notice(text), &mut || interrupts.count() == 0)?;
         self.tracing = Some(trace::begin(session, self.is_traced)?);

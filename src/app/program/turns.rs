@@ -8,7 +8,7 @@ use crate::settings::Settings;
 use crate::settings::knobs::{Scope, Value};
 use crate::ui::cli::{ProgramTurn, parse_set};
 
-/// What a turn turns.
+/// What to turn.
 enum Turned {
     /// A knob of the program's own, by name.
     OfProgram(String, String),
@@ -20,7 +20,7 @@ enum Turned {
 pub(super) struct Turns(VecDeque<(u64, Turned)>);
 
 impl Turns {
-    /// Those of the command line.
+    /// The turns on the command line.
     ///
     /// # Errors
     /// Input if one can't be turned while a program runs.
@@ -30,7 +30,7 @@ impl Turns {
         Ok(Self(turns.into()))
     }
 
-    /// Turns what is due; sentences about what could not be turned.
+    /// Makes the turns that are due; returns sentences about those that failed.
     pub fn look(&mut self, session: &mut Session) -> Vec<String> {
         let mut wrong = Vec::new();
         while self.0.front().is_some_and(|(at_ns, _)| *at_ns <= session.now_ns()) {

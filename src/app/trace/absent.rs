@@ -5,10 +5,10 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::runs::session::Session;
 
-/// Says how to get them, if one is asked for.
+/// Says how to get traces, if one is asked for.
 ///
 /// # Errors
-/// Of the kind `Input`, then.
+/// Of the kind `Input`, if so.
 pub fn look(asked: bool) -> Result<()> {
     if asked { Err(Error::not_built("makes no block traces")) } else { Ok(()) }
 }

@@ -1,5 +1,5 @@
-//! A command that runs while drives are traced: in the folder where it was asked for, as who asked for it. Nothing that it
-//! starts outlives the trace.
+//! A command that runs while drives are traced: in the caller's folder, as the caller or the user named. Nothing that
+//! it starts outlives the trace.
 
 use std::io::{BufRead, BufReader, PipeReader, Read as _, pipe};
 use std::os::unix::process::ExitStatusExt;
@@ -19,13 +19,13 @@ use crate::stack::paths::state_dir;
 use crate::stack::program::{Groups, Part, Start};
 use crate::threads;
 
-/// Of a line of what it prints; the rest is another line.
+/// The longest line of its output; the rest counts as another line.
 const LINE_BYTES_MAX: u64 = 4096;
-/// What is asked to end is ended after this.
+/// How long it may take to end once asked; after that it is killed.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A command that runs.
+/// A running command.
 pub struct RunningCommand {
     name: String,
     child: Child,
@@ -36,7 +36,7 @@ pub struct RunningCommand {
 }
 
 impl RunningCommand {
-    /// Starts a command; none for the user of this process.
+    /// Starts a command as that user; with none, as this process's.
     ///
     /// # Errors
     /// Input if there is no such program; refused where it can't be ended with all that it starts.
@@ -61,7 +61,7 @@ impl RunningCommand {
         }
     }
 
-    /// Whether it still runs.
+    /// Whether it is still running.
     pub fn goes_on(&mut self) -> bool {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -84,7 +84,7 @@ impl RunningCommand {
         }
         self.groups.remove(&mut self.journal)?;
         self.journal.end()?;
-        // Nobody prints any more.
+        // Nothing writes to the pipe any more.
         let _ = self.output.join();
         let name = &self.name;
         match self.status.filter(|_| ended_itself).map(|status| (status.code(), status.signal())) {
@@ -105,18 +105,18 @@ fn started(words: &[String], user: Option<&User>, groups: &Groups) -> Result<(Ch
     let start = Start { words, environment: &[], folder: &folder, user };
     let mut command = start.command(groups.entrances(Part::Run)?, to)?;
     let child = command.spawn().map_err(|error| failed("cannot start it", &error))?;
-    // What is ours of the pipe closes with it.
+    // This closes our end of the pipe.
     drop(command);
     Ok((child, threads::start("read what the command prints", move || pass_on(from))?))
 }
 
-/// Prints what the command prints, line by line.
+/// Passes the command's output on, line by line.
 fn pass_on(from: PipeReader) {
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
     while from.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
         let text = String::from_utf8_lossy(&line);
-        // Whoever reads it may have gone; the command goes on.
+        // Its reader may be gone; the command goes on.
         let _ = print(&format!("{}\n", printable::line(text.trim_end_matches(['\n', '\r']))));
         line.clear();
     }

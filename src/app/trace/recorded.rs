@@ -1,4 +1,4 @@
-//! A trace of a target's drives, made while a run is recorded, and kept in its folder with how the rules were kept.
+//! A trace of a target's drives, made while a run is recorded; its folder also gets how well the rules were kept.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,11 +21,11 @@ pub struct TraceUnderWay(Option<UnderWay>);
 struct UnderWay {
     watch: Watch,
     drives: Vec<Watched>,
-    /// What is said of moments after the run.
+    /// Marks for moments after the run.
     marks: Vec<(u64, String)>,
 }
 
-/// Looks whether drives can be traced at all, before a target is built and filled.
+/// Checks that drives can be traced at all, before a target is built and filled.
 ///
 /// # Errors
 /// As for [`Tracer::start`].
@@ -74,7 +74,7 @@ pub fn keep(tracing: TraceUnderWay, session: &Session, out: &Path) -> Result<()>
     Ok(())
 }
 
-/// The same with what a program has left in the page cache, which is written back first, as a phase of its own.
+/// The same, after writing back what a program left in the page cache, as a phase of its own.
 ///
 /// # Errors
 /// As for [`keep`], or if it can't be written back.
@@ -87,7 +87,7 @@ pub fn keep_all(mut tracing: TraceUnderWay, session: &mut Session, out: &Path) -
     keep(tracing, session, out).and(written)
 }
 
-/// How each rule was kept, in one line; or why that is not known.
+/// How each rule was kept, in one line; or why that is unknown.
 fn lights(drive: &DriveKept) -> String {
     let rules = drive.rules.iter().map(|rule| format!("{}: {}", rule.rule, rule.is_kept));
     drive.why.clone().unwrap_or_else(|| rules.collect::<Vec<_>>().join("; "))
@@ -99,7 +99,7 @@ struct EachRun(Option<TraceUnderWay>);
 
 impl Around for EachRun {
     fn opened(&mut self, session: &mut Session, _: Duration, _: &mut Watcher) -> Result<()> {
-        // One of a run that failed ends here at the latest.
+        // The trace of a failed run ends here at the latest.
         self.0 = None;
         self.0 = Some(begin(session, true)?);
         Ok(())
@@ -116,7 +116,7 @@ pub fn each_run(asked: bool) -> Option<Box<dyn Around>> {
     asked.then(|| -> Box<dyn Around> { Box::new(EachRun::default()) })
 }
 
-/// The trace of a recording, and the drives that it is of; none if the path is no folder.
+/// The trace of a recording, and the drives that it covers; none if the path is not a folder.
 ///
 /// # Errors
 /// Of the kind `Input` if the folder has no trace.

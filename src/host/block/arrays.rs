@@ -1,4 +1,4 @@
-//! Arrays in use, md's and Btrfs's own, checked again and again: whether they still have all their members.
+//! Arrays in use, md's and Btrfs's own, checked repeatedly: whether they still have all their members.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ impl ArrayWatch {
         }
     }
 
-    /// What it currently does on its own; none if nothing.
+    /// What it is currently doing on its own; none if nothing.
     pub fn upkeep(&self) -> Option<Upkeep> {
         match self {
             Self::Md(md) => md.upkeep(),
@@ -60,7 +60,7 @@ impl ArrayWatch {
         }
     }
 
-    /// What it has lost by now; none if all its members work.
+    /// The members it has lost by now; none if all of them work.
     pub fn look(&self) -> Option<Lost> {
         match self {
             Self::Md(md) => md.look(),
@@ -85,7 +85,7 @@ impl MdWatch {
     /// A level without redundancy has no such file, and nothing to maintain.
     fn upkeep(&self) -> Option<Upkeep> {
         let action = self.text("sync_action").filter(|action| !["idle", "frozen"].contains(&action.as_str()));
-        // After a rebuild, and after a failure, md looks whether there is a spare, and calls that a recovery.
+        // After a rebuild, and after a failure, md checks whether there is a spare, and reports that as a recovery.
         if action.as_deref() == Some("recover")
             && !has_spare(&self.root.at(&format!("sys/block/{}/md", self.name)))
         {
@@ -104,7 +104,7 @@ impl MdWatch {
         let members: Vec<String> =
             self.members.iter().filter(is_lost).map(|member| member.shown.clone()).collect();
         let missing = text("degraded").and_then(|count| count.parse().ok()).unwrap_or(0);
-        // A stripe without redundancy has no count of dispensable members.
+        // A striped array without redundancy has no count of missing members.
         let striped = text("level").is_some_and(|level| ["raid0", "linear"].contains(&level.as_str()));
         let state = text("array_state").unwrap_or_default();
         let failed =
@@ -118,8 +118,8 @@ impl MdWatch {
     }
 }
 
-/// Whether a member of an array, by its `md` folder in sysfs, is not in sync yet: without one, md recovers nothing, whatever
-/// its `sync_action` says. True where the kernel says nothing of members.
+/// Whether an array, by its `md` folder in sysfs, has a member that is not in sync yet: without one, md
+/// recovers nothing, whatever its `sync_action` says. True if the kernel reports no member's state.
 pub fn has_spare(md: &Path) -> bool {
     let entries = std::fs::read_dir(md).into_iter().flatten().flatten();
     let members = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("dev-"));
@@ -134,7 +134,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    /// An array of a drive and of a partition of another one, below a loop device over a file of it.
+    /// A fake host: an array of a drive and of a partition of another one, below a loop device over a file on it.
     fn host(level: &str) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let at = |path: &str| dir.path().join(path);

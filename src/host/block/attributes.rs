@@ -1,18 +1,18 @@
-//! Attributes of drives' queues and of md arrays that knobs turn, watched for changes.
+//! Attributes of drives' queues and of md arrays that knobs set, watched for changes.
 //!
-//! Reading one may block: while somebody changes a queue's scheduler, the kernel holds a lock of that queue until its
-//! I/O has drained, which a drive that hangs delays until its commands time out. The window then ends late.
+//! Reading one may block: while somebody changes a queue's scheduler, the kernel holds a lock of that queue until
+//! its I/O has drained, which on a drive that hangs takes until its commands time out. The window then ends late.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::host::drive::queue::{OF_QUEUES, in_force};
 
-/// Those of an md array, by the names of their files.
+/// The attributes of an md array, by the names of their files.
 pub const OF_ARRAYS: [&str; 4] =
     ["group_thread_cnt", "stripe_cache_size", "sync_speed_max", "sync_speed_min"];
 
-/// Looks at attributes again and again.
+/// Reads attributes repeatedly.
 #[derive(Debug, Default)]
 pub struct AttributeWatch(Vec<Known>);
 
@@ -32,12 +32,12 @@ pub struct AttributeChange {
     pub device: String,
     /// The knob that turns it (`queue.scheduler`).
     pub knob: String,
-    /// Its value at the look before, and at this one.
+    /// Its value at the previous look, and at this one.
     pub values: [String; 2],
 }
 
 impl AttributeWatch {
-    /// Begins to watch these drives and arrays, by the kernel's names, as they are now; under a root (`/`).
+    /// Starts watching these drives and arrays, by the kernel's names, as they are now; under a root (`/`).
     pub fn open(root: &Path, drives: &[&str], arrays: &[&str]) -> Self {
         let mut watch = Self::default();
         for (devices, folder, attributes) in
@@ -58,7 +58,7 @@ impl AttributeWatch {
         watch
     }
 
-    /// What has changed since the last look. Nothing is said of a device that is gone.
+    /// What has changed since the last look. Devices that are gone are left out.
     pub fn changes(&mut self) -> Vec<AttributeChange> {
         let mut changes = Vec::new();
         for known in &mut self.0 {
@@ -73,7 +73,7 @@ impl AttributeWatch {
 }
 
 fn read(file: &Path) -> Option<String> {
-    // A scheduler that was loaded meanwhile is one more choice, and none in force.
+    // A scheduler that was loaded meanwhile is another choice, but is not in force.
     fs::read_to_string(file).ok().map(|text| in_force(text.trim()))
 }
 

@@ -13,7 +13,7 @@ pub struct BtrfsWatch {
     root: Root,
     id: String,
     members: Vec<NamedMember>,
-    /// The devices by Btrfs's numbers, with the failed writes and flushes at that time.
+    /// The devices by Btrfs's numbers, with their failed writes and flushes at that time.
     numbers: Vec<(String, u64)>,
 }
 
@@ -64,7 +64,7 @@ impl BtrfsWatch {
         (lost.count() > 0).then_some(lost)
     }
 
-    /// The members that may be lost, whichever they are: the minimum over data, metadata and system.
+    /// How many members may be lost, whichever they are: the minimum over data, metadata and system.
     fn spares(&self) -> u64 {
         let kinds = ["data", "metadata", "system"];
         let profiles = kinds
@@ -86,7 +86,7 @@ impl BtrfsWatch {
     }
 }
 
-/// The devices that a block group profile can lose; none for an unknown profile.
+/// How many devices a block group profile can lose; none for an unknown profile.
 fn spares_of(profile: &str) -> Option<u64> {
     match profile {
         "single" | "dup" | "raid0" => Some(0),

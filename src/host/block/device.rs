@@ -46,7 +46,7 @@ impl Usage {
 pub struct Device {
     /// The kernel's name (`nvme0n1`, `loop3`, `sda`).
     pub name: String,
-    /// Its node.
+    /// Its device node.
     pub path: PathBuf,
     /// `major:minor`.
     pub number: String,
@@ -104,7 +104,7 @@ impl Device {
         HealthLog::open(self.controller.as_ref()?, &self.path)?.read()
     }
 
-    /// The drive's LBA formats, asked now, on this host; none if it is no `NVMe` drive, or this process may not ask.
+    /// The drive's current LBA formats, on this host; none if it is not `NVMe`, or this process may not ask.
     pub fn read_lba_formats(&self) -> Option<LbaFormats> {
         LbaFormats::read(self.controller.as_ref()?, &self.path)
     }

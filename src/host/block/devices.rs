@@ -12,7 +12,7 @@ use crate::host::nodes::{BlockNode, nodes, udev_properties};
 use crate::host::root::{Root, last_part};
 use crate::short_list;
 
-/// All devices that hold data: those of no size (empty loop devices, card readers) are left out.
+/// All devices that hold data: devices of size 0 (empty loop devices, card readers) are left out.
 pub(in crate::host) fn read(root: &Root) -> Vec<Device> {
     let nodes = nodes(root);
     let graph = usage::Graph::read(root, &nodes);
@@ -32,7 +32,7 @@ fn device(
     let dir = &node.dir;
     let text = |path: &str| root.text(&format!("{dir}/{path}"));
     let number = |path: &str| root.number(&format!("{dir}/{path}"));
-    // sysfs counts sizes in 512 bytes, whatever the sector.
+    // sysfs gives sizes in units of 512 bytes, whatever the sector size.
     let size_bytes = number("size")?.saturating_mul(512);
     if size_bytes == 0 {
         return None;
@@ -68,7 +68,7 @@ fn device(
         scheduler: text("queue/scheduler").map(|line| in_force(&line)),
         queue: queue::read(root, dir),
         controller: controller(root, dir),
-        // For NVMe, the device is its controller, whose device is the function on the bus.
+        // For NVMe, the device is the controller, whose own device is the PCI function.
         link: ["device/device", "device"].iter().find_map(|path| pcie::link(root, &format!("{dir}/{path}"))),
         temperature: temperature::read(root, dir),
         health: None,
@@ -79,7 +79,7 @@ fn device(
     })
 }
 
-/// The `NVMe` controller of a device. With multipath the device is a subsystem, of one or more.
+/// The `NVMe` controller of a device. With multipath, the device is a subsystem with one or more of them.
 fn controller(root: &Root, dir: &str) -> Option<String> {
     let is_controller = |name: &String| {
         let digits = name.strip_prefix("nvme").unwrap_or_default();
@@ -98,7 +98,7 @@ fn model(root: &Root, dir: &str) -> Option<String> {
     }
     let model =
         ["device/model", "device/name"].iter().find_map(|path| root.text(&format!("{dir}/{path}")))?;
-    // For a SATA drive, "ATA" is in place of the vendor.
+    // SATA drives have "ATA" in place of the vendor.
     match root.text(&format!("{dir}/device/vendor")) {
         Some(vendor) if vendor != "ATA" && !vendor.starts_with("0x") && !model.starts_with(&vendor) => {
             Some(format!("{vendor} {model}"))
@@ -116,7 +116,7 @@ fn serial(root: &Root, dir: &str) -> Option<String> {
         .or_else(|| text("device/wwid"))
 }
 
-/// The serial on SCSI's page 0x80: four bytes of header, of which the last two are its length.
+/// The serial on SCSI's page 0x80: the last two of the four header bytes are its length.
 fn vpd_serial(page: &[u8]) -> Option<String> {
     let length = usize::from(u16::from_be_bytes([*page.get(2)?, *page.get(3)?]));
     let text = String::from_utf8_lossy(page.get(4..4 + length)?);
@@ -138,7 +138,7 @@ fn by_id_links(root: &Root) -> BTreeMap<String, Vec<PathBuf>> {
 
 /// Names with model and serial come first, bare world-wide numbers last.
 ///
-/// Namespaces of one controller share the name without a namespace at its end, so the one with it is better.
+/// Namespaces of one controller share the name without a namespace suffix, so a name with one is better.
 fn rank(link: &std::path::Path, serial: Option<&str>, namespace: Option<u64>) -> (u8, PathBuf) {
     let name = last_part(link).unwrap_or_default();
     let has_serial = serial.is_some_and(|serial| name.contains(&serial.replace(' ', "_")));

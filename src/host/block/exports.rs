@@ -13,7 +13,7 @@ use crate::host::system::threads;
 const SERVERS: [&str; 7] =
     ["nbd-server", "qemu-nbd", "nbdkit", "qemu-storage-da", "tgtd", "nvmf_tgt", "iscsi_tgt"];
 
-/// Kernel names of devices, and how each is served or written to.
+/// Kernel names of devices, with how each is served or written to.
 pub(in crate::host) fn read(resolver: &Resolver) -> Vec<(String, Usage)> {
     let mut found = nvme_targets(resolver);
     found.extend(scsi_targets(resolver));
@@ -21,8 +21,8 @@ pub(in crate::host) fn read(resolver: &Resolver) -> Vec<(String, Usage)> {
     found
 }
 
-/// Marks all drives as possibly exported by something not visible. Loop devices, arrays and the like are as
-/// safe as what they are built on.
+/// Marks all drives as possibly exported by something that is not visible. Loop devices, arrays and the like
+/// are as safe as what they are built on.
 fn perhaps_all(resolver: &Resolver, why: &str) -> Vec<(String, Usage)> {
     let is_built =
         |name: &str| ["loop", "md", "dm-", "zram", "ram"].iter().any(|kind| name.starts_with(kind));
@@ -53,7 +53,7 @@ fn nvme_targets(resolver: &Resolver) -> Vec<(String, Usage)> {
             let path = root.text(&format!("{folder}/{id}/device_path"));
             let Some(path) = path else { continue };
             let names = resolver.behind(&path);
-            // What a missing node was can no longer be found.
+            // If a node is missing, what it was can no longer be found out.
             let is_on = root.text(&format!("{folder}/{id}/enable")).is_some_and(|on| on == "1");
             if is_on && names.is_empty() && !root.at(&path).exists() {
                 found.extend(perhaps_all(
@@ -143,11 +143,11 @@ fn writers(resolver: &Resolver) -> Vec<(String, Usage)> {
 /// How a process uses a device through a descriptor.
 #[derive(Debug, Clone, Copy)]
 enum Use {
-    /// It is open, for writing or not.
+    /// The device is open, for writing or not.
     Open { writes: bool },
-    /// It can be given commands that bypass the block layer, whatever the descriptor was opened for.
+    /// It accepts commands that bypass the block layer, whatever mode the descriptor was opened in.
     Commands,
-    /// It is registered with a ring.
+    /// The device is registered with a ring.
     Registered,
 }
 
@@ -188,7 +188,7 @@ fn tables(root: &Root, process: &str) -> Vec<String> {
     std::iter::once(own.clone()).chain(others).collect()
 }
 
-/// Whether it is a kernel thread, as most are on an idle host: without memory and
+/// Whether it is a kernel thread, as most are on an idle host: these have no memory and no
 /// descriptors.
 fn is_kernels(root: &Root, process: &str) -> bool {
     let stat = root.proc::<Stat>(&format!("proc/{process}/stat"));
@@ -200,7 +200,7 @@ fn mapped(resolver: &Resolver, process: &str) -> Vec<String> {
     let root = resolver.root;
     let maps = root.text(&format!("proc/{process}/maps")).unwrap_or_default();
     let device = |(range, path): (&str, &str)| {
-        // The node may be anywhere, or no longer exist.
+        // The node may be anywhere, or be gone.
         let file = root.at(&format!("proc/{process}/map_files/{range}"));
         let number = if root.is_running_host() { device_number(&file) } else { None };
         let by_path = || path.starts_with("/dev/").then(|| resolver.node(path))?;
@@ -209,7 +209,7 @@ fn mapped(resolver: &Resolver, process: &str) -> Vec<String> {
     threads::shared_for_writing(&maps).filter_map(device).collect()
 }
 
-/// The namespace to which commands can be given by a descriptor of its character device (`/dev/ng0n1`).
+/// The namespace that accepts commands through a descriptor of its character device (`/dev/ng0n1`).
 fn commanded(resolver: &Resolver, fd: &str) -> Option<String> {
     let path = resolver.root.link(fd)?;
     let name = last_part(&path).filter(|_| !resolver.root.is_running_host()).or_else(|| {
@@ -228,7 +228,7 @@ fn registered(resolver: &Resolver, folder: &str, fd: &str) -> Vec<String> {
         return Vec::new();
     }
     let info = root.text(&format!("{folder}/fdinfo/{fd}")).unwrap_or_default();
-    // "UserFiles:\t2", then "    0: /dev/nvme0n1", by older kernels "    0: nvme0n1".
+    // "UserFiles:\t2", then "    0: /dev/nvme0n1", on older kernels "    0: nvme0n1".
     let files = info.lines().skip_while(|line| !line.starts_with("UserFiles:")).skip(1);
     let files = files.map_while(|line| line.trim_start().split_once(": "));
     let files = files.take_while(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit()));
@@ -240,7 +240,7 @@ fn registered(resolver: &Resolver, folder: &str, fd: &str) -> Vec<String> {
         .collect()
 }
 
-/// The device behind a process's descriptor, if it is one.
+/// The block device that a process's descriptor has open, if it is one.
 fn opened(resolver: &Resolver, fd: &str) -> Option<String> {
     let root = resolver.root;
     let path = root.link(fd)?.to_string_lossy().into_owned();

@@ -9,7 +9,7 @@ use crate::host::drive::emulated::{filesystem_devices, is_emulated};
 use crate::host::number_text;
 use crate::host::root::Root;
 
-/// Maximum layers below a device; sysfs has no cycles, but one must not hang us.
+/// Maximum layers below a device: a guard against cycles, although sysfs has none.
 const LAYERS_MAX: u32 = 16;
 /// The unit of `size` in sysfs, whatever the device's blocks are.
 const SECTOR_BYTES: u64 = 512;
@@ -39,9 +39,9 @@ pub struct LevelDrive {
 /// The block devices below a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Levels {
-    /// The devices below the file system, or that are the target.
+    /// The devices below the file system, or the target itself if it is devices.
     pub top: Vec<LevelDevice>,
-    /// The devices at the bottom of arrays and device mappers, as used there: for a drive used in part, the
+    /// The devices at the bottom of arrays and device mappers, as used there: for a partly used drive, the
     /// partition. Loop devices are not followed further.
     pub bottom: Vec<LevelDevice>,
     /// The drives that contain those at the bottom.
@@ -49,13 +49,13 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Of a device of that number (major, minor), under a root (`/`).
+    /// The levels below the device of that number (major, minor), under a root (`/`).
     pub fn below(root: &Path, number: (u32, u32)) -> Self {
         let root = Root::new(root);
         Self::of(&root, &[format!("{}:{}", number.0, number.1)])
     }
 
-    /// Of a file or a device of this host; empty where no block device is below (tmpfs, a network).
+    /// The levels below a file or a device of this host; empty where no block device is below (tmpfs, a network).
     pub fn below_path(path: &Path) -> Self {
         use std::os::unix::fs::{FileTypeExt, MetadataExt};
         let root = Root::new(Path::new("/"));
@@ -116,7 +116,7 @@ fn drive(dir: &Path) -> Option<LevelDrive> {
     })
 }
 
-/// The devices at the bottom of one. A part of an array is on the members of the whole array.
+/// The devices at the bottom of a device. A partition of an array is on the members of the whole array.
 fn bottom_of(dir: &Path, layers: u32) -> Vec<PathBuf> {
     let Some(layers) = layers.checked_sub(1) else { return vec![dir.to_owned()] };
     let whole = if dir.join("partition").exists() { dir.parent().unwrap_or(dir) } else { dir };
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// An array with a partition, of a partition of one drive and of a loop device.
+    /// A fake host: an array with a partition, made of a partition of one drive and of a loop device.
     fn host() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let at = |path: &str| dir.path().join("sys").join(path);

@@ -1,4 +1,4 @@
-//! Loop devices and what is behind them: a file by its inode, whatever path leads to it, or another block
+//! Loop devices and their backing: a file, known by its inode, whatever path leads to it, or another block
 //! device.
 
 use std::fs::{File, Metadata};
@@ -32,7 +32,7 @@ struct LoopInfo64 {
 /// What is behind a loop device, or at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::host) struct Backing {
-    /// The path by which it was given. Links, bind mounts and other namespaces give a file several paths.
+    /// The path it was specified by. Links, bind mounts and other namespaces give a file several paths.
     pub(in crate::host) path: String,
     /// What it is; none if only the path is known.
     what: Option<What>,
@@ -75,7 +75,7 @@ impl Backing {
         }
     }
 
-    /// `major:minor` of the block device that it is.
+    /// `major:minor` of the block device, if it is one.
     pub(in crate::host) fn device(&self) -> Option<String> {
         match self.what? {
             What::Device(number) => Some(number_text(number)),
@@ -101,7 +101,7 @@ impl What {
         }
     }
 
-    /// Old kernels give the file system's device in place of a file's missing number.
+    /// Old kernels give the file system's device in place of a regular file's missing number.
     fn reported(info: &LoopInfo64) -> Self {
         if info.rdevice != 0 && info.rdevice != info.device {
             Self::Device(info.rdevice)

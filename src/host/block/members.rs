@@ -20,7 +20,7 @@ pub struct Lost {
     pub array: String,
     /// The members that failed or are gone, as `nvme1n1 (serial S1)`; empty if unknown.
     pub members: Vec<String>,
-    /// Members that it misses by its own count.
+    /// How many members it is missing by its own count.
     pub missing: u64,
     /// Whether it has failed: data is gone, or every write fails.
     pub failed: bool,
@@ -31,7 +31,7 @@ pub struct Lost {
 pub struct Upkeep {
     /// The array, as `md array md127` or `Btrfs file system 8d12…`.
     pub array: String,
-    /// What it does, in the kernel's word: `resync`, `recover`, `check`, `balance`.
+    /// What it does, in the kernel's words: `resync`, `recover`, `check`, `balance`.
     pub action: String,
 }
 
@@ -53,7 +53,7 @@ impl NamedMember {
     }
 }
 
-/// A member with the serial of the drive that it is, or that it is a part of.
+/// A member's name, with the serial of its drive.
 fn shown(root: &Root, member: &str) -> String {
     let dir = root.at(&format!("sys/class/block/{member}")).canonicalize().unwrap_or_default();
     let whole = if dir.join("partition").exists() { dir.parent().map(PathBuf::from) } else { Some(dir) };

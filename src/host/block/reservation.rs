@@ -46,7 +46,7 @@ fn report(file: &File) -> Option<[u8; REPORT_BYTES]> {
     answered.then_some(report)
 }
 
-/// Bit 5 of the optional commands (ONCS), at byte 520 of what Identify Controller answers.
+/// Bit 5 of the optional commands (ONCS), at byte 520 of the Identify Controller data.
 fn supports_reservations(identity: &[u8; IDENTITY_BYTES]) -> bool {
     identity[520] >> 5 & 1 == 1
 }

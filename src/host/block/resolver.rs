@@ -23,7 +23,7 @@ impl Resolver<'_> {
         let under_dev = |inside: &str| {
             by_name(&inside.replace('/', "!")).or_else(|| by_name(&last_part(&self.root.link(path)?)?))
         };
-        // A device's node may be anywhere.
+        // A device node may be anywhere.
         let by_number = || {
             let absolute = path.starts_with('/').then(|| self.root.at(path))?;
             self.by_number(&device_number(&absolute)?)

@@ -74,7 +74,7 @@ impl Graph {
         self.members.entry(holder.to_owned()).or_default().insert(member.to_owned());
     }
 
-    /// A loop device on a block device is built on it; two on one file overwrite each other.
+    /// A loop device on a block device is built on it; two on the same file overwrite each other's data.
     fn read_loops(&mut self, resolver: &Resolver) {
         for (name, backing) in &resolver.loops {
             if let Some(member) = resolver.node_of(backing) {
@@ -89,8 +89,8 @@ impl Graph {
         }
     }
 
-    /// A file system that is mounted in another namespace, or was unmounted while in use, is not listed; a
-    /// loop device on one of its files reveals it.
+    /// A file system that is mounted in another namespace, or was lazily unmounted while in use, is not
+    /// listed; a loop device on one of its files reveals it.
     fn read_hidden_mounts(&mut self, resolver: &Resolver) {
         for (name, backing) in &resolver.loops {
             let on = backing.file_system().and_then(|number| resolver.by_number(&number));
@@ -133,7 +133,7 @@ impl Graph {
         }
     }
 
-    /// By hand: procfs-core has no table of swap areas.
+    /// Parsed by hand: procfs-core does not cover swap areas.
     fn read_swaps(&mut self, resolver: &Resolver) {
         let swaps = resolver.root.text("proc/swaps").unwrap_or_default();
         for line in swaps.lines().skip(1) {
@@ -144,7 +144,7 @@ impl Graph {
         }
     }
 
-    /// In a container the machine's root is not mounted, but it is on the kernel's command line.
+    /// In a container the machine's root is not mounted, but the kernel's command line names it.
     fn read_boot_drive(&mut self, resolver: &Resolver) {
         let line = resolver.root.text("proc/cmdline").unwrap_or_default();
         let Some(root) = line.split_whitespace().find_map(|word| word.strip_prefix("root=")) else { return };
@@ -172,12 +172,12 @@ impl Graph {
     pub(in crate::host) fn usage(&self, name: &str) -> Vec<Usage> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::new();
-        // What lies between a device and its drives is a part of it, not a use by others.
+        // What lies between a device and its drives is part of it, not a use by others.
         let own = self.all_below(name);
         self.upwards(name, (name, &own), &mut seen, &mut found);
         for member in &own {
             if !seen.contains(*member) {
-                // The device of a member partition may be used as a whole.
+                // A member may be a partition of a device that is also used whole.
                 let whole = self.whole.get(*member).and_then(|whole| self.direct.get(whole));
                 found.extend(whole.into_iter().flatten().map(|usage| through(usage, &self.whole[*member])));
                 self.upwards(member, (name, &own), &mut seen, &mut found);
@@ -234,7 +234,7 @@ impl Graph {
     }
 }
 
-/// The same use, attributed to `name`, a part of the device or something built on it.
+/// The same use, attributed to `name`: a part of the device, or something built on it.
 fn through(usage: &Usage, name: &str) -> Usage {
     let with = |text: &str| if text.ends_with(')') { text.to_owned() } else { format!("{text} ({name})") };
     match usage {

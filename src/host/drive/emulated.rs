@@ -10,7 +10,7 @@ use crate::host::{mounts, number_text};
 
 /// Prefixes of the models of emulated drives.
 const MODELS: [&str; 5] = ["QEMU ", "VMware Virtual", "VBOX", "ORCL-VBOX", "VirtualBox"];
-/// Maximum layers below a device; sysfs has no cycles, but one must not hang us.
+/// Maximum layers below a device: a guard against cycles, although sysfs has none.
 const LAYERS_MAX: u32 = 16;
 
 /// The model of an emulated drive below the file or device, through partitions, arrays and loop devices; none
@@ -19,7 +19,7 @@ pub fn emulated_drive(file: &File) -> Option<String> {
     emulated_model(&below_open(file)?.drives)
 }
 
-/// What lies below a file or a device, by its folders in sysfs.
+/// Everything below a file or a device, by its folders in sysfs.
 #[derive(Debug, Default)]
 pub(in crate::host) struct Below {
     /// The drives.
@@ -47,7 +47,7 @@ fn below_open(file: &File) -> Option<Below> {
     if metadata.file_type().is_block_device() {
         return Some(below_device(&root, &number_text(metadata.rdev()), LAYERS_MAX));
     }
-    // A file that was just made has no name yet, so only its folder is known.
+    // A newly created file has no name yet, so only its folder is known.
     let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
     Some(below_filesystem(&root, &path, metadata.dev(), LAYERS_MAX))
 }
@@ -57,7 +57,7 @@ fn below_file(root: &Root, path: &Path, layers: u32) -> Below {
     below_filesystem(root, path, metadata.dev(), layers)
 }
 
-/// What lies below the file system that has that device number and holds that path.
+/// What lies below the file system with that device number, which holds that path.
 fn below_filesystem(root: &Root, path: &Path, device: u64, layers: u32) -> Below {
     let (devices, btrfs) = filesystem_devices(root, path, device);
     let mut found = Below::of(devices.iter().map(|number| below_device(root, number, layers)));
@@ -66,7 +66,7 @@ fn below_filesystem(root: &Root, path: &Path, device: u64, layers: u32) -> Below
     found
 }
 
-/// The devices of the file system that has that device number and holds that path: of Btrfs all, and
+/// The devices of the file system with that device number, which holds that path; of Btrfs all of them, and
 /// the file system's id.
 pub(in crate::host) fn filesystem_devices(
     root: &Root,
@@ -79,8 +79,8 @@ pub(in crate::host) fn filesystem_devices(
     mounted_devices(root, path).unwrap_or_default()
 }
 
-/// Btrfs gives its files numbers that are not a device's: the mount names the device, and sysfs the others; with
-/// the file system's id.
+/// Btrfs gives its files numbers that belong to no device: the mount names one device, and sysfs the others.
+/// Also returns the file system's id.
 fn mounted_devices(root: &Root, path: &Path) -> Option<(Vec<String>, Option<String>)> {
     let source = mounts::source_of(root, path)?;
     let number = number_text(fs::metadata(root.at(&source)).ok()?.rdev());

@@ -11,7 +11,7 @@
 //!
 //! The layouts are those documented by `nvme-cli` (plugins `ocp`, `intel`, `solidigm`, `micron` and `wdc`);
 //! Samsung's is known only from its users. Vendor pages have no trustworthy version, so a page is accepted
-//! only if it agrees with the health log: its count of the host's writes must be the health log's (which also
+//! only if it agrees with the health log: its count of host writes must match the health log's (which also
 //! determines its unit, if that is not documented), and flash writes must be between a tenth and a hundred
 //! times that. Any other page is refused.
 
@@ -30,18 +30,18 @@ const DATA_UNIT_BYTES: u64 = 512_000;
 /// The GUID at the end of OCP's page.
 const OCP_GUID: [u8; 16] =
     [0xc5, 0xaf, 0x10, 0x28, 0xea, 0xbf, 0xf2, 0xa4, 0x9c, 0x4f, 0x6f, 0x7c, 0xc9, 0x14, 0xd5, 0xaf];
-/// An item of a page that is a list.
+/// Bytes of an item, in a page that is a list.
 const ITEM_BYTES: usize = 12;
 /// The unit of Intel's items.
 const INTEL_UNIT_BYTES: u64 = 32 * MIB;
-/// Units that a counter may have where none is documented.
+/// Units that a counter may have if none is documented.
 const UNITS_BYTES: [u64; 6] = [1, 512, 4096, DATA_UNIT_BYTES, MIB, 32 * MIB];
-/// Two counts of the host's writes agree if they differ by at most this share and two units.
+/// Two counts of host writes agree if they differ by at most this share and two units.
 const AGREES: f64 = 1.0 / 16.0;
-/// A drive's write amplification over its life is between these, or it is a different page.
+/// A drive's lifetime write amplification lies in this range, or it is a different page.
 const LIFETIME: std::ops::RangeInclusive<f64> = 0.1..=100.0;
 
-/// Whose page it is.
+/// The vendor whose page it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -60,7 +60,7 @@ pub enum FlashSource {
     Model,
 }
 
-/// What a drive has counted over its life.
+/// A drive's counts over its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlashWrites {
     /// Bytes that hosts have written, in steps of the counter's unit.
@@ -84,7 +84,7 @@ enum Page {
     WdcItems,
 }
 
-/// A counter of flash writes, and that of the host's writes if the page has one, with their possible units.
+/// A counter of flash writes, and one of host writes if the page has one, with the units that they may have.
 struct Counters<'a> {
     flash: u128,
     host: Option<u128>,
@@ -121,7 +121,7 @@ impl Page {
         }
     }
 
-    /// The page's counters; none if it is cut short or a different page.
+    /// The page's counters; none if it is truncated or a different page.
     fn counters(self, log: &[u8]) -> Option<Counters<'static>> {
         let log: &[u8; 512] = log.get(..512)?.try_into().ok()?;
         Some(match self {
@@ -130,7 +130,7 @@ impl Page {
                 Counters { flash: large(log, 0), host: None, units: &[1] }
             }
             Self::Intel => {
-                // The list begins with the programs that failed.
+                // The list begins with the program fail count.
                 (log[0] == 0xab).then_some(())?;
                 let (flash, host) = (item(log, 0xf4)?, item(log, 0xf5)?);
                 Counters { flash, host: Some(host), units: &[INTEL_UNIT_BYTES] }
@@ -143,7 +143,7 @@ impl Page {
                 Counters { flash: u128::from(flash), host: None, units: &[1] }
             }
             Self::WdcStatistics => {
-                // All that follows its fields is reserved.
+                // Everything after its fields is reserved.
                 log[120..].iter().all(|byte| *byte == 0).then_some(())?;
                 Counters { flash: large(log, 0), host: None, units: &[1] }
             }
@@ -183,7 +183,7 @@ fn large(log: &[u8; 512], at: usize) -> u128 {
     u128::from_le_bytes(bytes)
 }
 
-/// The six bytes of the item with that key, behind key, two reserved bytes, normalized value and one more.
+/// The six-byte value of the item with that key, after the key, two reserved bytes, normalized value and one more.
 fn item(log: &[u8; 512], key: u8) -> Option<u128> {
     let found = log.chunks_exact(ITEM_BYTES).find(|item| item[0] == key)?;
     let mut bytes = [0; 16];

@@ -15,7 +15,7 @@ const ENDURANCE_LOG: u8 = 0x09;
 const DATA_UNIT_BYTES: u128 = 512_000;
 /// The unit of an endurance estimate.
 const ESTIMATE_UNIT_BYTES: u128 = 1_000_000_000;
-/// The log has kelvins, and 0 for an unknown temperature.
+/// The log gives kelvins, and 0 for an unknown temperature.
 const KELVIN: f64 = 273.0;
 
 /// The content of a drive's health log.
@@ -27,7 +27,7 @@ pub struct Health {
     pub temperature_c: Option<f64>,
     /// Spare blocks left, in percent of the original number.
     pub spare_percent: u8,
-    /// It warns below this percentage.
+    /// The drive warns below this percentage of spare blocks.
     pub spare_threshold_percent: u8,
     /// The share of its endurance that is used, by the vendor's calculation; may exceed 100.
     pub used_percent: u8,
@@ -49,20 +49,20 @@ pub struct Health {
 /// counts (base specification 2.0, 8.15.5).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Throttled {
-    /// Times that it began to, a little and heavily.
+    /// How often light and heavy throttling began.
     pub transitions: [u32; 2],
-    /// Seconds in it, a little and heavily.
+    /// Seconds of light and of heavy throttling.
     pub seconds: [u32; 2],
 }
 
-/// What a drive did about its temperature since the last reading.
+/// Whether a drive throttled because of its temperature since the last reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Throttling {
     /// Its own counts did not change.
     No,
-    /// It was at or above its warning temperature, from where on it may throttle: inferred.
+    /// It was at or above its warning temperature, from which it may throttle: inferred.
     Hot,
     /// Its own counts have grown.
     Yes,
@@ -91,7 +91,7 @@ impl Health {
         })
     }
 
-    /// What the drive did since an earlier reading; none if unknown.
+    /// Whether the drive throttled since an earlier reading; none if unknown.
     pub fn throttling_since(&self, before: &Self) -> Option<Throttling> {
         let grown = |now: [u32; 2], before: [u32; 2]| now.iter().zip(before).any(|(now, old)| *now > old);
         let counts = self.throttled.map(|now| {
@@ -176,8 +176,8 @@ impl HealthLog {
     }
 }
 
-/// Bit 0 of the attributes of host-controlled thermal management (HCTMA), at byte 322 of what Identify
-/// Controller answers.
+/// Bit 0 of the attributes of host-controlled thermal management (HCTMA), at byte 322 of the Identify
+/// Controller data.
 fn counts_throttling(identity: &[u8; nvme::IDENTITY_BYTES]) -> bool {
     identity[322] & 1 == 1
 }
@@ -258,7 +258,7 @@ pub(crate) mod tests {
         assert_eq!(endurance_bytes(&group(0)), None);
     }
 
-    /// A health in which nothing happens.
+    /// The health of a drive with which nothing is wrong.
     pub fn calm(throttled: Option<Throttled>) -> Health {
         Health { throttled, ..Health::decode(&log(&[(1, &313_u16.to_le_bytes())])).unwrap() }
     }

@@ -18,24 +18,24 @@ pub struct LbaFormat {
     pub block_bytes: u64,
     /// Bytes of metadata with each block.
     pub metadata_bytes: u16,
-    /// How fast it is beside the others, by the drive: 0 is best, 3 degraded.
+    /// Its performance relative to the others, by the drive: 0 is best, 3 degraded.
     pub performance: u8,
 }
 
-/// What a namespace can be formatted with, and how.
+/// The formats that a namespace can have, and how it can be formatted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LbaFormats {
     /// The namespace's number.
     pub namespace: u32,
-    /// The number of the format that it has.
+    /// The number of its current format.
     pub current: u8,
-    /// All that it can have.
+    /// All formats that it can have.
     pub formats: Vec<LbaFormat>,
-    /// Whether the controller knows Format NVM.
+    /// Whether the controller supports Format NVM.
     pub can_format: bool,
-    /// Namespaces that a format of this one formats too, as the controller formats all at once.
+    /// Other namespaces that formatting this one formats too, as the controller formats all at once.
     pub formatted_along: Vec<u32>,
-    /// Whether blocks are protected by what the drive checks, end to end.
+    /// Whether blocks have end-to-end protection that the drive checks.
     pub is_protected: bool,
 }
 
@@ -45,15 +45,15 @@ const OACS_FORMAT: u8 = 1 << 1;
 const FNA_ALL: u8 = 1;
 
 impl LbaFormats {
-    /// Those of the namespace of a controller (`nvme0`) behind a block device; none if it does not report them, or
-    /// this process may not ask (which requires root).
+    /// The formats of the namespace of a controller (`nvme0`) behind a block device; none if it does not
+    /// report them, or this process may not ask (which requires root).
     pub(in crate::host) fn read(controller: &str, device: &Path) -> Option<Self> {
         let file = File::open(controller_node(controller)).ok()?;
         let namespace = nvme::name_space(&File::open(device).ok()?)?;
         let identity = nvme::identify_controller(&file)?;
         let mut formats = Self::decode(namespace, &nvme::identify_name_space(&file, namespace)?, &identity);
         if identity[524] & FNA_ALL != 0 {
-            // Without the list, what else would be formatted is unknown: then there is no format to choose.
+            // Without the list, it is unknown what else would be formatted: then no format can be chosen.
             let active = nvme::active_name_spaces(&file)?;
             formats.formatted_along = active.into_iter().filter(|id| *id != namespace).collect();
         }
@@ -100,8 +100,8 @@ fn controller_node(controller: &str) -> PathBuf {
     Path::new("/dev").join(controller)
 }
 
-/// Formats a namespace: all that is on it is lost. Returns once the drive has done it, and the kernel has read the
-/// namespace anew. Whoever calls this has the guard's claim.
+/// Formats a namespace: everything on it is lost. Returns once the drive is done, and the kernel has read the
+/// namespace anew. The caller must hold the guard's claim.
 ///
 /// # Errors
 /// With the drive's status, or the kernel's reason.
@@ -122,7 +122,7 @@ pub(crate) fn format_namespace(controller: &str, namespace: u32, index: u8) -> R
     read_anew(controller)
 }
 
-/// Has the kernel read a controller's namespaces anew: it may have an old idea of a format.
+/// Has the kernel read a controller's namespaces anew: its idea of a format may be outdated.
 pub(crate) fn read_anew(controller: &str) -> Result<()> {
     let node = controller_node(controller);
     let failed = |error| Error::os("cannot have the kernel rescan", &node, error);
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn formats_are_read_as_a_namespace_lists_them() {
         let (mut answer, mut controller) = ([0; IDENTITY_BYTES], [0; IDENTITY_BYTES]);
-        // Those of QEMU's drives, and an unused one.
+        // The formats of QEMU's drives, and an unused one.
         answer[25] = 4;
         answer[26] = 2;
         for (index, format) in
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(formats.of(1).map(|format| format.metadata_bytes), Some(8));
         let best = |bytes| formats.with_blocks_of(bytes).map(|format| format.index);
         assert_eq!([best(512), best(4096), best(8192)], [Some(0), Some(3), None]);
-        // FLBAS has its upper bits apart.
+        // FLBAS keeps its upper bits apart.
         answer[26] = 0b0100_0001;
         assert_eq!(LbaFormats::decode(7, &answer, &[0; IDENTITY_BYTES]).current, 33);
     }

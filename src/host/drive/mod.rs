@@ -12,7 +12,7 @@
 //! | [`nvme`] | NVMe queries: the kernel's passthrough to a controller or a namespace |
 //! | [`pcie`] | the PCI Express link of a drive, and the bandwidth that it allows |
 //! | [`queue`] | the block layer's queue of a device |
-//! | [`temperature`] | how warm a drive is, and from where on it throttles |
+//! | [`temperature`] | how warm a drive is, and at what temperature it throttles |
 //! | [`watch`] | the drives below a target, read while the load runs |
 
 pub(super) mod emulated;

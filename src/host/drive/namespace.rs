@@ -1,5 +1,4 @@
-//! How an opened file or device can be reached by other than ordinary ways: by polling the drive's queue, and
-//! by `NVMe` commands.
+//! Special ways to reach an opened file or device: by polling the drive's queue, and by `NVMe` commands.
 
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -11,7 +10,7 @@ use crate::host::root::{Root, last_part};
 
 /// Bytes of a sector in sysfs, whatever the device's own.
 const SECTOR_BYTES: u64 = 512;
-/// Bytes of memory that a segment of a request covers at least.
+/// The least memory that a segment of a request covers.
 const SEGMENT_BYTES: u64 = 4096;
 
 /// An `NVMe` namespace, and where in it a device lies.
@@ -23,10 +22,10 @@ pub struct NvmeNamespace {
     pub id: u32,
     /// Bytes of its logical blocks.
     pub block_bytes: u64,
-    /// Where the device begins in it: 0 but for a partition.
+    /// Where the device begins in it: 0 except for a partition.
     pub start_bytes: u64,
-    /// What a command may move: the drive's limit (MDTS) as the kernel keeps it, and that of the
-    /// pieces of memory.
+    /// The most that a command may transfer: the drive's limit (MDTS) as the kernel keeps it, and the limit on
+    /// memory segments.
     pub transfer_bytes_max: u64,
 }
 
@@ -47,9 +46,9 @@ pub fn polling_of(file: &File) -> Feature {
     }
 }
 
-/// Bytes of direct I/O that the kernel can poll for on this file or device; none if unknown.
+/// The most bytes of direct I/O that the kernel can poll for on this file or device; none if unknown.
 ///
-/// The kernel would have to split more, which it refuses with polled I/O (Linux 6.1 then retries forever).
+/// The kernel would have to split anything larger, which it refuses for polled I/O (Linux 6.1 then retries forever).
 pub fn polled_bytes_max(file: &File) -> Option<u64> {
     let root = Root::new(Path::new("/"));
     let dir = whole_device(&root, file)?;
@@ -57,7 +56,7 @@ pub fn polled_bytes_max(file: &File) -> Option<u64> {
     let limits = [
         Some(of("max_segments")? * SEGMENT_BYTES),
         Some(of("max_sectors_kb")? << 10),
-        // A border that no request may cross: stripes inside the drive.
+        // A boundary that no request may cross: stripes inside the drive.
         of("chunk_sectors").map(|sectors| sectors * SECTOR_BYTES).filter(|bytes| *bytes > 0),
     ];
     limits.into_iter().flatten().min()
@@ -71,10 +70,10 @@ pub fn nvme_namespace(file: &File) -> Result<NvmeNamespace, String> {
     let root = Root::new(Path::new("/"));
     let is_device = file.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device());
     let dir = is_device.then(|| device_dir(&root, file)).flatten();
-    let dir = dir.ok_or("it is no block device, and commands go to a drive itself")?;
+    let dir = dir.ok_or("it is not a block device, but NVMe commands go directly to a drive")?;
     let whole = whole_of(&dir);
     let name = last_part(&whole).unwrap_or_default();
-    let number = name.strip_prefix("nvme").ok_or_else(|| format!("{name} is no NVMe drive"))?;
+    let number = name.strip_prefix("nvme").ok_or_else(|| format!("{name} is not an NVMe drive"))?;
     let generic = format!("ng{number}");
     if !root.has(&format!("sys/class/nvme-generic/{generic}")) {
         return Err(format!("{name} has no /dev/{generic}: NVMe commands through io_uring need Linux 5.19"));

@@ -36,7 +36,7 @@ pub(in crate::host) struct AdminQuery {
     pub cdw11: u32,
 }
 
-/// Which of the two passthroughs.
+/// Which of the two passthrough ioctls.
 #[derive(Clone, Copy)]
 pub(in crate::host) enum Set {
     /// Admin commands.
@@ -51,11 +51,11 @@ const NVME_IOCTL_ID: libc::Ioctl = 0x4e40;
 const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = 0xc048_4e41_u32 as libc::Ioctl;
 /// `_IOWR('N', 0x43, struct nvme_passthru_cmd)`.
 const NVME_IOCTL_IO_CMD: libc::Ioctl = 0xc048_4e43_u32 as libc::Ioctl;
-/// `_IO('N', 0x46)`: the kernel reads all namespaces of a controller anew.
+/// `_IO('N', 0x46)`: makes the kernel read all namespaces of a controller anew.
 const NVME_IOCTL_RESCAN: libc::Ioctl = 0x4e46;
-/// A format may take that long: some drives write all of their flash for it.
+/// How long a format may take: some drives rewrite all of their flash for it.
 const FORMAT_TIMEOUT_MS: u32 = 3_600_000;
-/// A controller that does not answer is given up after this.
+/// How long to wait for a controller that does not answer.
 const TIMEOUT_MS: u32 = 5000;
 
 /// Admin command set, Get Log Page.
@@ -64,17 +64,17 @@ const GET_LOG_PAGE: u8 = 0x02;
 const IDENTIFY: u8 = 0x06;
 /// Admin command set, Format NVM.
 const FORMAT_NVM: u8 = 0x80;
-/// The size of Identify's answer.
+/// The size of the Identify data.
 pub(in crate::host) const IDENTITY_BYTES: usize = 4096;
 /// All namespaces of a controller.
 const ALL: u32 = 0xffff_ffff;
 
-/// What Identify Controller answers (NVM Express base specification 2.0, figure 275).
+/// The Identify Controller data (NVM Express base specification 2.0, figure 275).
 pub(in crate::host) fn identify_controller(file: &File) -> Option<[u8; IDENTITY_BYTES]> {
     identify(file, 0, 1)
 }
 
-/// What Identify Namespace answers (NVM command set specification 1.0, figure 97).
+/// The Identify Namespace data (NVM command set specification 1.0, figure 97).
 pub(in crate::host) fn identify_name_space(file: &File, nsid: u32) -> Option<[u8; IDENTITY_BYTES]> {
     identify(file, nsid, 0)
 }
@@ -114,7 +114,7 @@ pub(in crate::host) fn name_space(file: &File) -> Option<u32> {
     u32::try_from(nsid).ok()
 }
 
-/// Sends a command that only reads; whether the drive and the kernel obeyed, and the answer is there.
+/// Sends a command that only reads. Returns whether the kernel and the drive executed it, and the answer is there.
 #[allow(unsafe_code)] // no library wraps NVMe's passthrough
 pub(in crate::host) fn ask(file: &File, set: Set, command: AdminQuery, answer: &mut [u8]) -> bool {
     let ioctl = match set {
@@ -138,11 +138,11 @@ pub(in crate::host) fn ask(file: &File, set: Set, command: AdminQuery, answer: &
     status == 0
 }
 
-/// Formats a namespace to one of its LBA formats, without metadata, protection or secure erase (base specification 2.0,
-/// 5.14). All that is on it is lost. Returns the drive's status, 0 where it is done.
+/// Formats a namespace to one of its LBA formats, without metadata, protection or secure erase (base
+/// specification 2.0, 5.14). Everything on it is lost. Returns the drive's status, 0 on success.
 ///
 /// # Errors
-/// Where the kernel does not pass the command on.
+/// If the kernel does not pass the command on.
 #[allow(unsafe_code)] // no library wraps NVMe's passthrough
 pub(in crate::host) fn format(file: &File, nsid: u32, index: u8) -> std::io::Result<u16> {
     let index = u32::from(index);
@@ -159,7 +159,7 @@ pub(in crate::host) fn format(file: &File, nsid: u32, index: u8) -> std::io::Res
     if status < 0 { Err(std::io::Error::last_os_error()) } else { Ok(status as u16) }
 }
 
-/// Makes the kernel read the controller's namespaces anew; returns once it has.
+/// Makes the kernel read the controller's namespaces again; returns once it has.
 #[allow(unsafe_code)] // no library wraps NVMe's ioctls
 pub(in crate::host) fn rescan(file: &File) -> std::io::Result<()> {
     // SAFETY: this ioctl takes no argument and touches no memory of ours.

@@ -39,7 +39,7 @@ fn speed(text: &str) -> Option<f64> {
 }
 
 /// The first two generations send 8 bits as 10, the next three 128 bits as 130; the sixth (64 GT/s)
-/// sends 242 bytes of every 256 of packets, the rest being checks.
+/// carries 242 bytes of packets in every 256, the rest being checks.
 fn bandwidth_bytes_per_s(speed_gt_per_s: f64, width: u64) -> u64 {
     let share = match speed_gt_per_s {
         slow if slow < 8.0 => 8.0 / 10.0,

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::host::root::Root;
 
-/// What knobs turn of it, by the names of the files below `queue/`: the scheduler, and settings.
+/// The attributes that knobs set, by the names of the files below `queue/`: the scheduler, and settings.
 pub const OF_QUEUES: [&str; 6] =
     ["scheduler", "nr_requests", "wbt_lat_usec", "read_ahead_kb", "nomerges", "rq_affinity"];
 
@@ -16,9 +16,9 @@ pub const OF_QUEUES: [&str; 6] =
 pub struct Queue {
     /// The available I/O schedulers.
     pub schedulers: Vec<String>,
-    /// Those that the kernel would load on request.
+    /// Schedulers that the kernel would load on request.
     pub loadable_schedulers: Vec<String>,
-    /// The settings that it has, by their names below `queue/`, as they are.
+    /// The settings that it has, by their names below `queue/`, with their current values.
     pub settings: BTreeMap<String, String>,
     /// Why its settings can't be changed, if they can't.
     pub fixed: Option<String>,
@@ -35,7 +35,7 @@ pub(in crate::host) fn read(root: &Root, dir: &str) -> Queue {
     let queues = root.names(&format!("{dir}/mq")).len() as u64;
     let schedulers: Vec<String> =
         schedulers.split_whitespace().map(|name| name.trim_matches(['[', ']']).into()).collect();
-    // A device without queues passes requests on: it has none to schedule.
+    // A device without queues passes requests on: it schedules none.
     let mut loadable = if queues > 0 { loadable(root) } else { Vec::new() };
     loadable.retain(|name| !schedulers.contains(name));
     Queue {
@@ -66,7 +66,7 @@ fn fixed(root: &Root, dir: &str) -> Option<String> {
     match accessat(CWD, &path, Access::WRITE_OK, AtFlags::EACCESS) {
         Ok(()) => None,
         Err(rustix::io::Errno::NOENT) => Some("it has no queue of requests".to_owned()),
-        Err(rustix::io::Errno::ROFS) => Some("/sys is mounted read-only, as containers do".to_owned()),
+        Err(rustix::io::Errno::ROFS) => Some("/sys is mounted read-only, as in a container".to_owned()),
         Err(_) => Some("changing a queue setting requires root".to_owned()),
     }
 }

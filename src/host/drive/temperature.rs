@@ -1,4 +1,4 @@
-//! How warm a drive is, and from where on it throttles. By hand, as sysinfo's sensors don't say whose they are.
+//! How warm a drive is, and when it throttles. Read by hand, as sysinfo's sensors don't say whose they are.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use crate::host::root::Root;
 /// A drive's temperature, in degrees Celsius.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Temperature {
-    /// When the facts were read.
+    /// At the time the facts were read.
     pub now_c: f64,
-    /// From here on the drive may throttle.
+    /// The drive may throttle from this temperature on.
     pub warning_c: Option<f64>,
-    /// From here on it may shut itself down.
+    /// It may shut itself down from this temperature on.
     pub critical_c: Option<f64>,
 }
 
@@ -22,7 +22,7 @@ pub struct Temperature {
 #[derive(Debug, Clone)]
 pub(in crate::host) struct Thermometer {
     dir: PathBuf,
-    /// From here on the drive may throttle.
+    /// The drive may throttle from this temperature on.
     warning_c: Option<f64>,
 }
 
@@ -60,10 +60,10 @@ pub(in crate::host) fn read(root: &Root, dir: &str) -> Option<Temperature> {
     })
 }
 
-/// The folder of the sensor of the block device (or `NVMe` controller) in that folder.
+/// The sensor's folder, for the block device (or `NVMe` controller) in that folder.
 fn sensor(dir: &Path) -> Option<PathBuf> {
     let device = dir.join("device");
-    // With NVMe multipath the device is a subsystem, whose controllers have sensors.
+    // With NVMe multipath, the device is a subsystem, whose controllers have the sensors.
     let paths = folders(&device, "nvme");
     let places = [dir.to_owned(), device.clone(), device.join("device")].into_iter().chain(paths);
     let hwmon = |place: PathBuf| [folders(&place, "hwmon"), folders(&place.join("hwmon"), "hwmon")].concat();

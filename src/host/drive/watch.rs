@@ -25,11 +25,11 @@ pub struct WatchedDrive {
 /// The result of reading a drive.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Look {
-    /// Whether it is gone, or another one is in its place.
+    /// Whether it is gone, or another drive has taken its place.
     pub lost: bool,
     /// Its temperature in degrees Celsius; none if it reports none.
     pub temperature_c: Option<f64>,
-    /// Whether it is at or above the temperature from which on it may throttle, or reports that.
+    /// Whether it is at or above the temperature from which it may throttle, or reports that it is.
     pub hot: bool,
     /// Its health log, if that can be read.
     pub health: Option<Health>,
@@ -71,7 +71,7 @@ impl WatchedDrive {
 
     /// What it has written to flash so far; none if it does not report that.
     pub fn flash(&self) -> Option<FlashWrites> {
-        // The controller's name may be another drive's by now.
+        // The controller's name may belong to another drive by now.
         (serial(&self.dir) == self.serial).then(|| self.flash.as_ref()?.read())?
     }
 
@@ -82,7 +82,7 @@ impl WatchedDrive {
         }
         let health = self.health.as_ref().and_then(HealthLog::read);
         let thermometer = self.thermometer.as_ref();
-        // The kernel asks for the same log: once is enough.
+        // The kernel reads the same log: once is enough.
         let from_health = health.as_ref().and_then(|health| health.temperature_c);
         let temperature_c = from_health.or_else(|| thermometer?.read_c());
         let beyond = temperature_c.zip(thermometer).is_some_and(|(c, of)| of.is_beyond(c));
@@ -94,13 +94,13 @@ impl WatchedDrive {
     }
 }
 
-/// For `NVMe` the serial is at the controller, otherwise beside the queue.
+/// `NVMe` has the serial at the controller, other drives beside the queue.
 fn serial(dir: &Path) -> Option<String> {
     let text = |path: &str| fs::read_to_string(dir.join(path)).ok().map(|text| text.trim().to_owned());
     text("device/serial").or_else(|| text("serial")).filter(|serial| !serial.is_empty())
 }
 
-/// The `NVMe` controller of a drive. With multipath the device is a subsystem, of one or more.
+/// The `NVMe` controller of a drive. With multipath, the device is a subsystem with one or more of them.
 fn controller(dir: &Path) -> Option<String> {
     let is_one = |name: &String| {
         let digits = name.strip_prefix("nvme").unwrap_or_default();

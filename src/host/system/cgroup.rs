@@ -1,4 +1,4 @@
-//! Where this process could put itself into its own memory cgroup.
+//! Where this process can get a memory cgroup of its own.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ impl CgroupVersion {
     }
 }
 
-/// The processes in a cgroup; those in cgroups below it are not.
+/// The processes in a cgroup, without those in cgroups below it.
 pub fn processes_in(dir: &Path) -> Vec<u32> {
     let text = std::fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
     text.lines().filter_map(|pid| pid.parse().ok()).collect()
@@ -46,14 +46,14 @@ pub struct CgroupMemory {
     pub limit: Feature,
 }
 
-/// Where a memory cgroup is made.
+/// A place to create a memory cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupPlace {
     /// The kind.
     pub version: CgroupVersion,
     /// The cgroup that this process is in.
     pub own: PathBuf,
-    /// The cgroup below which another can be made.
+    /// The cgroup below which another can be created.
     pub parent: PathBuf,
     /// Whether the memory controller must be enabled there first.
     pub switch_on: bool,
@@ -95,7 +95,7 @@ type Missing = (Option<CgroupVersion>, String);
 
 fn find(root: &Root) -> Result<CgroupPlace, Missing> {
     let (v1, v2) = hierarchies(root);
-    // The controller is in one of both hierarchies.
+    // Only one of the two hierarchies has the controller.
     if let Some(v1) = v1 {
         return below(root, &v1).map_err(|why| (Some(CgroupVersion::V1), why));
     }
@@ -147,8 +147,8 @@ fn below(root: &Root, v1: &Hierarchy) -> Result<CgroupPlace, String> {
     Ok(CgroupPlace { version, parent: own.clone(), own, switch_on: false })
 }
 
-/// In the unified hierarchy only the root may have both: another is made beside this process's own, or beside
-/// the nearest parent that the controller reaches.
+/// In the unified hierarchy, only the root may have both: another is made beside this process's own, or beside
+/// its nearest ancestor that the controller reaches.
 fn beside_or_below(root: &Root, v2: &Hierarchy) -> Result<CgroupPlace, String> {
     let (own, version) = (v2.own.clone(), v2.version);
     let place = |parent: &Path, switch_on| CgroupPlace {
@@ -173,7 +173,7 @@ fn beside_or_below(root: &Root, v2: &Hierarchy) -> Result<CgroupPlace, String> {
         let own = own.shown();
         format!(
             "the memory controller is not delegated to {own}; \
-             `systemd-run --scope -p Delegate=yes stacktune …` starts it in a cgroup that has it"
+             `systemd-run --scope -p Delegate=yes stacktune …` starts stacktune in a cgroup that has one"
         )
     }))
 }
@@ -186,7 +186,7 @@ fn is_listed(root: &Root, dir: &Path, file: &str) -> bool {
 fn may_write(root: &Root, dir: &Path) -> Result<(), String> {
     let path = root.at(&dir.to_string_lossy());
     accessat(CWD, &path, Access::WRITE_OK, AtFlags::EACCESS).map_err(|error| match error {
-        rustix::io::Errno::ROFS => format!("{} is mounted read-only, as containers do", dir.shown()),
+        rustix::io::Errno::ROFS => format!("{} is mounted read-only, as in a container", dir.shown()),
         _ => format!("making a cgroup in {} requires root, or its delegation to this user", dir.shown()),
     })
 }

@@ -2,12 +2,12 @@
 
 use crate::host::root::Root;
 
-/// The drivers below stacks, as their modules are called.
+/// The drivers that stacks need, by the names of their modules.
 const FILESYSTEMS: [&str; 4] = ["ext4", "xfs", "btrfs", "f2fs"];
 const RAID: [&str; 4] = ["raid0", "raid1", "raid10", "raid456"];
 
-/// Those known to be neither in the running kernel nor among its modules. If its modules are not visible, as
-/// in a container, it may still load them, so none is known to be missing.
+/// Drivers known to be neither in the running kernel nor among its modules. If its modules are not visible, as
+/// in a container, the kernel may still load them, so none is known to be missing.
 pub(in crate::host) fn lacking(root: &Root) -> Vec<String> {
     let Some(modules) = modules(root) else { return Vec::new() };
     let filesystems = root.text("proc/filesystems").unwrap_or_default();
@@ -21,10 +21,10 @@ pub(in crate::host) fn lacking(root: &Root) -> Vec<String> {
     FILESYSTEMS.iter().chain(&RAID).filter(|name| !known(name)).map(|name| (*name).to_owned()).collect()
 }
 
-/// What the running kernel has built in or can load; none if that is not visible.
+/// The modules that the running kernel has built in or can load; none if that is not visible.
 fn modules(root: &Root) -> Option<Vec<String>> {
     if !root.has("proc/modules") {
-        // Such a kernel loads nothing: what it has is what it shows.
+        // A kernel without modules can load nothing: it has only what it shows.
         return root.has("proc/filesystems").then(Vec::new);
     }
     let release = root.text("proc/sys/kernel/osrelease")?;

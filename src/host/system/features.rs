@@ -1,4 +1,4 @@
-//! What the kernel lets this process do, tried, not guessed.
+//! What the kernel lets this process do, found by trying it.
 
 use std::io;
 
@@ -133,8 +133,8 @@ fn perf_reason(error: &io::Error, root: &Root, virtualization: Option<&str>) -> 
     }
 }
 
-/// The soft limit of locked memory; none if unlimited, or lifted by `CAP_IPC_LOCK`. By hand: procfs-core rejects either
-/// file if it lacks a line.
+/// The soft limit of locked memory; none if unlimited, or lifted by `CAP_IPC_LOCK`. Parsed by hand:
+/// procfs-core rejects either file if it lacks a line.
 fn memlock_bytes(root: &Root) -> Option<u64> {
     const CAP_IPC_LOCK: u32 = 14;
     let status = root.text("proc/self/status").unwrap_or_default();

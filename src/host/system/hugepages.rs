@@ -1,10 +1,10 @@
-//! Pages of a larger size.
+//! Huge pages.
 
 use serde::Serialize;
 
 use crate::host::root::Root;
 
-/// Pages of a larger size, set aside.
+/// Huge pages that are set aside.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Hugepages {
     /// How many there are of the default size.

@@ -22,7 +22,7 @@ pub struct Platform {
     pub unsafe_noiommu: Feature,
     /// Whether the time that idle CPUs take to wake up can be limited (`/dev/cpu_dma_latency`).
     pub cpu_latency: Feature,
-    /// Pages of a larger size.
+    /// Huge pages.
     pub hugepages: Hugepages,
     /// The operator's SPDK.
     pub spdk: Spdk,
@@ -84,7 +84,7 @@ fn vfio(root: &Root, iommu_groups: u64, unsafe_noiommu: &Feature) -> Feature {
     }
 }
 
-/// Only real groups: a function bound in the unsafe mode has a group that isolates nothing.
+/// Counts only real groups: a function bound in the unsafe mode has a group that isolates nothing.
 fn iommu_groups(root: &Root) -> u64 {
     let groups = root.names("sys/kernel/iommu_groups");
     let is_real = |group: &&String| {

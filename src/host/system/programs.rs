@@ -6,7 +6,7 @@ use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
 use crate::printable;
 
-/// A program that runs beside this one.
+/// A program that runs alongside this one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
     /// Its process.
@@ -27,7 +27,7 @@ pub struct OtherLoad {
 }
 
 impl OtherLoad {
-    /// Less than this share of a CPU is not worth a name.
+    /// Programs below this share of a CPU are not named.
     const NAMED_CPUS: f64 = 0.05;
     /// How long to watch: a few of the kernel's ticks of 10 ms.
     const WINDOW: Duration = Duration::from_millis(250);

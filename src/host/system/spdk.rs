@@ -6,14 +6,14 @@ use super::hugepages::Hugepages;
 use crate::host::root::Root;
 use crate::host::{Feature, mounts};
 
-/// What this program was built with: `SPDK v24.01, DPDK 23.11.0`; none if built without SPDK.
+/// The SPDK this program was built with: `SPDK v24.01, DPDK 23.11.0`; none if built without SPDK.
 pub const BUILT: Option<&str> = option_env!("STACKTUNE_SPDK");
 
 /// How to get a program with SPDK.
 pub const HOW_TO_GET: &str = "this stacktune was built without SPDK: install SPDK 22.09 or later, and build with \
                               `cargo build --release --features spdk`";
 
-/// What this program and this host have for SPDK.
+/// SPDK support in this program and on this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Spdk {
     /// The SPDK and DPDK that this program was built against; none if built without SPDK.

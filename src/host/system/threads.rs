@@ -1,11 +1,11 @@
-//! How other processes hold files: separate descriptors of threads, and shared memory.
+//! How other processes hold files: threads with separate descriptors, and shared memory.
 #![allow(unsafe_code)] // kcmp, which no library wraps
 
 /// `KCMP_FILES` of linux/kcmp.h: whether two threads share one table of descriptors.
 const KCMP_FILES: libc::c_int = 2;
 
-/// The threads of a process, except its first, with a descriptor table other than the first one's; `is_bare`
-/// if that one has no descriptors at all, like one that has ended.
+/// The threads of a process, except its first, whose descriptor table differs from the first one's; `is_bare`
+/// if that one has no descriptors at all, as when it has ended.
 ///
 /// If the kernel does not reveal whether a table is shared, all threads count if the first thread has no
 /// table, and otherwise none of them.
@@ -22,8 +22,8 @@ pub(crate) fn with_own_descriptors(
     threads.into_iter().filter(|thread| thread != process && !shares(thread)).collect()
 }
 
-/// The ranges of a process's memory through which it writes to files, and the files' paths. By hand, as procfs-core
-/// refuses the whole text for one line that it does not know.
+/// The ranges of a process's memory through which it writes to files, and the files' paths. Parsed by hand, as
+/// procfs-core rejects the whole text for one line that it does not know.
 pub(crate) fn shared_for_writing(maps: &str) -> impl Iterator<Item = (&str, &str)> {
     // "7f00-7f01 rw-s 00000000 00:05 320    /srv/disk.img"
     maps.lines().filter_map(|line| {

@@ -21,7 +21,7 @@ const TOOLS: [(&str, &str, &str); 9] = [
 ];
 /// Where tools are looked for, whatever `PATH` says: only root can put programs there.
 const FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-/// For tests: a folder with tools that come before the real ones. Not in a release build, as root must not run
+/// For tests: a folder whose tools come before the real ones. Not in a release build, as root must not run
 /// what a variable names.
 #[cfg(debug_assertions)]
 const TEST_TOOLS: &str = "STACKTUNE_TEST_TOOLS";
@@ -31,7 +31,7 @@ const TEST_TOOLS: &str = "STACKTUNE_TEST_TOOLS";
 pub struct ToolFound {
     /// Its program.
     pub name: String,
-    /// Where it is; none where it is not installed.
+    /// Where it is; none if it is not installed.
     pub path: Option<PathBuf>,
     /// Its version, once queried.
     pub version: Option<String>,
@@ -74,7 +74,7 @@ pub(in crate::host) fn add_versions(tools: &mut [ToolFound]) {
         let (_, argument, _) = TOOLS.iter().find(|(name, ..)| *name == tool.name)?;
         version(tool.path.as_deref()?, argument)
     };
-    // Each starts a process: all of them at once.
+    // Each starts a process, so they run all at once.
     let versions: Vec<_> = std::thread::scope(|scope| {
         let start = |tool| std::thread::Builder::new().spawn_scoped(scope, move || ask(tool));
         let asked: Vec<_> = tools.iter().map(start).collect();
@@ -93,7 +93,7 @@ fn version(program: &Path, argument: &str) -> Option<String> {
     version_in(&String::from_utf8_lossy(&said))
 }
 
-/// The first word that is a version: digits with dots between, after a `v` perhaps.
+/// The first word that is a version: digits separated by dots, possibly after a `v`.
 fn version_in(text: &str) -> Option<String> {
     let words = text.split(|c: char| c.is_whitespace() || "(),".contains(c));
     let version = |word: &str| {

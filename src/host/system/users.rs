@@ -1,13 +1,13 @@
-//! Users of this host, by `/etc/passwd`: no library of the system's is asked, which could run others' code.
+//! Users of this host, from `/etc/passwd`: the system's libraries are not asked, as they could run others' code.
 
 use std::path::Path;
 
 use crate::host::root::Root;
 
-/// A user, and the group that new files of it have.
+/// A user, and the group that its new files get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// The name; the number where it has none here.
+    /// The name, or the number if it has no name here.
     pub name: String,
     /// The number.
     pub uid: u32,

@@ -1,9 +1,9 @@
-//! The cost of the workers on pairs compared with a bare loop of the same calls, on the same data.
+//! The CPU cost of the key-value workers, compared with a bare loop of the same calls on the same data.
 //!
-//! A small data set is loaded into a temporary folder. For each class the worker, and a loop that calls
-//! `RocksDB` with the same keys and values and does nothing else, run in turn. The results are the CPU time
-//! of the calling thread per operation for both, as the medians over the rounds, and the median of the
-//! rounds' ratios.
+//! A small data set is loaded into a temporary folder. For each class, the worker takes turns with a loop
+//! that calls `RocksDB` with the same keys and values and does nothing else. The results are the CPU time of
+//! the calling thread per operation for both, as medians over the rounds, and the median of the rounds'
+//! ratios.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct PairsCost {
     pub worker_ns: f64,
     /// The same for a bare loop's thread.
     pub bare_ns: f64,
-    /// The median over the rounds of worker over bare loop, which took turns.
+    /// The median of the rounds' ratios of worker to bare loop.
     pub ratio: f64,
     /// The smallest and the largest ratio.
     pub range: (f64, f64),
@@ -45,7 +45,7 @@ pub struct PairsCost {
 const PAIRS: u64 = 100_000;
 const VALUE_BYTES: u64 = 400;
 
-/// Measures every class, each for `rounds` rounds of twice `time`, on a temporary data set in `dir`.
+/// Measures every class for `rounds` rounds of twice `time` each, on a temporary data set in `dir`.
 ///
 /// # Errors
 /// Input in a build without `RocksDB`.
@@ -59,7 +59,7 @@ pub fn calibrate(dir: &Path, time: Duration, rounds: usize) -> Result<Vec<PairsC
     for class in &mut settings.classes {
         (class.rate_bytes_per_s, class.depth) = (None, 1);
     }
-    // A synced log would measure the drive, and differs by only one call.
+    // Syncing the log would measure the drive, and differs by only one call.
     settings.wal.sync = Sync::None;
     let (store, _) = Store::open(folder.path(), &settings.kv, true)?;
     let store = Arc::new(store);
@@ -82,10 +82,10 @@ fn one(
     let mut job = jobs::jobs(settings)[class.index()].clone();
     let mut costs = Vec::new();
     for round in 0..=rounds {
-        // Neither draws the keys of an earlier round, which are in caches.
+        // A new seed per round: neither may draw an earlier round's keys, which are in caches.
         job.seed = round as u64;
         let calls = || bare(store, &job, time, round as u64);
-        // They alternate in going first, as what one leaves to flush burdens the next.
+        // They take turns to go first, because flushing what one has left slows down the next.
         let both = if round.is_multiple_of(2) {
             (worker(store, &job, time)?, calls()?)
         } else {
@@ -138,7 +138,7 @@ fn worker(store: &Arc<Store>, job: &Job, time: Duration) -> Result<f64> {
     }
 }
 
-/// The same for a loop that does nothing but call.
+/// The same for a loop that does nothing else.
 fn bare(store: &Arc<Store>, job: &Job, time: Duration, round: u64) -> Result<f64> {
     let (store, class) = (store.clone(), job.class);
     let pairs = job.pairs.map_or(1, |pairs| pairs.pairs);
@@ -163,8 +163,8 @@ fn bare(store: &Arc<Store>, job: &Job, time: Duration, round: u64) -> Result<f64
     calling.join().unwrap_or_else(|_| Err(Error::failed("the bare loop ended in a panic")))
 }
 
-/// Calls until asked to stop, which is checked now and then; returns the number of calls. Another seed draws
-/// other keys, as those read before are in caches.
+/// Calls until asked to stop, which it checks now and then; returns the number of calls. Another seed draws
+/// other keys, because those read before are in caches.
 fn calls(
     handle: &Handle,
     store: &Store,
@@ -188,7 +188,7 @@ fn calls(
             Class::Background => handle.put(key.of(number), values.of(number, sequence), false),
         };
         called.map_err(|errno| {
-            let what = format!("a call of RocksDB for {} failed: {}", class.name(), describe_errno(errno));
+            let what = format!("a RocksDB call for {} failed: {}", class.name(), describe_errno(errno));
             Error::failed(what).hint("check that the file system has room; nothing was left there")
         })?;
         calls += 1;

@@ -1,4 +1,4 @@
-//! What the load knows of an interface: operations, where they are queued, and what carries them out.
+//! The load's view of an interface: operations, the queue they enter, and the backend that performs them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub enum OpKind {
     Flush,
 }
 
-/// An operation on the buffer of the same number as its slot.
+/// An operation; its buffer has the same number as its slot.
 #[derive(Debug, Clone, Copy)]
 pub struct Op {
     /// The slot; the slots of flushes follow those with buffers.
@@ -43,7 +43,7 @@ pub struct Done {
     pub result: i32,
 }
 
-/// What to wait for after handing over the queued operations.
+/// What to wait for after submitting the queued operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
     /// This many completions; 0 only if nothing is outstanding.
@@ -65,7 +65,7 @@ pub struct Setup {
     pub registered_buffers: bool,
     /// Register files with the ring.
     pub registered_files: bool,
-    /// When completions are done in the worker's thread (rings only).
+    /// When completion work runs in the worker's thread (rings only).
     pub ring_setup: RingSetup,
     /// Poll the device's completion queue (rings only).
     pub iopoll: bool,
@@ -76,12 +76,12 @@ pub struct Setup {
     pub poll_sleep_ns: u64,
 }
 
-/// What members to open, and how.
+/// Which members to open, and how.
 #[derive(Debug, Clone)]
 pub struct OpenRequest {
     /// The files or devices, by the index that operations use.
     pub paths: Vec<PathBuf>,
-    /// What each path must still lead to, if known.
+    /// The file or device that each path must still lead to, if known.
     pub identities: Vec<Option<Identity>>,
     /// Whether they are written.
     pub writable: bool,
@@ -89,13 +89,13 @@ pub struct OpenRequest {
     pub buffering: Buffering,
 }
 
-/// Where a worker puts its operations.
+/// Where a worker queues its operations.
 pub trait Queue {
     /// The buffer of a slot without an outstanding operation.
     fn buffer(&mut self, slot: u32) -> &mut [u8];
 
-    /// Adds an operation, to be handed over by the next [`Backend::advance`]. There is room for as many as
-    /// there are slots.
+    /// Adds an operation, to be submitted by the next [`Backend::advance`]. There is room for one operation
+    /// per slot.
     fn queue(&mut self, op: Op);
 }
 
@@ -110,7 +110,7 @@ pub trait Backend: Queue + Sized {
     /// Sets up a worker's side, in the worker's own thread.
     fn open(members: &Arc<Self::Members>, setup: &Setup) -> Result<Self>;
 
-    /// Hands over what is queued, waits, and appends what is complete.
+    /// Submits the queued operations, waits, and appends completions to `done`.
     ///
     /// # Errors
     /// The errno of a failure of the interface itself, after which it can't continue. Failures of single
@@ -122,7 +122,7 @@ pub trait Backend: Queue + Sized {
         Polls::default()
     }
 
-    /// What it did about commands that did not complete, for interfaces that supervise them.
+    /// Timeouts and resets so far, for interfaces that supervise their commands.
     fn incidents(&self) -> Incidents {
         Incidents::default()
     }

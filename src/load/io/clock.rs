@@ -22,7 +22,7 @@ pub fn timespec(ns: u64) -> Timespec {
 pub fn sleep_until(ns: u64) {
     match clock_nanosleep_absolute(ClockId::Monotonic, &timespec(ns)) {
         Ok(()) | Err(Errno::INTR) => {}
-        // Only an invalid time or clock remains, which the types rule out.
+        // Only an invalid time or clock could still fail, and the types rule those out.
         Err(e) => debug_assert!(false, "clock_nanosleep: {e}"),
     }
 }

@@ -14,7 +14,7 @@ use crate::load::volume::Identity;
 use crate::printable::Shown as _;
 use crate::settings::Buffering;
 
-/// `RWF_DONTCACHE` (Linux 6.14), for which libraries have no name yet.
+/// `RWF_DONTCACHE` (Linux 6.14), which the libraries don't define yet.
 pub const RWF_DONTCACHE: u32 = 0x80;
 
 fn replaced(path: &Path) -> Error {
@@ -53,7 +53,7 @@ impl Files {
         Ok(Self { files, buffering: request.buffering })
     }
 
-    /// A file for a safe call.
+    /// A file, for safe system calls.
     pub fn fd(&self, file: u32) -> BorrowedFd<'_> {
         self.files[file as usize].as_fd()
     }
@@ -63,12 +63,12 @@ impl Files {
         &self.files[file as usize]
     }
 
-    /// A file's number for the kernel; valid as long as `self` lives.
+    /// A file's descriptor; valid as long as `self` lives.
     pub fn raw(&self, file: u32) -> RawFd {
         self.files[file as usize].as_raw_fd()
     }
 
-    /// All numbers, in order.
+    /// All descriptors, in order.
     pub fn raw_all(&self) -> Vec<RawFd> {
         self.files.iter().map(AsRawFd::as_raw_fd).collect()
     }

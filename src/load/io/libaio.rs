@@ -61,7 +61,7 @@ pub struct Libaio {
 // SAFETY: the pointers point into `iocbs`, which moves along with the value that owns it.
 unsafe impl Send for Libaio {}
 
-/// An `aio_context_t`; destroying it waits for what is outstanding.
+/// An `aio_context_t`; destroying it waits for outstanding I/O.
 struct Context(libc::c_ulong);
 
 impl Context {
@@ -73,8 +73,8 @@ impl Context {
     }
 
     fn submit(&self, iocbs: &[*mut Iocb]) -> std::result::Result<usize, i32> {
-        // SAFETY: the pointers are of iocbs that live through the call, and their buffers live until
-        // the completion: `Libaio` owns both and drops the context first.
+        // SAFETY: the pointers are to iocbs that live through the call, and their buffers live until the
+        // completion: `Libaio` owns both and drops the context first.
         let n = unsafe {
             libc::syscall(libc::SYS_io_submit, self.0, iocbs.len() as libc::c_long, iocbs.as_ptr())
         };
@@ -199,8 +199,8 @@ impl Backend for Libaio {
 }
 
 impl Libaio {
-    /// Hands over what is queued. An operation that the kernel refuses completes with the reason; what it has
-    /// no room for stays queued.
+    /// Submits the queued operations. One that the kernel refuses completes with the errno; those for which
+    /// it has no room stay queued.
     fn submit(&mut self, done: &mut Vec<Done>) {
         self.pointers.clear();
         let iocbs = self.iocbs.as_mut_ptr();

@@ -1,9 +1,9 @@
 //! The interfaces: how an I/O enters the kernel, or bypasses it, one file each.
 //!
-//! An interface opens its members (a path here; a character device or a PCI address elsewhere), owns
-//! the buffers, knows how to flush and counts its polls. The load knows only [`Queue`] and
-//! [`Backend`]. A new interface is one file here, its lines in the launch table below ([`dispatch`]), and one
-//! row in [`crate::settings::interface`].
+//! An interface opens its members (a path here; a character device or a PCI address elsewhere), owns the
+//! buffers, knows how to flush and counts its polls. The load sees only [`Queue`] and [`Backend`]. A new
+//! interface takes one file here, its lines in the launch table below ([`dispatch`]), and one row in
+//! [`crate::settings::interface`].
 //!
 //! Enters: operations on the pages of members. Leaves: their completions, and counts of polls.
 
@@ -38,17 +38,17 @@ use vfio::Vfio;
 
 use crate::settings::interface::Interface;
 
-/// Something to do with the code of an interface, whichever it is.
+/// Something to do with an interface's code, whichever interface it is.
 pub trait Use {
     /// The result.
     type Output;
 
-    /// Does it with the code of that interface.
+    /// Does it with that interface's code.
     fn backend<B: Backend>(self) -> Self::Output;
 }
 
-/// The launch table: which code runs an interface, one line each. None for simulated devices, whose workers
-/// run on the simulation's clock ([`sim`]), and for code that is not in this build.
+/// The launch table: which code runs an interface, one line each. `None` for simulated devices, whose workers
+/// run on the simulation's clock ([`sim`]), and for interfaces that are not in this build.
 pub fn dispatch<U: Use>(interface: Interface, with: U) -> Option<U::Output> {
     Some(match interface {
         Interface::Sync => with.backend::<SyncIo>(),

@@ -1,4 +1,4 @@
-//! `null`: completes at once. What remains is the generator's own cost.
+//! `null`: completes every operation at once, which leaves only the generator's own cost.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! Pages that one command can't move: an operation takes several commands, and completes with the last of them.
+//! Splits pages that one command can't move: the operation takes several, and completes with the last.
 
 use super::backend::Done;
 
-/// How a worker's operations are divided, and the progress of each.
+/// How a worker's operations are split, and the progress of each.
 pub struct Parts {
     bytes: usize,
     count: u32,
@@ -15,14 +15,14 @@ pub struct Parts {
 struct State {
     /// Parts that are not yet complete.
     left: u32,
-    /// Bytes moved by the complete ones.
+    /// Bytes moved by the completed parts.
     moved: i32,
     /// The negative errno of the last part that failed; 0 if none did.
     failed: i32,
 }
 
 impl Parts {
-    /// For pages of `page_bytes`, a power of two, and commands that move at most `bytes_max`.
+    /// For pages of `page_bytes`, a power of two, and commands that move at most `command_bytes_max`.
     pub fn new(page_bytes: usize, command_bytes_max: usize, slots: u32) -> Self {
         let bytes = page_bytes.min(1 << command_bytes_max.max(1).ilog2());
         let count = (page_bytes / bytes) as u32;
@@ -41,13 +41,13 @@ impl Parts {
         self.count
     }
 
-    /// Begins an operation of that many parts.
+    /// Begins an operation of `count` parts.
     #[inline]
     pub fn begin(&mut self, slot: u32, count: u32) {
         self.states[slot as usize] = State { left: count, ..State::default() };
     }
 
-    /// A part is complete: it has moved that many bytes, or failed with a negative errno. Returns the
+    /// Records that a part completed: `result` is the bytes moved, or a negative errno. Returns the
     /// operation's result if this was its last part.
     #[inline]
     pub fn over(&mut self, slot: u32, result: i32) -> Option<Done> {

@@ -1,9 +1,9 @@
 //! `nvme_passthrough`: `NVMe` commands through `io_uring` (Linux 5.19), past the block layer.
 //!
 //! A member's commands go to the character device of its namespace (`/dev/ng0n1`), which takes no exclusive
-//! claim: the target holds the block device as well. There is no page cache. A flush is the drive's own
-//! command (Base 7.1), for which a polled ring has an ordinary one beside it; a durable write has FUA; and a
-//! page larger than a command can move takes several, and completes with the last of them.
+//! claim, so the target can hold the block device as well. There is no page cache. A flush is the drive's own
+//! command (Base 7.1); with a polled ring, it goes through an ordinary one beside it. A durable write sets
+//! FUA. A page too large for one command takes several, and completes with the last of them.
 #![allow(unsafe_code)] // entries carry addresses of buffers: the push states why they are valid
 
 use std::fs::File;
@@ -79,7 +79,7 @@ impl Backend for Passthrough {
     type Members = Namespaces;
 
     fn open_members(request: &OpenRequest) -> Result<Namespaces> {
-        // The block devices first, to identify them; their character devices have no identity of their own.
+        // First open the block devices, to check their identity: their character devices have none.
         let devices = Files::open(request)?;
         let access = if request.writable { OFlags::RDWR } else { OFlags::RDONLY };
         let open = |n: usize| {
@@ -139,8 +139,8 @@ impl Passthrough {
             self.rings.register_files(&files)?;
         }
         if self.registered_buffers {
-            // Each command's piece separately: kernels count all segments of a larger one against the limit
-            // of a single command.
+            // Each command's piece is registered separately: kernels count all segments of a larger buffer
+            // against the limit of a single command.
             self.rings.register_buffers(&mut self.buffers, setup.slots, self.parts.bytes())?;
         }
         Ok(())
@@ -153,7 +153,7 @@ impl Passthrough {
         let at = u64::from(part) * part_bytes;
         let block = (namespace.start_bytes + op.offset_bytes + at) / namespace.block_bytes;
         let blocks = (part_bytes / namespace.block_bytes) as u32;
-        // The kernel describes the memory to the drive.
+        // The kernel builds the PRP list for the drive.
         let data = Prp::default();
         let command = match op.kind {
             OpKind::Flush => NvmeCommand::flush(namespace.id),

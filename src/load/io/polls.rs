@@ -3,9 +3,8 @@
 use super::clock;
 use crate::meter::counts::counters::Polls;
 
-/// Polls until `poll` reports that it found enough, or the time has come, and sleeps `sleep_ns` after each
-/// empty poll; 0 does not sleep. `poll` gets the time, and returns how many completions it found and whether
-/// that is enough.
+/// Polls until `poll` has found enough or time is up, and sleeps `sleep_ns` after each empty poll; 0 means no
+/// sleep. `poll` is given the time, and returns how many completions it found and whether that is enough.
 ///
 /// # Errors
 /// The first error of `poll`.
@@ -33,7 +32,7 @@ pub fn poll_until<E>(
     }
 }
 
-/// Sleeps between two polls, but not beyond the time for which the worker waits. Returns when it woke.
+/// Sleeps between two polls, but not past the time until which the worker waits. Returns when it woke.
 pub fn rest(now_ns: u64, sleep_ns: u64, until_ns: Option<u64>) -> u64 {
     let wake_ns = now_ns + sleep_ns;
     clock::sleep_until(until_ns.map_or(wake_ns, |until_ns| wake_ns.min(until_ns)));

@@ -2,8 +2,8 @@
 //!
 //! | completion | submission | how a worker waits |
 //! |---|---|---|
-//! | interrupt | call | one system call that hands over and sleeps |
-//! | interrupt | sqpoll | no call to hand over (one to wake the kernel's thread), one to sleep |
+//! | interrupt | call | one system call that submits and sleeps |
+//! | interrupt | sqpoll | no call to submit (one to wake the kernel's thread), one to sleep |
 //! | iopoll | call | one system call per poll of the device's queue |
 //! | iopoll | sqpoll | the kernel's thread polls, uncounted; the worker sleeps |
 #![allow(unsafe_code)] // entries and registered buffers are addresses: each place states why they are valid
@@ -23,9 +23,9 @@ use crate::meter::counts::counters::Polls;
 use crate::settings::RingSetup;
 use crate::units::SECOND_NS;
 
-/// What the completion of a ring's timer carries; slots are smaller.
+/// User data of the timer's completion; slots are smaller.
 const TIMER: u64 = u64::MAX;
-/// The kernel's name for it: completions are made visible.
+/// Has the kernel post completions (`linux/io_uring.h`).
 const IORING_ENTER_GETEVENTS: u32 = 1;
 
 /// One ring.
@@ -42,19 +42,19 @@ struct Ring<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
     timer: Timer,
 }
 
-/// A timer of the ring itself. It stays set while completions come and go, where a time limit of each wait is
-/// set and taken back each time: wherever a hypervisor keeps the time, that costs more than an I/O.
+/// A timeout entry of the ring. It stays armed while completions come and go. A timeout per wait would be
+/// armed and cancelled each time, which costs more than an I/O wherever a hypervisor keeps the time.
 struct Timer {
-    /// When it ends, if it is set.
+    /// When it expires, if it is armed.
     at_ns: Option<u64>,
     /// The same, where the kernel reads it.
     at: Box<Timespec>,
-    /// Whether the kernel has it.
+    /// Whether this ring can use it.
     works: bool,
 }
 
 impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
-    /// A ring for that many entries at once, polled as the setup says.
+    /// A ring for `entries` concurrent entries, polled as the setup says.
     fn polled(entries: u32, setup: &Setup) -> Result<Self> {
         let io_uring = build(entries.next_power_of_two(), setup).map_err(|e| {
             let hint = if e.raw_os_error() == Some(libc::ENOMEM) {
@@ -71,20 +71,20 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
             sqpoll: setup.sqpoll.is_some(),
             sleep_ns: setup.poll_sleep_ns,
             polls: Polls::default(),
-            // The kernel's threads take it late, and polled rings not at all.
+            // With SQPOLL, the kernel's thread arms it late; IOPOLL rings don't take it at all.
             timer: Timer { at_ns: None, at: Box::default(), works: !setup.iopoll && setup.sqpoll.is_none() },
         })
     }
 
-    /// A ring for that many entries at once, with completions by interrupt.
+    /// A ring for `entries` concurrent entries, completed by interrupt.
     fn interrupted(entries: u32, setup: &Setup) -> Result<Self> {
         Self::polled(entries, &Setup { iopoll: false, sqpoll: None, ..setup.clone() })
     }
 
-    /// Adds an entry, to be handed over by the next [`Self::advance`].
+    /// Adds an entry, to be submitted by the next [`Self::advance`].
     ///
     /// # Safety
-    /// What the entry points to must be valid, and the entry's alone, until its completion.
+    /// Memory that the entry points to must be valid, and used by nothing else, until the entry completes.
     #[inline]
     unsafe fn push(&mut self, entry: &S) {
         // SAFETY: as the caller has promised.
@@ -94,18 +94,18 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         self.outstanding += 1;
     }
 
-    /// There is room for all that can be outstanding, but the kernel's thread reports what it has taken only after a
-    /// batch: by then, some of it may be complete, and pushed again.
+    /// The queue has room for all entries that can be outstanding. But the kernel's thread frees entries only
+    /// after a batch: by then, some of that batch may have completed and been pushed again.
     #[cold]
     fn make_room(&self) {
         debug_assert!(self.sqpoll, "the ring has room for all that can be outstanding");
-        // An error shows again when the entries are handed over.
+        // An error will show again when the entries are submitted.
         let _ = self.io_uring.submit();
         let _ = self.io_uring.submitter().squeue_wait();
     }
 
-    /// Hands over what is pushed, waits for that many entries or until the time has come, and passes on each
-    /// completion: its user data and its result.
+    /// Submits what was pushed, waits for that many completions or until the given time, and passes the user
+    /// data and result of each completion to `each`.
     ///
     /// # Errors
     /// The errno of a failure of the ring itself.
@@ -130,7 +130,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         until_ns: Option<u64>,
         each: impl FnMut(u64, i32),
     ) -> std::result::Result<(), i32> {
-        // If the kernel's thread submits, completions that are already there need no call.
+        // With SQPOLL, completions that are already there need no system call.
         let is_there = self.sqpoll && self.io_uring.completion().len() >= want as usize;
         match until_ns {
             _ if is_there => settled(self.io_uring.submit())?,
@@ -141,12 +141,12 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         Ok(())
     }
 
-    /// Hands over and waits, but not beyond that time.
+    /// Submits and waits, but not beyond `until_ns`.
     fn sleep_until(&mut self, want: u32, until_ns: u64) -> std::result::Result<(), i32> {
         let left_ns = until_ns.saturating_sub(clock::now_ns());
         let is_set = self.timer.at_ns.is_some_and(|at_ns| at_ns <= until_ns);
         if !self.sqpoll && (left_ns == 0 || !is_set) {
-            // To set a timer may take longer than an I/O. What completes at once neither needs nor waits for one.
+            // Arming a timer can take longer than an I/O. Submit first: I/O done at once needs no timer.
             self.hand_over()?;
             if left_ns == 0 || self.io_uring.completion().len() >= want.max(1) as usize {
                 return Ok(());
@@ -160,7 +160,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         settled(self.io_uring.submitter().submit_with_args(want as usize, &arguments))
     }
 
-    /// Hands over, if there is anything, and has completions made visible without waiting for them.
+    /// Submits what was pushed, if anything, and has the kernel post completions without waiting for them.
     fn hand_over(&mut self) -> std::result::Result<(), i32> {
         let pushed = self.io_uring.submission().len() as u32;
         let submitter = self.io_uring.submitter();
@@ -169,8 +169,8 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         settled(entered)
     }
 
-    /// Whether the timer ends by then, once what is pushed has been handed over. One that is set to end earlier is
-    /// left: the worker wakes once for nothing, which is cheaper than to change it with each I/O.
+    /// Whether the timer will expire by `at_ns`; arms it, with the next submission, if it is not armed. One
+    /// that expires earlier is left: waking once for nothing is cheaper than changing it with each I/O.
     fn set_timer(&mut self, at_ns: u64) -> bool {
         let timer = &mut self.timer;
         if timer.at_ns.is_some() || !timer.works {
@@ -178,7 +178,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         }
         *timer.at = timespec(at_ns);
         let entry = opcode::Timeout::new(&raw const *timer.at).flags(TimeoutFlags::ABS).build();
-        // SAFETY: the time stays where it is as long as the ring, and is changed only with no timer set.
+        // SAFETY: the boxed time lives as long as the ring, and is changed only while no timer is armed.
         let pushed = unsafe { self.io_uring.submission().push(&entry.user_data(TIMER).into()) };
         timer.at_ns = pushed.is_ok().then_some(at_ns);
         pushed.is_ok()
@@ -225,18 +225,18 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     }
 }
 
-/// The rings of a worker: one, and for a polled one an ordinary one for flushes.
+/// A worker's rings: one, and if that is polled, an ordinary one for flushes.
 ///
-/// A polled ring refuses fsync. It accepts a command that moves nothing, a flush, but can't poll for it: that
-/// is completed by interrupt, and up to at least Linux 6.3 the kernel then keeps the completion function
-/// where a poll of the ring expects what to poll, which kills the polling thread in the kernel.
+/// A polled ring refuses fsync. It accepts a flush command, which moves no data, but can't poll for it: the
+/// flush completes by interrupt, and up to at least Linux 6.3 the kernel then stores the completion function
+/// where polling expects its cookie, which kills the polling thread in the kernel.
 pub struct Rings<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
     ring: Ring<S, C>,
     flushes: Option<Ring<S, C>>,
 }
 
 impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
-    /// Rings for that many concurrent entries that move data, and for the setup's flushes.
+    /// Rings for `entries` concurrent entries that move data, and for the setup's flushes.
     pub fn new(entries: u32, setup: &Setup) -> Result<Self> {
         let apart = setup.iopoll && setup.flush_slots > 0;
         Ok(Self {
@@ -245,15 +245,15 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
         })
     }
 
-    /// From here on, entries refer to these files by number.
+    /// Registers the files; from here on, entries refer to them by index.
     pub fn register_files(&self, files: &[RawFd]) -> Result<()> {
         let mut rings = std::iter::once(&self.ring).chain(&self.flushes);
         let register = rings.try_for_each(|ring| ring.io_uring.submitter().register_files(files));
         register.map_err(|e| Error::failed(format!("cannot register the files: {}", describe(&e))))
     }
 
-    /// Registers the buffers in pieces of that many bytes. The buffers may only be freed before the rings if
-    /// nothing is outstanding.
+    /// Registers the buffers in pieces of `piece_bytes`. They may be freed before the rings only if nothing
+    /// is outstanding.
     pub fn register_buffers(&self, buffers: &mut Buffers, slots: u32, piece_bytes: usize) -> Result<()> {
         let pieces = buffers.page_bytes() / piece_bytes;
         let iovec = |n: usize| {
@@ -262,18 +262,18 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
             libc::iovec { iov_base: page[piece * piece_bytes..].as_mut_ptr().cast(), iov_len: piece_bytes }
         };
         let iovecs: Vec<_> = (0..slots as usize * pieces).map(iovec).collect();
-        // SAFETY: the kernel itself holds on to registered memory, and the buffers are freed only with
-        // nothing outstanding, see `drop` of their owners.
+        // SAFETY: the kernel pins registered memory, and the buffers are freed only while nothing is
+        // outstanding, see `drop` of their owners.
         unsafe { self.ring.io_uring.submitter().register_buffers(&iovecs) }.map_err(|e| {
             Error::input(format!("cannot register the buffers: {}", describe(&e)))
                 .hint("raise RLIMIT_MEMLOCK (ulimit -l), or set io.registered_buffers = false")
         })
     }
 
-    /// Adds an entry, a flush or one that moves data, to be handed over by the next [`Self::advance`].
+    /// Adds an entry, a flush or one that moves data, to be submitted by the next [`Self::advance`].
     ///
     /// # Safety
-    /// As of [`Ring::push`].
+    /// As for [`Ring::push`].
     #[inline]
     pub unsafe fn push(&mut self, is_flush: bool, entry: &S) {
         let ring = match &mut self.flushes {
@@ -287,14 +287,14 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
     /// Like [`Ring::advance`].
     pub fn advance(&mut self, wait: Wait, each: impl FnMut(u64, i32)) -> std::result::Result<(), i32> {
         match &mut self.flushes {
-            // A flush begins with no write outstanding, and nothing begins until it has ended.
+            // A flush starts while no write is outstanding, and nothing else starts until it ends.
             Some(flushes) if flushes.outstanding > 0 => flushes.advance(wait, each),
             _ => self.ring.advance(wait, each),
         }
     }
 
-    /// Like [`Self::advance`], for operations of several entries: waits for as many operations as are
-    /// complete with all of their entries. `moved` turns an entry's result into bytes, or a negative errno.
+    /// Like [`Self::advance`], for operations of several entries: an operation counts once all of its entries
+    /// have completed. `moved` turns an entry's result into bytes, or a negative errno.
     pub fn advance_parts(
         &mut self,
         wait: Wait,
@@ -332,7 +332,7 @@ fn timespec(ns: u64) -> Timespec {
     Timespec::new().sec(ns / SECOND_NS).nsec((ns % SECOND_NS) as u32)
 }
 
-/// Timed out, interrupted, or no room for now: completions are taken, and the worker comes again.
+/// A timeout, a signal or a lack of room is no failure: the worker reaps completions and tries again.
 fn settled(entered: std::io::Result<usize>) -> std::result::Result<(), i32> {
     match entered.map_err(|e| e.raw_os_error().unwrap_or(libc::EIO)) {
         Ok(_) | Err(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(()),
@@ -340,14 +340,14 @@ fn settled(entered: std::io::Result<usize>) -> std::result::Result<(), i32> {
     }
 }
 
-/// A ring for a single issuer, if the kernel has that (6.0), set up as asked.
+/// Builds the ring as configured, for a single issuer if the kernel supports that (6.0).
 fn build<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
     entries: u32,
     setup: &Setup,
 ) -> std::io::Result<IoUring<S, C>> {
     let mut spared = asked_of::<S, C>(setup);
     spared.setup_single_issuer();
-    // The kernel's thread completes what it has submitted.
+    // With SQPOLL, the kernel's thread completes what it submitted.
     if setup.ring_setup == RingSetup::Default && setup.sqpoll.is_none() {
         spared.setup_coop_taskrun();
     }
@@ -371,7 +371,7 @@ fn asked_of<S: squeue::EntryMarker, C: cqueue::EntryMarker>(setup: &Setup) -> Bu
     builder
 }
 
-/// How it should have been polled, in words.
+/// The polling that was asked for, in words.
 fn asked(setup: &Setup) -> &'static str {
     match (setup.iopoll, setup.sqpoll.is_some()) {
         (false, false) => "",

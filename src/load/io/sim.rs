@@ -1,8 +1,8 @@
 //! `sim`: seeded devices on a virtual clock, with latencies and faults from a table.
 //!
-//! For tests and demonstrations. A device serves as many operations at once as it has channels; a flush waits
-//! for those that it has accepted and, on a consumer device, holds up everything else meanwhile
-//! (Haas et al. 2020, section A.1). The device `ftl` is flash by model instead: [`crate::ftl::Timed`].
+//! For tests and demonstrations. A device serves as many operations at once as it has channels. A flush waits
+//! for the operations already accepted and, on a consumer device, blocks all others meanwhile (Haas et al.
+//! 2020, section A.1). The device `ftl` models flash instead: [`crate::ftl::Timed`].
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -26,7 +26,7 @@ pub struct Model {
     pub flush_ns: f64,
     /// Whether a flush holds up every other operation.
     pub flush_blocks: bool,
-    /// The time of each further byte.
+    /// Time added per byte beyond 16 KiB.
     pub byte_ns: f64,
     /// One in this many reads is slower by [`Self::tail_factor`]; 0 means none.
     pub tail_every: u32,
@@ -34,12 +34,12 @@ pub struct Model {
     pub tail_factor: f64,
     /// One in this many operations fails with EIO; 0 means none.
     pub fault_every: u32,
-    /// Nothing is served from the first of these times to the second.
+    /// Nothing is served between these two times.
     pub hangs: Option<(u64, u64)>,
 }
 
-/// The simulated devices. Times are of the order that the paper gives: reads of about 100 µs, flushes
-/// of 1 to 3 ms on a consumer drive and 20 µs on an enterprise one (sections 4.7 and A.1).
+/// The simulated devices. Times are of the order given in the paper: reads of about 100 µs, flushes of 1 to 3
+/// ms on a consumer drive and 20 µs on an enterprise one (sections 4.7 and A.1).
 pub const MODELS: &[(SimDevice, Model)] = &[
     (SimDevice::Consumer, CONSUMER),
     (
@@ -72,12 +72,12 @@ pub struct SimulatedDevice {
     channels: Vec<u64>,
     /// No operation begins before this.
     blocked_until_ns: u64,
-    /// Flash, in place of channels.
+    /// The flash model, in place of channels.
     flash: Option<Timed>,
 }
 
 impl SimulatedDevice {
-    /// The device of that kind with this number and capacity.
+    /// Device `number` of the configured kind, of this capacity.
     pub fn new(sim: &Sim, number: u64, capacity_bytes: u64) -> Self {
         let kind = sim.device;
         let model = MODELS.iter().find(|(known, _)| *known == kind).map_or(CONSUMER, |(_, model)| *model);
@@ -89,7 +89,7 @@ impl SimulatedDevice {
         Self { model, rng, channels, blocked_until_ns: 0, flash: flash.flatten() }
     }
 
-    /// Bytes that the host wrote, and that were written to flash; none if it has no flash.
+    /// Bytes written by the host, and bytes written to flash; `None` without a flash model.
     pub fn written_bytes(&self) -> Option<[u64; 2]> {
         self.flash.as_ref().map(Timed::written_bytes)
     }
@@ -153,7 +153,7 @@ impl SimulatedDevice {
         end_ns
     }
 
-    /// Between 0.8 and 1.4 times, shorter ones more likely.
+    /// Scales by 0.8 to 1.4; smaller factors are more likely.
     fn spread(&mut self, ns: f64) -> u64 {
         let x = self.rng.random::<f64>();
         (ns * (0.8 + 0.6 * x * x)) as u64
@@ -164,7 +164,7 @@ impl SimulatedDevice {
     }
 }
 
-/// Where a worker of the simulation puts its operations.
+/// Where a simulated worker queues its operations.
 #[derive(Debug)]
 pub struct SimQueue {
     buffers: Buffers,
@@ -177,7 +177,7 @@ impl SimQueue {
         Self { buffers: Buffers::new(slots, page_bytes), queued: Vec::new() }
     }
 
-    /// What was queued since the last call.
+    /// Takes the operations queued since the last call.
     pub fn drain(&mut self) -> impl Iterator<Item = Op> {
         self.queued.drain(..)
     }

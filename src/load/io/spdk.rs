@@ -1,7 +1,7 @@
 //! `spdk`: the operator's own SPDK ([`crate::load::spdk`]), one queue pair per worker and namespace, polled.
 //!
-//! There is no page cache and no system call. SPDK splits a page that is larger than a drive's commands can
-//! move. A flush is the drive's own command, and a durable write has FUA.
+//! There is no page cache and no system call. SPDK splits a page that is too large for one of the drive's
+//! commands. A flush is the drive's own command, and a durable write sets FUA.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::load::nvme::status::NvmeStatus;
 use crate::load::spdk::{SCHEME, SpdkDrive, WorkerQueues};
 use crate::meter::counts::counters::Polls;
 
-/// The kinds of operations as the shim knows them.
+/// The shim's code for a kind of operation.
 const fn code(kind: OpKind) -> u32 {
     match kind {
         OpKind::Read => 0,
@@ -40,11 +40,11 @@ fn drive_of(path: &Path) -> Result<SpdkDrive> {
 /// A worker's side.
 pub struct Spdk {
     queues: WorkerQueues,
-    /// Operations that are not yet handed over.
+    /// Operations not yet submitted.
     waiting: VecDeque<Op>,
-    /// Those that SPDK refused, reported with the next completions.
+    /// Operations that SPDK refused, reported with the next completions.
     refused: Vec<Done>,
-    /// Slots with a page; those of flushes come after.
+    /// Slots with a page; the slots of flushes follow them.
     slots: u32,
     /// Operations that are queued and not yet complete.
     outstanding: u32,
@@ -54,7 +54,7 @@ pub struct Spdk {
 }
 
 impl Spdk {
-    /// Hands over what is waiting, as far as there is room; SPDK rings one doorbell for all of it at the next
+    /// Submits waiting operations while there is room; SPDK rings one doorbell for all of them at the next
     /// poll.
     fn hand_over(&mut self) {
         while let Some(&op) = self.waiting.front() {

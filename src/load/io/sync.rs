@@ -92,7 +92,7 @@ impl SyncIo {
         }
     }
 
-    /// Flushes every queued file at the same time; only flushes are queued.
+    /// Flushes all queued files in parallel; only flushes are queued.
     fn flush_side_by_side(&mut self, done: &mut Vec<Done>) {
         let (own, others) = self.queued.split_first().expect("there are several");
         for (flusher, op) in self.flushers.iter().zip(others) {
@@ -140,7 +140,7 @@ impl Flusher {
             owner: std::thread::current(),
         });
         let theirs = shared.clone();
-        // By its name, the meters see that it works for this thread.
+        // The name tells the meters which thread it works for.
         let name = format!("{SERVES}{}", rustix::thread::gettid().as_raw_nonzero());
         let thread = std::thread::Builder::new()
             .name(name)

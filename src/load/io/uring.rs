@@ -1,4 +1,4 @@
-//! `io_uring`: rings shared with the kernel; one system call hands over a batch and waits for completions, or
+//! `io_uring`: rings shared with the kernel. One system call submits a batch and waits for completions, or
 //! the kernel polls, see [`super::ring`]. With polled completions, a page larger than the kernel can poll for
 //! takes several entries.
 #![allow(unsafe_code)] // entries carry addresses of buffers: each push states why they are valid
@@ -26,8 +26,8 @@ pub struct Uring {
     parts: Parts,
 }
 
-/// Closing a ring does not wait for what is outstanding: the kernel ends that later, and reads still arrive
-/// in the buffers.
+/// Closing a ring does not wait for outstanding I/O: the kernel completes it later, and reads still land in
+/// the buffers.
 impl Drop for Uring {
     fn drop(&mut self) {
         if self.rings.outstanding() > 0 {
@@ -52,9 +52,9 @@ impl Queue for Uring {
         }
         for part in 0..parts {
             let entry = self.entry(op, part).user_data(u64::from(op.slot));
-            // SAFETY: the buffer lives in `self.buffers`, whose block never moves and is freed only with
-            // nothing outstanding (see `drop`); the slot is the operation's alone until its completion.
-            // A file is the kernel's own once the entry is taken, and open here until then.
+            // SAFETY: the buffer lives in `self.buffers`, whose block never moves and is freed only while
+            // nothing is outstanding (see `drop`); the slot is the operation's alone until its completion.
+            // The file is open here until the kernel takes the entry, and with it a reference to the file.
             unsafe { self.rings.push(flush, &entry) };
         }
     }
@@ -107,7 +107,7 @@ impl Uring {
 
     /// The entry of a part of an operation.
     fn entry(&mut self, op: Op, part: u32) -> squeue::Entry {
-        // Registered or not are different types in the library, hence the macro.
+        // The library has different types for registered and other files, hence the macro.
         macro_rules! on_file {
             (|$file:ident| $build:expr) => {
                 if self.registered_files {
@@ -126,7 +126,7 @@ impl Uring {
         let len = self.parts.bytes() as u32;
         let within = part as usize * self.parts.bytes();
         let at = op.offset_bytes + within as u64;
-        // Within the slot's page: its parts are as long as that together.
+        // This stays within the slot's page, which is as long as all its parts together.
         let buffer = self.buffers.address(op.slot).wrapping_add(within);
         let index = (op.slot * self.parts.count() + part) as u16;
         match (op.kind, self.registered_buffers) {
@@ -166,8 +166,8 @@ mod tests {
         maps.lines().filter_map(range).any(|range| range.contains(&address))
     }
 
-    /// A ring on a pipe, with a read that nobody answers; its buffers are large enough to be mapped
-    /// on their own.
+    /// A ring on a pipe with a read that nobody answers; its buffers are large enough to get a mapping of
+    /// their own.
     fn waiting_ring(dir: &std::path::Path) -> Uring {
         let path = dir.join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();

@@ -1,8 +1,7 @@
 //! `vfio`: stacktune's own `NVMe` driver ([`crate::load::nvme`]), one queue pair per worker and drive, polled.
 //!
-//! There is no page cache and no system call. A page larger than a drive's commands can move is handed over
-//! as several; it completes with the last of them. A flush is the drive's own command, and a durable write
-//! has FUA.
+//! There is no page cache and no system call. A page too large for one of the drive's commands takes several
+//! and completes with the last of them. A flush is the drive's own command, and a durable write sets FUA.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -18,8 +17,7 @@ use crate::load::nvme::{Bus, Condition, Controller, Lane, Namespace, Transfers};
 use crate::meter::counts::counters::Incidents;
 use crate::meter::counts::counters::Polls;
 
-/// Prefix of the path of a member that is a namespace of a drive which the kernel has handed over:
-/// `vfio:0000:01:00.0/1`.
+/// Path prefix of a member that is a namespace of a drive the kernel has handed over: `vfio:0000:01:00.0/1`.
 pub const SCHEME: &str = "vfio:";
 
 /// A namespace of a controller, as a member.
@@ -73,9 +71,9 @@ pub struct Polled<B: Bus> {
     lanes: Vec<Lane<B>>,
     transfers: Transfers,
     drives: Arc<Drives<B>>,
-    /// Operations that are not yet handed over completely.
+    /// Operations not yet fully submitted.
     waiting: VecDeque<Op>,
-    /// Commands of the first of them that were handed over.
+    /// How many commands of the first of them were pushed.
     pushed: u32,
     /// By slot.
     states: Box<[State]>,
@@ -131,7 +129,7 @@ impl<B: Bus> Polled<B> {
         })
     }
 
-    /// Pushes what is waiting as far as there is room, and rings one doorbell per controller.
+    /// Pushes waiting operations while there is room, and rings one doorbell per controller.
     fn hand_over(&mut self, now_ns: u64) {
         while let Some(&op) = self.waiting.front() {
             let parts = if op.kind == OpKind::Flush { 1 } else { self.transfers.parts() };
@@ -204,7 +202,7 @@ impl<B: Bus> Polled<B> {
         Ok(taken)
     }
 
-    /// Polls until that many operations are complete or the time has come.
+    /// Polls until enough operations have completed or time is up.
     fn run(&mut self, wait: Wait, done: &mut Vec<Done>) -> Result<()> {
         let wanted = done.len() + wait.completions.min(self.outstanding) as usize;
         let (mut polls, sleep_ns) = (self.polls, self.sleep_ns);

@@ -10,13 +10,13 @@ use crate::load::nvme::status::NvmeStatus;
 use crate::settings::RingSetup;
 use crate::units::SECOND_NS;
 
-/// For tests in which commands are given up.
+/// For tests in which commands time out.
 const SHORT: Patience = Patience {
     command: std::time::Duration::from_millis(20),
     abort: std::time::Duration::from_millis(20),
     admin: std::time::Duration::from_secs(1),
 };
-/// For the others: however busy the host is, none is given up.
+/// For the others: no command times out, however busy the host is.
 const LONG: Patience = Patience {
     command: std::time::Duration::from_mins(2),
     abort: std::time::Duration::from_mins(2),
@@ -55,7 +55,7 @@ fn setup(page_bytes: usize, slots: u32) -> Setup {
     }
 }
 
-/// Another controller, which reaches the same memory, as in one container.
+/// Another controller on the same memory, as in one container.
 fn model_beside(model: &Arc<ControllerModel>) -> Arc<ControllerModel> {
     ControllerModel::beside(model, Traits { mdts: 1, ..Traits::default() })
 }
@@ -64,7 +64,7 @@ fn op(slot: u32, kind: OpKind, file: u32, offset_bytes: u64) -> Op {
     Op { slot, kind, file, offset_bytes }
 }
 
-/// Hands over what is queued and waits for all of it; returns results by slot.
+/// Submits the queued operations and waits for all of them; returns results by slot.
 fn results(polled: &mut Polled<ControllerModel>) -> Vec<(u32, i32)> {
     let mut done = Vec::new();
     polled.advance(Wait { completions: u32::MAX, until_ns: None }, &mut done).unwrap();
@@ -100,7 +100,7 @@ fn pages_of_every_size_are_written_and_read_back_on_each_drive() {
 #[test]
 fn pages_smaller_than_a_block_are_refused() {
     let drives = bench(4096, 1).1.drives.clone();
-    // A block of namespace 3 has 4 KiB.
+    // Blocks of namespace 3 are 4 KiB.
     let error = Polled::new(&drives, &setup(512, 1)).err().unwrap();
     assert!(error.what.contains("smaller than a block") && error.exit_status() == 2, "{error}");
 }
@@ -113,7 +113,7 @@ fn a_page_beyond_the_limit_goes_as_several_commands_and_completes_once() {
     polled.queue(op(0, OpKind::Write, 0, 0));
     assert_eq!(results(&mut polled), [(0, 64 << 10)]);
     assert_eq!(model.take_seen(), [(spec::WRITE, 8192); 8]);
-    // One of them failed: the page did, with the first reason.
+    // If some of them fail, the page fails with the first error.
     model.deny([NvmeStatus::SUCCESS, NvmeStatus(0x280), NvmeStatus(0x281)]);
     polled.queue(op(1, OpKind::Write, 0, 0));
     assert_eq!(results(&mut polled), [(1, -libc::ENODATA)]);
@@ -210,7 +210,7 @@ fn malformed_completions_end_the_interface() {
     assert!(done.is_empty());
 }
 
-/// What a controller may do between two polls, correct or not.
+/// What may happen between two polls, whether the controller behaves or not.
 #[derive(Debug, Clone)]
 enum Happens {
     /// The load queues an operation, if a slot is free.
@@ -235,7 +235,7 @@ enum Happens {
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
-    // Plausible numbers too: all existing queues and identifiers, and some others.
+    // Mostly plausible numbers: all existing queues and identifiers, and some others.
     let dword3 = prop_oneof![3 => 0..40_u32, 1 => any::<u32>()];
     let dword2 = prop_oneof![3 => (0..40_u32, 0..4_u32).prop_map(|(head, queue)| queue << 16 | head), 1 => any::<u32>()];
     let forged = (1..3_u16, any::<u32>(), dword2, dword3, any::<bool>())
@@ -280,7 +280,7 @@ proptest! {
                 Happens::Fail => model.fail_fatally(),
                 Happens::Stop => model.stop(),
             }
-            // Time passes, so that the watch checks.
+            // Let time pass, so that the lanes check for timeouts.
             model.pass(SECOND_NS / 5);
             let mut done = Vec::new();
             let ended = polled.advance(soon, &mut done);

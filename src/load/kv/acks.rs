@@ -1,13 +1,13 @@
-//! Acknowledged puts of the WAL, recorded in a file elsewhere, and how many of them a crash has lost.
+//! Records the WAL's acknowledged puts in a file elsewhere, and counts how many of them a crash has lost.
 //!
 //! ```text
 //! bytes 0 to 15   the magic, and the set of the data set that it belongs to (little-endian)
-//! from 16 on      a slot of 8 bytes for each of the WAL's pairs: one more than the sequence number of
-//!                 the newest put that was acknowledged; 0 is none
+//! from 16 on      a slot of 8 bytes for each of the WAL's pairs: the sequence number of the newest
+//!                 acknowledged put, plus one; 0 means none
 //! ```
-//! A slot is written once its put has returned, so what it records was acknowledged. Whether the record
-//! itself survives a crash depends on where it is: a crash of the process anywhere; one of the machine only
-//! on another machine.
+//! A slot is written once its put has returned, so every put recorded was acknowledged. Whether the record
+//! itself survives depends on where it is: a crash of the process spares it anywhere, a crash of the machine
+//! only on another machine.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -23,16 +23,16 @@ use crate::printable::Shown as _;
 
 const MAGIC: &[u8; 8] = b"stkacks1";
 const HEAD_BYTES: u64 = 16;
-/// With a slot for each pair that the WAL can have.
+/// With a slot for each pair that the WAL may have.
 const BYTES_MAX: u64 = HEAD_BYTES + 8 * LOGGED_MAX;
 const FLAGS: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK;
 
-/// What a crash has lost.
+/// What a crash lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Losses {
-    /// Acknowledged puts that were not overwritten since.
+    /// Acknowledged puts that have not been overwritten since.
     pub acknowledged: u64,
-    /// Those of them that are missing.
+    /// How many of them are missing.
     pub lost: u64,
 }
 
@@ -46,7 +46,7 @@ impl std::fmt::Display for Losses {
     }
 }
 
-/// What a run does with the file, as a line of its plan.
+/// What a run will do with the file, as a line of its plan.
 ///
 /// # Errors
 /// Refused if something else is there.
@@ -60,7 +60,7 @@ pub fn outlook(path: &Path) -> Result<String> {
     Ok(format!("{verb} {}, which records acknowledged commits (wal.acks)", path.shown()))
 }
 
-/// Whether something is there: a regular file, or it is refused. Links are not followed.
+/// Whether a file is there; refuses anything but a regular file. Links are not followed.
 fn refuse_odd(path: &Path) -> Result<bool> {
     let found = match path.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
@@ -75,7 +75,7 @@ fn refuse_odd(path: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Refuses an open file that does not begin as ours do, or that is longer.
+/// Refuses an open file that does not begin like ours, or is longer than ours can be.
 fn refuse_foreign(path: &Path, file: &File) -> Result<()> {
     let found = file.metadata().map_err(|error| Error::os("cannot examine", path, error))?;
     let mut magic = [0; MAGIC.len()];
@@ -101,7 +101,7 @@ fn head(set: u64) -> [u8; HEAD_BYTES as usize] {
     head
 }
 
-/// The file, open.
+/// The open file.
 #[derive(Debug)]
 pub struct Acks {
     file: File,
@@ -123,7 +123,7 @@ impl Acks {
         if !is_there {
             file.write_all_at(&head(set), 0).map_err(cannot)?;
         }
-        // If the file system has no locks, it does without.
+        // On a file system without locks, it goes on without one.
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(Error::failed(format!("wal.acks: {} is in use by another run", path.shown()))
                 .hint("wait for that run, or choose another file"));
@@ -132,7 +132,7 @@ impl Acks {
         Ok(Self { file, path: path.to_owned(), set })
     }
 
-    /// Assigns the file to the open data set: records of another one are discarded, with a note.
+    /// Assigns the file to the open data set; discards another set's records, with a note.
     ///
     /// # Errors
     /// If it can't be read or written.
@@ -158,7 +158,7 @@ impl Acks {
     /// # Errors
     /// If it can't be written.
     pub fn begin(&self) -> Result<()> {
-        // Never empty, as an empty file is not ours.
+        // Never leave it empty: an empty file would not count as ours.
         let written = self.file.set_len(HEAD_BYTES).and_then(|()| self.file.write_all_at(&head(self.set), 0));
         written.map_err(|error| Error::os("cannot write", &self.path, error))
     }

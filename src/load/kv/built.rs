@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 
-/// RocksDB's version and how it was compiled: its speed depends on it.
+/// RocksDB's version and how it was compiled, which determines its speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Built {
     /// RocksDB's version, `11.8.1`.

@@ -1,12 +1,12 @@
-//! The data set of a folder, and the marker by which the next run recognizes it.
+//! A folder's data set, and the marker by which the next run recognizes it.
 //!
 //! ```text
 //! DIR/stacktune-set        locked by the run that has the folder (as with files of pages)
 //! DIR/stacktune-pairs.json the marker: which pairs the database has, and whether all are loaded
 //! DIR/rocksdb/             the database
 //! ```
-//! The marker exists before the database and says whose that is: a folder `rocksdb` without one belongs to
-//! others and stays.
+//! The marker is written before the database and says whose it is: a folder `rocksdb` without a marker
+//! belongs to someone else and is left alone.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -25,27 +25,27 @@ use crate::regular_file;
 use crate::settings::{Kv, Named, Order};
 use crate::units::approx_size;
 
-/// Room besides keys and values: their overhead in files, and memtables and merges under way.
+/// Space beyond keys and values: their overhead in files, memtables, and compactions in progress.
 const ROOM_FACTOR: (u64, u64) = (5, 4);
 
-/// Larger than the marker, and than RocksDB's file with its id.
+/// Larger than the marker, and than RocksDB's IDENTITY file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The layout of a database that is about to be removed.
 const REMOVED: &str = "removed";
 /// The layout of the marker, and of keys and values.
 const SCHEMA: u32 = 1;
-/// The number of the WAL's own pairs: a sixteenth of the loaded ones, within these limits.
+/// Number of the WAL's own pairs: a sixteenth of the loaded ones, within these limits.
 const LOGGED_MIN: u64 = 1024;
 pub(super) const LOGGED_MAX: u64 = 1 << 16;
-/// Sequence numbers per run: each begins its own range, beyond those of all earlier runs.
+/// Sequence numbers per run: each run has its own range, above those of all earlier runs.
 const EPOCH_SHIFT: u32 = 38;
 
-/// The number of puts of its run before the one with that sequence number.
+/// How many puts its run made before the one with that sequence number.
 pub fn put_before(sequence: u64) -> u64 {
     sequence & ((1 << EPOCH_SHIFT) - 1)
 }
 
-/// The run of a sequence number.
+/// The run that a sequence number belongs to.
 pub fn run_of(sequence: u64) -> u64 {
     sequence >> EPOCH_SHIFT
 }
@@ -61,13 +61,13 @@ pub struct DataSet {
     pub pairs: u64,
     /// `sequential` or `random`.
     pub order: String,
-    /// [`crate::settings::Rocksdb::layout`] at the time of loading. Live turns after that change the files
-    /// only as they are merged; the marker keeps them ([`Marker::turned`]).
+    /// [`crate::settings::Rocksdb::layout`] at the time of loading. Later live turns change files only as
+    /// they are compacted; the marker records them ([`Marker::turned`]).
     pub layout: String,
 }
 
 impl DataSet {
-    /// The data set of the settings, on a file system of that many bytes.
+    /// The data set for these settings, on a file system of that many bytes.
     ///
     /// # Errors
     /// Input if there are more pairs than keys.
@@ -98,13 +98,13 @@ impl DataSet {
         self.pairs * self.pair_bytes()
     }
 
-    /// Number of the WAL's own pairs: they come after the loaded ones, and are written one after the other,
-    /// over and over again.
+    /// Number of the WAL's own pairs: they follow the loaded ones, and are written one after another, over
+    /// and over again.
     pub fn logged(&self) -> u64 {
         (self.pairs / 16).clamp(LOGGED_MIN, LOGGED_MAX)
     }
 
-    /// Whether the pairs are loaded by ascending keys.
+    /// Whether the pairs are loaded in ascending order of keys.
     pub fn is_sequential(&self) -> bool {
         self.order == Order::Sequential.name()
     }
@@ -117,34 +117,34 @@ pub struct Marker {
     schema: u32,
     /// The content of the database.
     pub pairs: DataSet,
-    /// The seed of the values; a new one with each loading.
+    /// The seed of the values; each load draws a new one.
     pub set: u64,
-    /// Runs that have opened it.
+    /// How many runs have opened it.
     pub epoch: u64,
     /// Whether every pair is loaded.
     pub loaded: bool,
-    /// RocksDB's own id of the database (its file IDENTITY); none before it was first opened.
+    /// RocksDB's own id of the database (its file IDENTITY); `None` until it is first opened.
     #[serde(default)]
     pub identity: Option<String>,
-    /// The last layout that a turn asked for after loading: files may be of it, too. None if there was none.
+    /// The layout of the last turn after loading, which some files may have; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turned: Option<String>,
 }
 
 impl Marker {
-    /// For a data set that is yet to be loaded.
+    /// The marker of a data set that has yet to be loaded.
     pub fn new(pairs: DataSet, set: u64) -> Self {
         let (what, schema) = (PAIRS_WHAT.into(), SCHEMA);
         Self { what, schema, pairs, set, epoch: 0, loaded: false, identity: None, turned: None }
     }
 
-    /// The same, for a database that is about to be removed, as no settings request it any more.
+    /// The same, for a database that is about to be removed; no settings ever ask for this layout.
     #[must_use]
     pub fn removed(self) -> Self {
         Self { pairs: DataSet { layout: REMOVED.into(), ..self.pairs }, loaded: false, ..self }
     }
 
-    /// The same, with files of that layout written after the loading.
+    /// The same, after files may have been written in that layout.
     #[must_use]
     pub fn turned_to(self, layout: String) -> Self {
         Self { turned: Some(layout), ..self }
@@ -156,7 +156,7 @@ impl Marker {
         Self { loaded, ..self }
     }
 
-    /// The first sequence number of the run that has opened it.
+    /// The first sequence number of the run that opened it.
     pub fn sequence_base(&self) -> u64 {
         self.epoch << EPOCH_SHIFT
     }
@@ -185,14 +185,14 @@ impl DatabaseFolder {
     /// The marker, if there is one.
     ///
     /// # Errors
-    /// Refused if a database or a file is in the way that is not stacktune's, or that others could have put there.
+    /// Refused if a database or file is in the way that is not stacktune's, or that others could have put there.
     pub fn marker(&self) -> Result<Option<Marker>> {
         self.refuse_others()?;
         let path = self.0.join(PAIRS_NAME);
         let text = match regular_file::read(&path, FILE_BYTES_MAX) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if std::fs::symlink_metadata(self.database()).is_ok() {
-                    let what = format!("there is no marker of stacktune next to {}", self.database().shown());
+                    let what = format!("there is no stacktune marker next to {}", self.database().shown());
                     return Err(foreign(&what));
                 }
                 return Ok(None);
@@ -205,15 +205,15 @@ impl DatabaseFolder {
                 self.known(marker).map(Some)
             }
             Some(marker) if marker.what == PAIRS_WHAT => {
-                let what = format!("{} is of another version of stacktune", path.shown());
+                let what = format!("{} is from another version of stacktune", path.shown());
                 Err(Error::refused(what).hint("remove its folder, or choose another one (target.files.dir)"))
             }
             _ => Err(foreign(&format!("{} is not stacktune's", path.shown()))),
         }
     }
 
-    /// Refuses a database that others could have prepared: RocksDB opens and truncates its files by their names,
-    /// through links, too.
+    /// Refuses a database that others could have prepared: RocksDB opens and truncates files by name, even
+    /// through links.
     ///
     /// # Errors
     /// Refused, with what others could change.
@@ -232,9 +232,9 @@ impl DatabaseFolder {
         }
         let is_ours = match (&marker.identity, self.identity()) {
             (Some(known), Some(found)) => *known == found,
-            // Its removal was cut short.
+            // Removing it was cut short.
             (Some(_), None) => marker.pairs.layout == REMOVED,
-            // It was made, but not yet recorded.
+            // It was created, but not yet recorded.
             (None, _) => !marker.loaded,
         };
         if is_ours {
@@ -267,7 +267,7 @@ impl DatabaseFolder {
         written().map_err(|error: std::io::Error| Error::os("cannot write", &path, error))
     }
 
-    /// Bytes of the file system, and those that are free for this user.
+    /// Bytes of the file system, and how many are free for this user.
     ///
     /// # Errors
     /// If that can't be read.
@@ -278,10 +278,10 @@ impl DatabaseFolder {
         Ok((stat.f_blocks.saturating_mul(stat.f_frsize), stat.f_bavail.saturating_mul(stat.f_frsize)))
     }
 
-    /// Checks the room for what is to be loaded, of which `free_bytes` are free for this user.
+    /// Checks that there is space for the pairs to load; `free_bytes` are free for this user.
     ///
     /// # Errors
-    /// Failed if the disk has too little.
+    /// Failed if the disk has too little space.
     pub fn refuse_without_room(&self, data: &DataSet, loaded: bool, free_bytes: u64) -> Result<()> {
         let (times, over) = ROOM_FACTOR;
         let pairs_bytes = data.bytes().saturating_add(data.logged() * data.pair_bytes());
@@ -332,7 +332,7 @@ mod tests {
         let place = DatabaseFolder::new(dir.path());
         assert_eq!(place.marker().unwrap(), None);
         std::fs::create_dir(place.database()).unwrap();
-        assert!(place.marker().unwrap_err().to_string().contains("no marker"));
+        assert!(place.marker().unwrap_err().to_string().contains("no stacktune marker"));
         let marker = Marker::new(DataSet::of(&Kv::default(), 1 << 30).unwrap(), 5);
         place.mark(&marker).unwrap();
         assert_eq!(place.marker().unwrap(), Some(marker));

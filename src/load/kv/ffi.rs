@@ -9,7 +9,7 @@ use rocksdb::{AsRawPtr, DB, Options};
 
 use super::options::{Setting, text};
 
-/// The base's options with these changes; what the base shares (statistics) is shared.
+/// The base's options with these changes; shared parts of the base (statistics) stay shared.
 ///
 /// # Errors
 /// `RocksDB`'s message if it does not accept one.
@@ -17,8 +17,8 @@ pub fn options(base: &Options, settings: &[Setting]) -> Result<Options, String> 
     let new = Options::default();
     let text = CString::new(text(settings)).map_err(|error| error.to_string())?;
     let mut error: *mut c_char = null_mut();
-    // SAFETY: both options live throughout the call and nobody else uses the new ones; the text ends with
-    // a zero; the place for the error is one pointer.
+    // SAFETY: both options live throughout the call and nobody else uses the new ones; the text ends with a
+    // zero; the error is written to one pointer.
     unsafe {
         sys::rocksdb_get_options_from_string(
             base.as_raw_ptr(),
@@ -42,7 +42,7 @@ pub fn set_database_options(db: &DB, settings: &[Setting]) -> Result<(), String>
     let values: Vec<_> = values.iter().map(|value| value.as_ptr()).collect();
     let mut error: *mut c_char = null_mut();
     // SAFETY: the database is open as long as it is borrowed; names and values are arrays of that many
-    // texts, each of which ends with a zero and outlives the call; the place for the error is one pointer.
+    // NUL-terminated texts that outlive the call; the error is written to one pointer.
     unsafe {
         sys::rocksdb_set_db_options(
             db.as_raw_ptr(),
@@ -60,7 +60,7 @@ fn taken(error: *mut c_char) -> Result<(), String> {
     if error.is_null() {
         return Ok(());
     }
-    // SAFETY: RocksDB leaves null or a text of its own that ends with a zero and is freed by its caller, once.
+    // SAFETY: RocksDB leaves null, or a NUL-terminated text that its caller must free, once.
     let words = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
     // SAFETY: as above; it is not used any more.
     unsafe { sys::rocksdb_free(error.cast()) };

@@ -1,4 +1,4 @@
-//! What a worker calls: gets, puts and range reads, each a single call of `RocksDB`.
+//! The calls of a worker: gets, puts and range reads, each a single `RocksDB` call.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Handle {
         Self { db, reads: ReadOptions::default(), synced, unsynced: WriteOptions::default() }
     }
 
-    /// Bytes of a key's value; none if it is missing.
+    /// Bytes of a key's value; `None` if the key is missing.
     ///
     /// # Errors
     /// An errno.
@@ -64,20 +64,20 @@ pub struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// Pairs and bytes of at most that many pairs from a key on.
+    /// Reads up to that many pairs from a key on; returns pairs and bytes.
     ///
     /// # Errors
     /// An errno.
     #[inline]
     pub fn range(&mut self, first: &[u8], pairs: u64) -> Result<(u64, u64), i32> {
-        // A new iterator each time, as in an application: it sees the current content.
+        // A new iterator each time, as an application would: it sees the current content.
         let mut iterator = self.db.raw_iterator_opt(ReadOptions::default());
         iterator.seek(first);
         read(&mut iterator, pairs)
     }
 
-    /// The same from where the last range ended: at first from `begin`, and after the last pair from the
-    /// first key.
+    /// The same, but from where the last range ended: starts at `begin`, and wraps to the first key after the
+    /// last pair.
     ///
     /// # Errors
     /// An errno.
@@ -131,7 +131,7 @@ pub(super) fn errno(error: &Error) -> i32 {
     WORDS.iter().find(|(words, _)| text.contains(words)).map_or(libc::EIO, |(_, errno)| *errno)
 }
 
-/// An error of reading, with `RocksDB`'s message.
+/// A read error, with `RocksDB`'s message.
 pub(super) fn unreadable(error: Error) -> crate::error::Error {
     crate::error::Error::failed(format!("RocksDB can't read the pairs back: {}", error.into_string()))
 }

@@ -1,15 +1,14 @@
 //! Keys: each pair's number as bytes, and a random order of all numbers.
 //!
-//! A key is twice its number, big-endian, so that keys sort like their numbers and there is a missing key
-//! between any two. A key of more than 8 bytes begins with it and ends with ASCII zeros; a shorter one is its
-//! last bytes.
+//! A key is twice its number, big-endian: keys sort like their numbers, and there is a missing key between
+//! any two. A key of more than 8 bytes continues with ASCII zeros; a shorter one has only the last bytes.
 
 /// The shortest key.
 pub const KEY_BYTES_MIN: usize = 4;
 /// The longest key.
 pub const KEY_BYTES_MAX: usize = 255;
 
-/// Numbers that keys of that many bytes can have.
+/// How many numbers keys of that many bytes can have.
 pub const fn numbers(key_bytes: u64) -> u64 {
     if key_bytes >= 8 { 1 << 63 } else { 1 << (8 * key_bytes - 1) }
 }
@@ -34,7 +33,7 @@ impl Key {
         self.put(number << 1)
     }
 
-    /// A missing key, right after that of a pair.
+    /// A missing key, right after that pair's key.
     #[inline]
     pub fn missing(&mut self, number: u64) -> &[u8] {
         self.put(number << 1 | 1)
@@ -49,7 +48,7 @@ impl Key {
     }
 }
 
-/// The number of a key's pair; none for a key that no pair has.
+/// The number of the pair that a key belongs to; `None` for a key that no pair has.
 pub fn number(key: &[u8]) -> Option<u64> {
     let mut big = [0; 8];
     let taken = key.len().min(8);
@@ -68,8 +67,8 @@ pub const fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Every number below a count once, in random order: a Feistel network over the next power of four, which is
-/// reapplied to results beyond the count.
+/// Every number below a count exactly once, in random order: a Feistel network over the next power of four,
+/// applied again while the result is not below the count.
 #[derive(Debug, Clone, Copy)]
 pub struct Shuffled {
     count: u64,

@@ -1,7 +1,7 @@
-//! Loading the pairs, and continuing an interrupted load.
+//! Loads the pairs, and continues an interrupted load.
 //!
-//! Pairs are put in batches, bypassing the log, and each batch records how many have been put: whatever part
-//! of the memtables has reached files when a run dies, that record and the pairs agree.
+//! Pairs are put in batches that bypass the log, and each batch records how many have been put so far:
+//! whichever memtables have been flushed when a run dies, the record matches the pairs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -16,22 +16,22 @@ use crate::error::{Error, Result};
 use crate::load::volume::Progress;
 use crate::units::MIB;
 
-/// Shorter than any key.
+/// The key of that record; shorter than any pair's key.
 pub(super) const NOTE: &[u8] = b"\xff";
 const BATCH_BYTES: u64 = MIB;
-/// How often the operator is served while waiting for merges.
+/// How often to serve the operator while waiting for compactions.
 const LOOK_US: u64 = 200_000;
 
 impl Store {
-    /// Bytes of keys and values still to load; none if all are there.
+    /// Bytes of keys and values still to load; `None` if all are loaded.
     pub fn missing_bytes(&self) -> Option<u64> {
         let marker = self.marker();
         let loaded = || self.db().map_or(0, |db| noted(&db));
         (!marker.loaded).then(|| (marker.pairs.pairs.saturating_sub(loaded())) * marker.pairs.pair_bytes())
     }
 
-    /// Loads what is missing, and waits until nothing is left to merge, even from earlier runs, so that every
-    /// run begins alike. Returns false if it was stopped.
+    /// Loads what is missing, and waits until nothing is left to compact, even from earlier runs, so that
+    /// every run starts from the same state. Returns false if it was stopped.
     ///
     /// # Errors
     /// With `RocksDB`'s message.
@@ -51,7 +51,7 @@ impl Store {
             let marker = marker.with_loaded(true);
             self.place.mark(&marker)?;
             *self.marker.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = marker;
-            // If the process dies first and it stays, nothing reads it any more.
+            // If the process dies first, the note stays, but nothing reads it any more.
             db.delete(NOTE).map_err(failed)?;
             db.flush().map_err(failed)?;
         } else {
@@ -107,7 +107,7 @@ fn put_all(
     db.flush_opt(&flush).map(|()| true)
 }
 
-/// Waits for the merges that loading has left; false if that was stopped.
+/// Waits for the compactions that loading has left; false if stopped.
 fn settled(
     db: &DB,
     marker: &Marker,

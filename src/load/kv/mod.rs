@@ -1,16 +1,16 @@
-//! Pairs of keys and values in `RocksDB`, on a file system: the load's other engine.
+//! Key-value pairs in `RocksDB`, on a file system: the load's other engine.
 //!
 //! Enters: a folder, options of RocksDB and operations on pairs. Leaves: their results, and the engine's own
 //! counts.
 //!
 //! A data set ([`dataset`]) is a number of pairs whose keys ([`keys`]) and values ([`values`]) can be
-//! recomputed from their numbers, so that whatever is read back can be checked. A [`Store`] opens the
-//! database of a folder, loads the pairs unless the folder's marker says that they are there, turns
-//! `RocksDB`'s options while it is open ([`options`]), and reports what the engine did
-//! ([`crate::meter::counts::engine`]). The workers of [`crate::load`] call it through [`Handle`]s. Acknowledged puts
-//! can be recorded elsewhere ([`acks`]), to count afterwards what a crash has lost.
+//! recomputed from their numbers, so that everything read back can be checked. A [`Store`] opens a folder's
+//! database, loads the pairs unless the folder's marker says that they are there, changes `RocksDB`'s options
+//! while it is open ([`options`]), and reports what the engine did ([`crate::meter::counts::engine`]). The
+//! workers of [`crate::load`] call it through [`Handle`]s. Acknowledged puts can be recorded elsewhere
+//! ([`acks`]), to count afterwards how many a crash has lost.
 //!
-//! A build without the crate has the same types, without values.
+//! A build without the crate has the same types, but no values of them.
 
 #![cfg_attr(not(feature = "rocksdb"), expect(dead_code, reason = "nothing opens a database"))]
 

@@ -1,15 +1,15 @@
-//! `RocksDB`'s options for the settings: each one's name and value as `RocksDB` writes them, and which of
-//! them change between two settings.
+//! `RocksDB`'s options for the settings, with names and values as `RocksDB` writes them, and which of them
+//! differ between two settings.
 
 use crate::settings::{Compaction, Compression, Rocksdb};
 
 /// A name and a value.
 pub type Setting = (&'static str, String);
 
-/// Larger than any level (so that nothing ever moves below it) and any file.
+/// Larger than any file and any level, so that nothing ever moves to a lower level.
 const ANY_SIZE: u64 = 1 << 60;
 
-/// Options of the pairs that `SetOptions` accepts while the database is open.
+/// Options of the column family that `SetOptions` accepts while the database is open.
 pub fn of_pairs(rocksdb: &Rocksdb) -> Vec<Setting> {
     let single = is_single(rocksdb);
     let compression = match rocksdb.compression {
@@ -32,7 +32,7 @@ pub fn of_pairs(rocksdb: &Rocksdb) -> Vec<Setting> {
     ]
 }
 
-/// Options of files, which `SetOptions` accepts for files written from then on.
+/// Options of table files, which `SetOptions` accepts for files written from then on.
 pub fn of_files(rocksdb: &Rocksdb) -> Vec<Setting> {
     let filter = match rocksdb.bloom_bits {
         0 => "nullptr".to_owned(),
@@ -45,7 +45,7 @@ pub fn of_files(rocksdb: &Rocksdb) -> Vec<Setting> {
 pub fn of_database(rocksdb: &Rocksdb) -> Vec<Setting> {
     // `SetDBOptions` reads 0 as 1 MiB.
     let bytes_per_sync = if rocksdb.bytes_per_sync == 0 { ANY_SIZE } else { rocksdb.bytes_per_sync };
-    // Where either is given, RocksDB ignores the jobs, and takes the other for 1.
+    // If either is set, RocksDB ignores the jobs and assumes 1 for the other.
     let is_split = rocksdb.compactions > 0 || rocksdb.flushes > 0;
     let own = |n: u64| if is_split { n.to_string() } else { "-1".to_owned() };
     let (compactions, flushes) = rocksdb.background();
@@ -60,7 +60,7 @@ pub fn of_database(rocksdb: &Rocksdb) -> Vec<Setting> {
     ]
 }
 
-/// Options that are fixed while the database is open.
+/// Options that can't change while the database is open.
 pub fn fixed(rocksdb: &Rocksdb) -> Vec<Setting> {
     let mut settings = vec![
         ("use_direct_reads", rocksdb.direct_reads.to_string()),
@@ -76,7 +76,7 @@ pub fn fixed(rocksdb: &Rocksdb) -> Vec<Setting> {
     settings
 }
 
-/// The items of the first list that differ from the second.
+/// The settings in the first list that differ from the second.
 pub fn changed(new: Vec<Setting>, old: &[Setting]) -> Vec<Setting> {
     new.into_iter().filter(|setting| !old.contains(setting)).collect()
 }

@@ -1,4 +1,4 @@
-//! Reading every pair back, and counting the acknowledged puts that are gone.
+//! Reads every pair back, and counts acknowledged puts that are lost.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -21,10 +21,10 @@ use crate::units::MIB;
 const NAMED_MAX: usize = 5;
 
 impl Store {
-    /// Reads every pair and checks it; every one that was loaded must be there.
+    /// Reads and checks every pair; every loaded one must be there.
     ///
     /// # Errors
-    /// With `RocksDB`'s message if it can't continue.
+    /// With `RocksDB`'s message, if it can't continue.
     pub fn verify(&self, progress: &mut dyn FnMut(Progress), stop: &AtomicBool) -> Result<PairsReport> {
         let (data, db) = (self.data(), self.db()?);
         let mut values = Values::new(self.set(), data.value_bytes);
@@ -39,7 +39,7 @@ impl Store {
                 return Ok(report);
             }
             if key == NOTE {
-                // From a load whose end was cut short.
+                // Left by a load that was cut short at its end.
             } else if let Some(found) = number(key).filter(|_| key.len() as u64 == data.key_bytes) {
                 let gone = found.min(data.pairs).saturating_sub(expected);
                 if gone > 0 {
@@ -97,8 +97,7 @@ impl PairsReport {
 }
 
 impl Store {
-    /// Counts the recorded puts that a crash has lost, and starts the record anew; none if nothing is
-    /// recorded.
+    /// Counts the recorded puts that a crash has lost, and clears the record; `None` if nothing is recorded.
     ///
     /// # Errors
     /// If the record or a pair can't be read.
@@ -127,7 +126,7 @@ pub fn losses(store: &Store, acks: &Acks) -> Result<Losses> {
         let value = db.get_pinned(key.of(data.pairs + slot)).map_err(unreadable)?;
         let newest = value.as_deref().and_then(sequence);
         if newest.is_some_and(|newest| run_of(newest) > run_of(acknowledged)) {
-            // A later run without a record has put another value there: nothing can be concluded.
+            // A later run without a record has overwritten the value: nothing can be concluded.
             continue;
         }
         losses.acknowledged += 1;

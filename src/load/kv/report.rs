@@ -17,7 +17,7 @@ pub struct PairsReport {
     pub misplaced: u64,
     /// Values whose bytes are not those that were put.
     pub damaged: u64,
-    /// The first few that are wrong, in words.
+    /// The first few wrong ones, in words.
     pub first: Vec<String>,
     /// Whether everything was checked; otherwise it was stopped.
     pub complete: bool,
@@ -37,7 +37,7 @@ impl PairsReport {
 impl fmt::Display for PairsReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { pairs_ok, missing, foreign, misplaced, damaged, first, complete } = self;
-        // An older value of a pair looks the same: nothing keeps which was put last.
+        // An older value of a pair looks just as good: nothing records which was put last.
         write!(f, "lost writes: not checked in RocksDB\n{pairs_ok} pairs hold a value that was put")?;
         let kinds =
             [("missing", missing), ("foreign", foreign), ("misplaced", misplaced), ("damaged", damaged)];

@@ -1,4 +1,4 @@
-//! An open data set: created, recognized, opened, closed and reopened.
+//! An open data set: creates, recognizes, opens, closes and reopens it.
 
 use std::fs::File;
 use std::path::Path;
@@ -25,7 +25,7 @@ use crate::settings::{Kv, Rocksdb};
 use crate::threads;
 
 /// Threads of RocksDB besides those that flush and compact: its timer and the like, and those that open a database's
-/// files (`max_file_opening_threads`). It starts them all while it opens the database, and aborts where it can't.
+/// files (`max_file_opening_threads`). It starts all of them when opening a database, and aborts if it can't.
 const OTHER_THREADS: usize = 4 + 16;
 
 /// An open data set, locked against other runs.
@@ -34,14 +34,14 @@ pub struct Store {
     pub(super) marker: Mutex<Marker>,
     /// None while it is being reopened.
     db: RwLock<Option<Arc<DB>>>,
-    /// What every opening shares: the statistics, which keep counting.
+    /// Shared by every opening: the statistics, which keep counting.
     base: RwLock<Options>,
     cache: Mutex<Cache>,
     /// The options in force.
     options: Mutex<Rocksdb>,
     /// Sequence number of the WAL's next put.
     next_logged: AtomicU64,
-    /// The WAL's own pairs that earlier runs have put.
+    /// How many of the WAL's own pairs earlier runs have put.
     logged_before: u64,
     pub(super) acks: Option<Acks>,
     /// The error of the last put, until one succeeds.
@@ -52,7 +52,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Bytes of keys and values to load from scratch when a folder's data set is opened: none if it is there
+    /// Bytes of keys and values to load from scratch when the folder's data set is opened; 0 if it is there
     /// or was begun (then [`Store::missing_bytes`] is the rest).
     ///
     /// # Errors
@@ -64,12 +64,12 @@ impl Store {
         Ok(if place.marker()?.is_some_and(keeps) { 0 } else { data.bytes() })
     }
 
-    /// Opens the data set of a folder, or creates it; another data set there is removed, and with `anew` the
-    /// same one too. What is not loaded is loaded by [`Store::load`].
+    /// Opens the data set of a folder, or creates it. Removes another data set there, and with `anew` even
+    /// the same one. [`Store::load`] loads whatever is missing.
     ///
     /// # Errors
-    /// Refused where something is there that stacktune did not make, where another run uses it, or where
-    /// the disk has no room; failed in `RocksDB`'s words.
+    /// Refused if something is there that stacktune did not make, another run uses it, or the disk has no
+    /// room; failed with `RocksDB`'s message.
     pub fn open(dir: &Path, kv: &Kv, anew: bool) -> Result<(Self, Vec<String>)> {
         let place = DatabaseFolder::new(dir);
         files::refuse_foreign_lock(dir)?;
@@ -83,12 +83,12 @@ impl Store {
         let lock = files::lock_folder(dir, files::Share::Exclusive)?;
         raise_open_files();
         let mut notes = Vec::new();
-        // Nothing else can change it: the folder is locked now.
+        // Read again: nobody else can change it, now that the folder is locked.
         let (mut marker, other) = match place.marker()? {
             Some(marker) if keeps(&marker) => (marker, None),
             other => (Marker::new(data.clone(), rand::random()), other),
         };
-        // This may refuse, before anything is removed.
+        // This may refuse, so it comes before anything is removed.
         let acks = kv.acks.as_deref().map(expand_home).transpose()?;
         let acks = acks.map(|path| Acks::open(&path, marker.set)).transpose()?;
         if let Some(other) = other {
@@ -104,7 +104,7 @@ impl Store {
         let base = base();
         let db = open(&place, &base, &cache, rocksdb)?;
         notes.extend(acks.as_ref().map(Acks::adopt).transpose()?.flatten());
-        // A new one only if the old one was gone.
+        // It has a new one only if the old database was gone.
         if let Some(identity) = place.identity().filter(|found| marker.identity.as_ref() != Some(found)) {
             marker.identity = Some(identity);
             place.mark(&marker)?;
@@ -155,8 +155,8 @@ impl Store {
         db.clone().ok_or_else(|| Error::failed("the database is closed: it could not be reopened"))
     }
 
-    /// Bytes of keys and values that it stores, each pair once: those that are loaded, and those that the WAL
-    /// put in this run and earlier ones.
+    /// Bytes of keys and values that it stores, counting each pair once: the loaded pairs, and those that the
+    /// WAL has put in this and earlier runs.
     pub fn stored_bytes(&self) -> u64 {
         let (data, put) = (self.data(), self.next_logged.load(Ordering::Relaxed) - self.sequence_base());
         data.bytes() + put.min(data.logged()).max(self.logged_before) * data.pair_bytes()
@@ -170,7 +170,7 @@ impl Store {
         Ok(Handle::new(self.db()?))
     }
 
-    /// Index among the WAL's pairs (each run begins with the first), and sequence number of its next put.
+    /// The WAL's next put: index among its pairs (each run starts with the first), and sequence number.
     #[inline]
     pub fn next_logged(&self, logged: u64) -> (u64, u64) {
         let sequence = self.next_logged.fetch_add(1, Ordering::Relaxed);
@@ -184,7 +184,7 @@ impl Store {
         acks.note(slot, sequence).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
     }
 
-    /// Notes that a put failed with that errno, or (0) that one succeeded again.
+    /// Notes that a put failed with that errno, or (with 0) that one succeeded again.
     pub fn put_failed(&self, errno: i32) {
         self.failed.store(errno, Ordering::Relaxed);
         if matches!(errno, libc::ENOSPC | libc::EDQUOT) {
@@ -197,13 +197,13 @@ impl Store {
         self.found_full.swap(false, Ordering::Relaxed)
     }
 
-    /// The error with which puts fail.
+    /// The error with which puts currently fail.
     #[inline]
     pub fn failing(&self) -> Option<i32> {
         Some(self.failed.load(Ordering::Relaxed)).filter(|errno| *errno != 0)
     }
 
-    /// Its current options; none while it is closed or being opened.
+    /// Its current options; `None` while it is closed or being opened.
     pub fn opened_with(&self) -> Option<OpenedWith> {
         self.db.try_read().ok()?.as_ref()?;
         let options = self.options.lock().unwrap_or_else(PoisonError::into_inner);
@@ -213,7 +213,7 @@ impl Store {
     /// Applies the options that can change while the database is open.
     ///
     /// # Errors
-    /// `RocksDB`'s message; nothing of that group was changed then.
+    /// `RocksDB`'s message; nothing in that group of options was changed then.
     pub fn turn(&self, rocksdb: &Rocksdb) -> std::result::Result<(), String> {
         let db = self.db().map_err(|error| error.one_line())?;
         self.note_layout(rocksdb).map_err(|error| error.one_line())?;
@@ -236,12 +236,12 @@ impl Store {
             cache.set_capacity(rocksdb.block_cache_bytes as usize);
         }
         let (direct_reads, direct_flush) = (options.direct_reads, options.direct_flush);
-        // Fixed options stay until it is reopened.
+        // The fixed options stay as they are until it is reopened.
         *options = Rocksdb { direct_reads, direct_flush, ..rocksdb.clone() };
         Ok(())
     }
 
-    /// Notes in the marker, before it happens, that files will be written in another layout than when loading.
+    /// Notes in the marker, in advance, that files will be written in another layout than when loading.
     fn note_layout(&self, rocksdb: &Rocksdb) -> Result<()> {
         let layout = rocksdb.layout();
         let mut marker = self.marker.lock().unwrap_or_else(PoisonError::into_inner);
@@ -254,10 +254,10 @@ impl Store {
         Ok(())
     }
 
-    /// Closes and reopens the database, once no worker has a handle any more.
+    /// Closes and reopens the database; no worker may still have a handle.
     ///
     /// # Errors
-    /// `RocksDB`'s message; it is closed then, until this is called again.
+    /// `RocksDB`'s message; the database then stays closed until this is called again.
     pub fn reopen(&self, rocksdb: &Rocksdb) -> Result<()> {
         self.note_layout(rocksdb)?;
         let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
@@ -279,16 +279,16 @@ impl Store {
     /// Closes and reopens the database with fresh statistics.
     ///
     /// # Errors
-    /// As [`Store::reopen`].
+    /// As for [`Store::reopen`].
     pub fn count_anew(&self) -> Result<()> {
         *self.base.write().unwrap_or_else(PoisonError::into_inner) = base();
         let options = self.options.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.reopen(&options)
     }
 
-    /// What the engine did since it was opened; none while it is closed.
+    /// What the engine has done since its statistics began; `None` while it is closed.
     pub fn figures(&self) -> Option<EngineFigures> {
-        // Borrowed, not shared, as closing needs sole ownership.
+        // Borrowed, not shared, because closing needs sole ownership.
         let db = self.db.try_read().ok()?;
         let base = self.base.try_read().ok()?;
         Some(tickers::figures(&base, db.as_ref()?))
@@ -309,9 +309,9 @@ impl Drop for Store {
     }
 }
 
-/// Closes it without waiting for merges under way: the next opening resumes them.
+/// Closes it without waiting for compactions in progress: the next opening resumes them.
 fn close(db: DB) {
-    // Otherwise a power cut after an orderly end would lose what is in the log but not on the medium.
+    // Otherwise a power cut after a clean end would lose log records that are not yet on the medium.
     let _ = db.flush_wal(true);
     db.cancel_all_background_work(true);
     drop(db);
@@ -321,7 +321,7 @@ fn base() -> Options {
     let mut base = Options::default();
     base.create_if_missing(true);
     base.enable_statistics();
-    // Its log is for errors; statistics are queried.
+    // Its info log is for errors; we query the statistics.
     base.set_stats_dump_period_sec(0);
     base.set_stats_persist_period_sec(0);
     base.set_keep_log_file_num(4);
@@ -350,7 +350,7 @@ fn open(place: &DatabaseFolder, base: &Options, cache: &Cache, rocksdb: &Rocksdb
     DB::open(&options, &path).map_err(|error| failed(error.into_string()))
 }
 
-/// The number of the WAL's own pairs: each run puts them from the first one on.
+/// How many of the WAL's own pairs exist: each run puts them from the first one on.
 fn logged_in(db: &DB, data: &DataSet) -> Result<u64> {
     let mut key = Key::new(data.key_bytes);
     let mut is_there = |slot: u64| {
@@ -385,7 +385,7 @@ fn replaced(marker: &Marker, by: &DataSet) -> String {
     format!("another data set was there ({pairs} pairs of {key_bytes} + {value_bytes} B) and is replaced")
 }
 
-/// What is to be known of pairs that are used again, but some of which may lie otherwise.
+/// A note about reused pairs, some of which may have another layout.
 fn mixed(marker: &Marker, dir: &Path) -> Option<String> {
     let turned = marker.turned.as_ref()?;
     Some(format!(
@@ -395,11 +395,11 @@ fn mixed(marker: &Marker, dir: &Path) -> Option<String> {
     ))
 }
 
-/// `RocksDB` keeps all files of the database open, so allow as many as possible.
+/// `RocksDB` keeps all of a database's files open, so allow as many as possible.
 fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Else RocksDB reports when it has too few.
+    // If this fails, RocksDB reports when it runs out.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 

@@ -19,7 +19,7 @@ fn loaded(dir: &Path, kv: &Kv) -> (Store, Vec<String>) {
     (store, notes)
 }
 
-/// The newest of the files in which RocksDB records its options.
+/// The newest of the files to which RocksDB writes its options.
 fn options_of(store: &Store) -> String {
     let files = std::fs::read_dir(store.place.database()).unwrap().flatten().map(|file| file.path());
     let newest = files.filter(|path| path.to_string_lossy().contains("OPTIONS-")).max().unwrap();
@@ -33,7 +33,7 @@ fn assert_has(options: &str, lines: &[&str]) {
     }
 }
 
-/// A slow checksum would affect every figure of the engine; RocksDB's log says which one it uses.
+/// A slow checksum would distort every figure of the engine; RocksDB's log says which one it uses.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn checksums_use_the_cpus_own_instructions() {
@@ -108,7 +108,7 @@ fn every_knob_reaches_rocksdb_live_and_on_opening() {
     };
     assert_eq!(lines(&options_of(&store)), lines(&before));
     store.reopen(&turned()).unwrap();
-    // For a filter set through the C interface, it has only the name.
+    // For a filter set through the C interface, the file has only its name.
     let opened =
         TURNED.map(|line| if line.starts_with("filter") { "filter_policy=bloomfilter" } else { line });
     assert_has(&options_of(&store), &opened);
@@ -167,7 +167,7 @@ fn losses_are_counted_and_reported_once() {
     }
     assert_eq!(store.count_losses().unwrap(), Some(Losses { acknowledged: 10, lost: 2 }));
     assert_eq!(store.count_losses().unwrap(), None);
-    // What a later run has overwritten says nothing about the earlier one.
+    // A pair that a later run has overwritten says nothing about the earlier run.
     let sequence = store.sequence_base();
     for (slot, run) in [(0, 0), (1, 1 << 38), (2, 0)] {
         handle.put(key.of(data.pairs + slot), values.of(data.pairs + slot, sequence + run), true).unwrap();
@@ -241,12 +241,12 @@ fn a_foreign_database_beside_the_marker_is_refused_and_a_missing_one_is_reloaded
         assert!(error.to_string().contains(why), "{error}");
         assert_eq!(error.kind, crate::error::Kind::Refused);
     };
-    // A foreign one in its place.
+    // Another database in its place.
     let aside = dir.path().join("aside");
     std::fs::rename(&database, &aside).unwrap();
     drop(DB::open_default(&database).unwrap());
     refused("is not the database");
-    // One restored from a checkpoint does not have its own id yet.
+    // A database restored from a checkpoint has no id of its own yet.
     std::fs::remove_file(database.join("IDENTITY")).unwrap();
     refused("is not the database");
     std::fs::remove_dir_all(&database).unwrap();
@@ -269,7 +269,7 @@ fn pairs_that_a_turn_laid_out_otherwise_are_not_used_again_silently() {
     drop(store);
     let (store, notes) = Store::open(dir.path(), &kv, false).unwrap();
     assert_eq!(notes, [""; 0], "the number of threads lays nothing out");
-    // Turned back: the files written meanwhile stay.
+    // Turned and turned back: files written in between keep their layout.
     store.turn(&Rocksdb { block_bytes: 32 << 10, ..kv.rocksdb.clone() }).unwrap();
     store.turn(&kv.rocksdb).unwrap();
     drop(store);

@@ -5,7 +5,7 @@ use rocksdb::{DB, Options};
 
 use crate::meter::counts::engine::{EngineFigures, EngineTime, EngineTotals};
 
-/// The histograms that are read: gets, writes, seeks, syncs of the log, and compactions.
+/// The histograms to read: gets, seeks, writes, syncs of the log, write stalls and compactions.
 const TIMES: [Histogram; 6] = [
     Histogram::DbGet,
     Histogram::DbSeek,
@@ -15,7 +15,7 @@ const TIMES: [Histogram; 6] = [
     Histogram::CompactionTime,
 ];
 
-/// The counts since the statistics began; what the application requested is left to its own counters.
+/// The counts since the statistics began; the application's own reads and writes are left to its counters.
 pub fn totals(options: &Options) -> EngineTotals {
     let of = |ticker| options.get_ticker_count(ticker);
     EngineTotals {

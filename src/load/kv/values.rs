@@ -1,9 +1,9 @@
 //! Values that do not compress, and that can be checked when they are read back.
 //!
-//! A value is a piece of a template of random bytes, whose position follows from the pair and the put, and
-//! begins with a stamp of 16 bytes: the sequence number of the put and the number of the pair, both
-//! little-endian. In a shorter value the stamp is cut. A put needs no copy: the stamp is written over the
-//! template and removed before the next one.
+//! A value is a piece of a template of random bytes, at a position derived from the pair and the put. It
+//! begins with a stamp of 16 bytes: the put's sequence number and the pair's number, both little-endian.
+//! Shorter values cut the stamp off. A put copies nothing: the stamp is written over the template and removed
+//! before the next put.
 
 use super::keys::mix;
 
@@ -13,7 +13,7 @@ const PLACES: u64 = 1 << 17;
 const PLACE_BYTES: u64 = 8;
 /// Bytes of the stamp.
 const STAMP_BYTES: usize = 16;
-/// From this many bytes on, a value identifies the put that wrote it.
+/// Values of at least this many bytes identify the put that wrote them.
 pub const SEQUENCE_BYTES: usize = 8;
 
 /// Makes and checks the values of a data set.
@@ -21,7 +21,7 @@ pub const SEQUENCE_BYTES: usize = 8;
 pub struct Values {
     template: Vec<u8>,
     value_bytes: usize,
-    /// Where the stamp is, and what it covers.
+    /// Where the stamp is, and the template's bytes beneath it.
     stamped: Option<(usize, [u8; STAMP_BYTES])>,
 }
 
@@ -45,7 +45,7 @@ impl Values {
         Self { template, value_bytes: value_bytes as usize, stamped: None }
     }
 
-    /// The value of a pair as written by that put.
+    /// The value that a put gives to a pair.
     #[inline]
     pub fn of(&mut self, number: u64, sequence: u64) -> &[u8] {
         self.unstamp();
@@ -63,7 +63,7 @@ impl Values {
         }
     }
 
-    /// The sequence number of the put that wrote a pair's value; none if it is too short to contain one.
+    /// The sequence number of the put that wrote a pair's value; `None` if it is too short to contain one.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -84,7 +84,7 @@ impl Values {
     }
 }
 
-/// The sequence number in a value; none if it is too short.
+/// The sequence number in a value; `None` if it is too short.
 pub fn sequence(value: &[u8]) -> Option<u64> {
     value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }

@@ -1,6 +1,6 @@
-//! The admin queue: what starts a controller, asks what it is, and waits for its answers.
+//! The admin queue: starts a controller, identifies it, and waits for its answers.
 //!
-//! Commands go one at a time. A start takes these steps first, and a reset takes them again.
+//! Commands go one at a time. Starting and resetting a controller take the same steps.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use crate::error::{Error, Result};
 /// Entries of the admin queues.
 const ADMIN_ENTRIES: u32 = 16;
 
-/// How long is waited before something counts as stuck.
+/// How long to wait before something counts as stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// For an I/O command, before it is to be aborted.
+    /// For an I/O command, before it is aborted.
     pub command: Duration,
-    /// For a command that is to be aborted, before the controller is reset.
+    /// For a command that is being aborted, before the controller is reset.
     pub abort: Duration,
     /// For an admin command, before the controller is given up.
     pub admin: Duration,
 }
 
 impl Default for Patience {
-    /// What Linux's own driver has (`nvme_core.io_timeout` and `admin_timeout`).
+    /// The defaults of Linux's own driver (`nvme_core.io_timeout` and `admin_timeout`).
     fn default() -> Self {
         Self {
             command: Duration::from_secs(30),
@@ -38,7 +38,7 @@ impl Default for Patience {
     }
 }
 
-/// What the status register says of a controller.
+/// What the status register says about a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     /// CSTS.RDY: it works.
@@ -64,19 +64,19 @@ impl Condition {
     }
 }
 
-/// The admin queue, and what goes with the right to use it.
+/// The admin queue, and the state that goes with it.
 pub(super) struct Admin<B> {
     pub queue: QueuePair<B>,
-    /// What Identify writes to.
+    /// The page that Identify writes to.
     page: Dma,
-    /// By number less one, whether an I/O queue is in use.
+    /// Whether each I/O queue is in use, by its number less one.
     pub taken: Vec<bool>,
     /// Why no more commands are accepted.
     pub down: Option<String>,
 }
 
 impl<B: Bus> Admin<B> {
-    /// The queue and its page, which the controller does not know yet.
+    /// The queue and its page, which the controller does not know of yet.
     pub fn new(bus: &Arc<B>, capabilities: ControllerCapabilities) -> Result<Self> {
         let entries = ADMIN_ENTRIES.min(capabilities.queue_entries_max());
         let queue = QueuePair::new(bus, 0, entries, capabilities.doorbell_stride_bytes())?;
@@ -91,11 +91,11 @@ pub(super) fn refuse_unknown<B: Bus>(bus: &B, capabilities: ControllerCapabiliti
         return Err(gone(name));
     }
     if !capabilities.has_nvm_commands() {
-        return Err(Error::input(format!("{name} does not know the NVM command set (CAP.CSS)")));
+        return Err(Error::input(format!("{name} does not support the NVM command set (CAP.CSS)")));
     }
     let page_bytes = capabilities.page_bytes_min();
     if page_bytes > PAGE_BYTES as u64 {
-        let what = format!("{name} wants memory pages of {page_bytes} bytes (CAP.MPSMIN)");
+        let what = format!("{name} needs memory pages of {page_bytes} bytes (CAP.MPSMIN)");
         return Err(Error::input(format!("{what}, and this driver has pages of {PAGE_BYTES}")));
     }
     Ok(())
@@ -115,7 +115,7 @@ pub(super) fn fatal(name: &str) -> Error {
         .hint("`nvme error-log` and `nvme smart-log` may show more once the kernel has it back")
 }
 
-/// The steps of a start, which a reset takes again.
+/// The steps of a start, which a reset repeats.
 pub(super) struct Starting<'a, B> {
     pub bus: &'a Arc<B>,
     pub capabilities: ControllerCapabilities,
@@ -145,7 +145,7 @@ impl<B: Bus> Starting<'_, B> {
         self.wait(ready, self.capabilities.ready_timeout(), "become ready")
     }
 
-    /// Waits until these bits of CSTS are as wanted.
+    /// Waits until these bits of CSTS have the wanted value.
     pub fn wait(&self, (bits, wanted): (u32, u32), patience: Duration, doing: &str) -> Result<()> {
         let began_ns = self.bus.now_ns();
         loop {
@@ -153,7 +153,7 @@ impl<B: Bus> Starting<'_, B> {
             match Condition::of(csts) {
                 Condition::Removed => return Err(gone(self.bus.name())),
                 _ if csts & bits == wanted => return Ok(()),
-                // A controller that is to stop may still report the error because of which it has to.
+                // A controller that is being stopped may still report the error that made us stop it.
                 Condition::Fatal if wanted != 0 => return Err(fatal(self.bus.name())),
                 _ if self.is_over(began_ns, patience) => {
                     let what = format!("{} did not {doing} within {patience:?}", self.bus.name());
@@ -168,11 +168,11 @@ impl<B: Bus> Starting<'_, B> {
         u128::from(self.bus.now_ns().saturating_sub(began_ns)) >= patience.as_nanos()
     }
 
-    /// Runs an admin command to its end; dword 0 of its completion.
+    /// Runs an admin command to its end; returns dword 0 of its completion.
     ///
     /// # Errors
-    /// Its status in words. Where it does not come back or the answer is malformed, the controller is
-    /// stopped and given up, for it may still write to the command's memory.
+    /// Its status in words. If it does not come back or the answer is malformed, the controller is stopped
+    /// and given up, because it may still write to the command's memory.
     pub fn ask(&self, admin: &mut Admin<B>, command: &NvmeCommand, doing: &str) -> Result<u32> {
         let name = self.bus.name();
         match self.answer(admin, command) {
@@ -183,7 +183,7 @@ impl<B: Bus> Starting<'_, B> {
             Err(error) => {
                 let what = format!("{name} did not {doing}: {}", error.what);
                 admin.down = Some(what.clone());
-                // The reason is what counts, not that it does not stop either.
+                // Report the reason, and not that it does not stop either.
                 let _ = self.disable();
                 Err(Error { what, ..error })
             }
@@ -226,8 +226,8 @@ impl<B: Bus> Starting<'_, B> {
         Err(Error::input(what))
     }
 
-    /// The active namespaces (Base 5.17.2.2) in their formats (NVM 4.1.5.1), and why others can't be
-    /// used. A controller that does not know the list has namespaces 1 to NN.
+    /// The active namespaces (Base 5.17.2.2) in their formats (NVM 4.1.5.1), and why others can't be used. A
+    /// controller without that list has namespaces 1 to NN.
     pub fn namespaces(
         &self,
         admin: &mut Admin<B>,
@@ -256,10 +256,10 @@ impl<B: Bus> Starting<'_, B> {
         Ok(admin.page.copy(IDENTIFY_BYTES))
     }
 
-    /// Number of Queues (Base 5.27.1.5): asks for all that can be, and returns how many pairs there are.
+    /// Number of Queues (Base 5.27.1.5): requests the maximum, and returns how many pairs were granted.
     pub fn allot_queues(&self, admin: &mut Admin<B>) -> Result<u16> {
         let result = self.ask(admin, &NvmeCommand::number_of_queues(u16::MAX), "report its queues")?;
-        // NSQA and NCQA, each one less than meant.
+        // NSQA and NCQA, both 0's based.
         Ok((result as u16).min((result >> 16) as u16).saturating_add(1))
     }
 }

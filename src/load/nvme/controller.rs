@@ -1,7 +1,7 @@
-//! A controller: started, asked for queues, to abort and to shut down, and reset.
+//! A controller: starts it, creates queues, aborts commands, resets it and shuts it down.
 //!
-//! Admin commands go one at a time through the admin queue ([`super::admin`]), under a lock. I/O never
-//! comes here, but where a command does not come back ([`super::lane`]).
+//! Admin commands go one at a time through the admin queue ([`super::admin`]), under a lock. I/O never comes
+//! here, unless a command does not come back ([`super::lane`]).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use super::queue::QueuePair;
 use super::spec::{self, ControllerCapabilities, NvmeCommand};
 use crate::error::{Error, Result};
 
-/// How long a shutdown may take where the controller does not say (RTD3E); Linux waits as long.
+/// How long a shutdown may take if the controller does not say (RTD3E); Linux waits as long.
 const SHUTDOWN_LEAST: Duration = Duration::from_secs(5);
 
 /// A controller that was started. It is shut down when this is dropped.
@@ -27,17 +27,17 @@ pub struct Controller<B: Bus> {
     namespaces: Vec<Namespace>,
     unusable: Vec<Error>,
     queues_max: u16,
-    /// Counts resets: a queue that was made before the last one is void.
+    /// Counts resets: a queue made before the last one is void.
     generation: AtomicU32,
     admin: Mutex<Admin<B>>,
 }
 
 impl<B: Bus> Controller<B> {
-    /// Starts a controller in whatever state it is (Base 3.5.1), and learns what it is.
+    /// Starts a controller, whatever state it is in (Base 3.5.1), and learns its properties.
     ///
     /// # Errors
-    /// Where it is gone, does not become ready in the time that it names, or is not one that this
-    /// driver knows.
+    /// If it is gone, does not become ready in the time that it states, or is of a kind that this driver does
+    /// not know.
     pub fn start(bus: Arc<B>, patience: Patience) -> Result<Arc<Self>> {
         let capabilities = ControllerCapabilities(bus.read64(spec::CAP));
         refuse_unknown(&*bus, capabilities)?;
@@ -47,7 +47,7 @@ impl<B: Bus> Controller<B> {
         starting.enable(&admin)?;
         let facts = starting.identify(&mut admin)?;
         let (namespaces, unusable) = starting.namespaces(&mut admin, &facts)?;
-        // Doorbells lie in pairs behind the registers, the admin queue's first (PCIe 3.1.2).
+        // Doorbells come in pairs after the registers, the admin queue's first (PCIe 3.1.2).
         let pairs =
             bus.register_bytes().saturating_sub(spec::DOORBELLS) / (2 * capabilities.doorbell_stride_bytes());
         let queues_max = starting.allot_queues(&mut admin)?.min(pairs.saturating_sub(1) as u16);
@@ -70,7 +70,7 @@ impl<B: Bus> Controller<B> {
         &self.bus
     }
 
-    /// What it says of itself.
+    /// What it says about itself.
     pub fn facts(&self) -> &ControllerFacts {
         &self.facts
     }
@@ -78,7 +78,7 @@ impl<B: Bus> Controller<B> {
     /// A namespace that can be used.
     ///
     /// # Errors
-    /// Where it is not there, or why it can't be used.
+    /// If it does not exist, or why it can't be used.
     pub fn namespace(&self, id: u32) -> Result<Namespace> {
         let named = format!("namespace {id} ");
         let why = || self.unusable.iter().find(|error| error.what.starts_with(&named)).cloned();
@@ -87,7 +87,7 @@ impl<B: Bus> Controller<B> {
         })
     }
 
-    /// Queue pairs that it has for I/O.
+    /// Number of I/O queue pairs that it has.
     pub fn queues_max(&self) -> u16 {
         self.queues_max
     }
@@ -97,13 +97,13 @@ impl<B: Bus> Controller<B> {
         self.capabilities.queue_entries_max()
     }
 
-    /// The most that one command moves: by MDTS, and by the lists of this driver.
+    /// The most that one command can move, by MDTS and by this driver's lists.
     pub fn transfer_bytes_max(&self) -> usize {
         let mdts = self.facts.transfer_bytes_max.unwrap_or(u64::MAX);
         mdts.min(TRANSFER_BYTES_MAX as u64) as usize
     }
 
-    /// How long is waited.
+    /// How long this driver waits.
     pub fn patience(&self) -> Patience {
         self.patience
     }
@@ -113,7 +113,7 @@ impl<B: Bus> Controller<B> {
         self.bus.name()
     }
 
-    /// How often it was reset. A queue that was made before the last time is void.
+    /// How often it was reset. A queue made before the last reset is void.
     #[inline]
     pub fn generation(&self) -> u32 {
         self.generation.load(Ordering::Acquire)
@@ -127,17 +127,17 @@ impl<B: Bus> Controller<B> {
         }
     }
 
-    /// Makes an I/O queue pair of that many entries, or as many as it can have (Base 5.4, 5.5), and the
-    /// generation that it belongs to.
+    /// Creates an I/O queue pair of that many entries, or as many as it can have (Base 5.4, 5.5). Also
+    /// returns the generation that it belongs to.
     ///
     /// # Errors
-    /// Input where all queue pairs are in use.
+    /// Input if all queue pairs are in use.
     pub fn open_queue(&self, entries: u32) -> Result<(QueuePair<B>, u32)> {
         let mut admin = self.lock()?;
         let Some(at) = admin.taken.iter().position(|taken| !taken) else {
             let what =
                 format!("{} has {} queue pairs for I/O, and all are in use", self.name(), self.queues_max);
-            return Err(Error::input(what).hint("fewer threads: each has a queue pair of its own"));
+            return Err(Error::input(what).hint("use fewer threads: each has a queue pair of its own"));
         };
         let entries = entries.clamp(2, self.queue_entries_max());
         let stride_bytes = self.capabilities.doorbell_stride_bytes();
@@ -147,18 +147,18 @@ impl<B: Bus> Controller<B> {
         Ok((queue, self.generation()))
     }
 
-    /// Makes a queue pair again whose controller was reset; returns the generation that it belongs to
-    /// now. The owners of what was outstanding are notified: it was aborted by the reset.
+    /// Recreates a queue pair after a reset; returns the generation that it now belongs to. Notifies the
+    /// owners of outstanding commands, which the reset aborted.
     pub fn reopen_queue(&self, queue: &mut QueuePair<B>, lost: impl FnMut(u32)) -> Result<u32> {
         let mut admin = self.lock()?;
-        // The reset is over, as it holds the lock: nobody writes to the rings.
+        // We hold the lock, so the reset is over: nobody writes to the rings.
         queue.begin_anew(lost);
         self.create(&mut admin, queue)?;
         Ok(self.generation())
     }
 
-    /// Deletes a queue pair, the submission queue first; commands that are outstanding are aborted
-    /// by that (Base 5.6, 5.7). Afterwards the controller leaves its memory alone.
+    /// Deletes a queue pair, the submission queue first, which aborts outstanding commands (Base 5.6, 5.7).
+    /// Afterwards the controller leaves its memory alone.
     pub fn close_queue(&self, queue: &QueuePair<B>, generation: u32) -> Result<()> {
         let mut admin = self.lock()?;
         if generation == self.generation() {
@@ -171,25 +171,25 @@ impl<B: Bus> Controller<B> {
         Ok(())
     }
 
-    /// Requests the abort of a command (Base 5.1). Its own completion shows whether it was aborted; false where the
-    /// controller did not find it, or does not abort it.
+    /// Requests the abort of a command (Base 5.1). The command's own completion shows whether it was aborted;
+    /// false if the controller did not find it, or does not abort it.
     pub fn abort(&self, queue: u16, cid: u16) -> Result<bool> {
         let mut admin = self.lock()?;
         let result = self.starting().ask(&mut admin, &NvmeCommand::abort(queue, cid), "abort a command")?;
         Ok(result & 1 == 0)
     }
 
-    /// Resets it by CC.EN (Base 3.7.2), unless somebody has since `seen` was its generation. All its
-    /// queues are void then, and it touches none of their memory. Returns whether this call did it.
+    /// Resets it through CC.EN (Base 3.7.2), unless someone has done so since its generation was `seen`. Then
+    /// all its queues are void, and it touches none of their memory. Returns whether this call did it.
     ///
     /// # Errors
-    /// Where it does not come back. It is given up.
+    /// If it does not come back. It is then given up.
     pub fn reset(&self, seen: u32) -> Result<bool> {
         let mut admin = self.lock()?;
         if self.generation() != seen {
             return Ok(false);
         }
-        // First, so that the owners of queues write no more doorbells.
+        // First of all, so that the owners of queues stop writing doorbells.
         self.generation.store(seen.wrapping_add(1), Ordering::Release);
         let starting = self.starting();
         let again = |admin: &mut Admin<B>| {
@@ -209,8 +209,8 @@ impl<B: Bus> Controller<B> {
         outcome.map(|_| true)
     }
 
-    /// Shuts it down normally (Base 3.6.1): what it holds in a volatile cache becomes durable. Nothing
-    /// is accepted afterwards.
+    /// Shuts it down normally (Base 3.6.1): its volatile cache becomes durable. It accepts nothing
+    /// afterwards.
     pub fn shut_down(&self) -> Result<()> {
         let mut admin = self.lock()?;
         admin.down = Some(format!("{} was shut down", self.name()));
@@ -219,7 +219,7 @@ impl<B: Bus> Controller<B> {
         let cc = self.bus.read32(spec::CC);
         self.bus.write32(spec::CC, cc & !spec::CC_SHN | spec::CC_SHN_NORMAL);
         let done = starting.wait((spec::CSTS_SHST, spec::CSTS_SHST_COMPLETE), patience, "shut down");
-        // Stopped in any case: it must not touch memory that is given back.
+        // Stop it in any case: it must not touch memory that is about to be freed.
         done.and(starting.disable())
     }
 
@@ -230,7 +230,7 @@ impl<B: Bus> Controller<B> {
         let submission = NvmeCommand::create_submission_queue(id, entries, queue.submission_address());
         let made = starting.ask(admin, &submission, "make a submission queue");
         if made.is_err() {
-            // The error that matters is the first one.
+            // Only the first error matters.
             let delete = NvmeCommand::delete_queue(spec::DELETE_COMPLETION_QUEUE, id);
             let _ = starting.ask(admin, &delete, "delete a queue");
         }
@@ -252,7 +252,7 @@ impl<B: Bus> Controller<B> {
 
 impl<B: Bus> Drop for Controller<B> {
     fn drop(&mut self) {
-        // A second time, or of one that is given up, it is refused, and nothing is lost.
+        // It is refused a second time, or for a controller that was given up; nothing is lost by that.
         let _ = self.shut_down();
     }
 }

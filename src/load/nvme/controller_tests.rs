@@ -64,7 +64,7 @@ fn queue_pairs_are_given_out_until_there_is_none_and_come_back() {
 
 #[test]
 fn doorbells_that_lie_beyond_the_registers_are_no_queues() {
-    // At 512 bytes from one to the next, 4 KiB have room for four pairs, and one is the admin queue's.
+    // At 512 bytes per doorbell, 4 KiB have room for four pairs, one of them the admin queue's.
     let cap = Traits::default().cap | 7 << 32;
     let controller =
         Controller::start(ControllerModel::new(Traits { cap, ..Traits::default() }), PATIENCE).unwrap();

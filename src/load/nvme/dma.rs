@@ -15,16 +15,16 @@ pub struct Dma {
     _owner: Box<dyn Any + Send>,
 }
 
-/// Where memory lies as the controller sees it.
+/// Where memory is, as the controller sees it.
 #[derive(Debug)]
 enum Place {
-    /// From that address on, without gaps.
+    /// Contiguous, from that address on.
     Whole(u64),
-    /// In pieces of that many bytes, each from its own address on.
+    /// In pieces of that many bytes, each at its own address.
     Pieces(usize, Box<[u64]>),
 }
 
-// SAFETY: it owns its memory, which is no thread's; reads and writes are volatile.
+// SAFETY: it owns its memory, which belongs to no particular thread; reads and writes are volatile.
 unsafe impl Send for Dma {}
 
 impl std::fmt::Debug for Dma {
@@ -34,23 +34,23 @@ impl std::fmt::Debug for Dma {
 }
 
 impl Dma {
-    /// Memory from `start`, which the controller sees from `address` on without gaps.
+    /// Memory at `start`, which the controller sees as contiguous from `address` on.
     ///
     /// # Safety
-    /// The memory is readable and writable, initialised, aligned to 8 bytes and nobody else's, until
-    /// `owner` is dropped.
+    /// Until `owner` is dropped, the memory must be readable, writable, initialised, aligned to 8 bytes and
+    /// used by nobody else.
     pub unsafe fn new(start: NonNull<u8>, bytes: usize, address: u64, owner: Box<dyn Any + Send>) -> Self {
         Self { start, bytes, place: Place::Whole(address), _owner: owner }
     }
 
-    /// Memory from `start`, which the controller sees in pieces of `piece_bytes` (a power of two), each
-    /// from its own address on.
+    /// Memory at `start`, which the controller sees in pieces of `piece_bytes` (a power of two), each at its
+    /// own address.
     ///
     /// # Safety
     /// As for [`Self::new`].
     ///
     /// # Panics
-    /// Where the pieces are fewer than the bytes take.
+    /// If there are fewer pieces than the bytes need.
     pub unsafe fn in_pieces(
         start: NonNull<u8>,
         bytes: usize,
@@ -61,7 +61,7 @@ impl Dma {
         Self { start, bytes, place: Place::Pieces(piece_bytes, addresses), _owner: owner }
     }
 
-    /// Whether the controller sees it without gaps, as a ring has to be.
+    /// Whether the controller sees it as contiguous, as a ring must be.
     pub fn is_whole(&self) -> bool {
         match &self.place {
             Place::Whole(_) => true,
@@ -71,7 +71,7 @@ impl Dma {
         }
     }
 
-    /// Where a byte of it lies as the controller sees it.
+    /// The address of a byte, as the controller sees it.
     #[inline]
     pub fn address(&self, at: usize) -> u64 {
         match &self.place {
@@ -80,33 +80,33 @@ impl Dma {
         }
     }
 
-    /// Where a word of that size lies.
+    /// A pointer to a word of that size.
     #[inline]
     fn word<T>(&self, at: usize) -> *mut T {
         let end = at.checked_add(size_of::<T>());
         assert!(end.is_some_and(|end| end <= self.bytes) && at.is_multiple_of(size_of::<T>()));
-        // SAFETY: it lies within the memory, as was just seen.
+        // SAFETY: it lies within the memory, as was just checked.
         unsafe { self.start.as_ptr().add(at).cast() }
     }
 
-    /// Reads the little-endian word at that byte, a multiple of 4.
+    /// Reads the little-endian word at that offset, a multiple of 4.
     #[inline]
     pub fn read_u32(&self, at: usize) -> u32 {
-        // SAFETY: `word` gives aligned, initialised memory of `self`'s.
+        // SAFETY: `word` points to aligned, initialised memory of `self`.
         u32::from_le(unsafe { self.word::<u32>(at).read_volatile() })
     }
 
-    /// Reads the little-endian word at that byte, a multiple of 8.
+    /// Reads the little-endian word at that offset, a multiple of 8.
     #[inline]
     pub fn read_u64(&self, at: usize) -> u64 {
-        // SAFETY: `word` gives aligned, initialised memory of `self`'s.
+        // SAFETY: `word` points to aligned, initialised memory of `self`.
         u64::from_le(unsafe { self.word::<u64>(at).read_volatile() })
     }
 
-    /// Writes a little-endian word at that byte, a multiple of 8.
+    /// Writes a little-endian word at that offset, a multiple of 8.
     #[inline]
     pub fn write_u64(&self, at: usize, value: u64) {
-        // SAFETY: `word` gives aligned memory of `self`'s.
+        // SAFETY: `word` points to aligned memory of `self`.
         unsafe { self.word::<u64>(at).write_volatile(value.to_le()) }
     }
 
@@ -115,7 +115,7 @@ impl Dma {
         (0..self.bytes / 8).for_each(|n| self.write_u64(n * 8, 0));
     }
 
-    /// A copy of `bytes` bytes from the start, a multiple of 8.
+    /// A copy of the first `bytes` bytes, a multiple of 8.
     pub fn copy(&self, bytes: usize) -> Vec<u8> {
         (0..bytes / 8).flat_map(|n| self.read_u64(n * 8).to_le_bytes()).collect()
     }
@@ -123,25 +123,25 @@ impl Dma {
     /// A part of it as plain memory.
     ///
     /// # Safety
-    /// No outstanding command names that part, so that the controller neither reads nor writes it.
+    /// No outstanding command may name that part, so that the controller neither reads nor writes it.
     ///
     /// # Panics
-    /// Where it ends beyond the memory.
+    /// If it extends beyond the memory.
     #[inline]
     pub unsafe fn slice_mut(&mut self, at: usize, bytes: usize) -> &mut [u8] {
         assert!(at.checked_add(bytes).is_some_and(|end| end <= self.bytes));
-        // SAFETY: it lies within the memory, `self` is borrowed for as long, and by what the caller
-        // says the controller leaves it alone.
+        // SAFETY: it lies within the memory, `self` is borrowed for as long, and the caller promises that the
+        // controller leaves it alone.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(at), bytes) }
     }
 }
 
-/// Ordinary memory, for tests: the words are the controller's as well.
+/// Ordinary memory, for tests: the controller uses the same words.
 #[cfg(test)]
 pub(super) fn shared(words: std::sync::Arc<[std::sync::atomic::AtomicU64]>, address: u64) -> Dma {
     let start = NonNull::from(&*words).cast();
-    // SAFETY: the words live as long as the owner. The other side uses them as atomics, which may be
-    // written behind a shared reference.
+    // SAFETY: the words live as long as the owner. The other side uses them as atomics, which may be written
+    // through a shared reference.
     unsafe { Dma::new(start, words.len() * 8, address, Box::new(words)) }
 }
 

@@ -1,4 +1,4 @@
-//! What a controller and its namespaces say of themselves (Base 5.17; NVM 4.1.5).
+//! What a controller and its namespaces say about themselves (Base 5.17; NVM 4.1.5).
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 /// Bytes of each Identify data structure (Base 5.17.2).
 pub const IDENTIFY_BYTES: usize = 4096;
 
-/// Of the Identify Controller data structure (Base 5.17.2.1) what the driver needs.
+/// The parts of the Identify Controller data structure (Base 5.17.2.1) that the driver needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllerFacts {
     /// SN, bytes 4 to 23.
@@ -16,14 +16,14 @@ pub struct ControllerFacts {
     pub model: String,
     /// FR, bytes 64 to 71.
     pub firmware: String,
-    /// MDTS, byte 77: the most that a command may move, 2^MDTS pages of the smallest memory page;
-    /// none where the controller sets no limit.
+    /// MDTS, byte 77: the most that a command may move, 2^MDTS pages of the smallest memory page size; `None`
+    /// if the controller sets no limit.
     pub transfer_bytes_max: Option<u64>,
-    /// RTD3E, bytes 88 to 91: how long a shutdown may take; none if not reported.
+    /// RTD3E, bytes 88 to 91: how long a shutdown may take; `None` if not reported.
     pub shutdown_timeout: Option<Duration>,
-    /// SQES and CQES, bytes 512 and 513: the sizes of entries that it requires and allows fit.
+    /// SQES and CQES, bytes 512 and 513: whether the entry sizes that it requires and allows fit.
     pub entry_sizes_fit: bool,
-    /// NN, bytes 516 to 519: namespaces, at most.
+    /// NN, bytes 516 to 519: the maximum number of namespaces.
     pub namespaces_max: u32,
     /// VWC bit 0, byte 525: it has a volatile write cache.
     pub volatile_write_cache: bool,
@@ -34,13 +34,13 @@ impl ControllerFacts {
     pub fn of(data: &[u8], page_bytes_min: u64) -> Self {
         let mdts = u32::from(data[77]);
         let shutdown_us = u32_at(data, 88);
-        // Bits 3:0 are the smallest entry that must be used, 7:4 the largest that may be.
+        // Bits 3:0 are the required (smallest) entry size, 7:4 the largest.
         let fits = |sizes: u8, wanted: u8| (sizes & 0xf..=sizes >> 4).contains(&wanted);
         Self {
             serial: text(&data[4..24]),
             model: text(&data[24..64]),
             firmware: text(&data[64..72]),
-            // A shift by more than there are bits is no limit either.
+            // A shift by more bits than there are means no limit, too.
             transfer_bytes_max: page_bytes_min.checked_shl(mdts).filter(|bytes| mdts > 0 && *bytes > 0),
             shutdown_timeout: (shutdown_us > 0).then(|| Duration::from_micros(shutdown_us.into())),
             entry_sizes_fit: fits(data[512], 6) && fits(data[513], 4),
@@ -50,28 +50,28 @@ impl ControllerFacts {
     }
 }
 
-/// A namespace, in the LBA format that it has now (NVM 4.1.5.1).
+/// A namespace in its current LBA format (NVM 4.1.5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Namespace {
     /// NSID.
     pub id: u32,
     /// NSZE, bytes 0 to 7: logical blocks.
     pub blocks: u64,
-    /// LBADS of the format in use: bytes of a logical block are 2^LBADS.
+    /// LBADS of the current format: a logical block has 2^LBADS bytes.
     pub block_shift: u32,
 }
 
 impl Namespace {
-    /// From the data structure; none where the namespace is not active (it is all zeros then).
+    /// From the data structure; `None` if the namespace is inactive (then it is all zeros).
     ///
     /// # Errors
-    /// Input where its format has metadata, or blocks that no page of stacktune's is a multiple of.
+    /// Input if its format has metadata, or a block size that no page size of stacktune's is a multiple of.
     pub fn of(id: u32, data: &[u8]) -> Result<Option<Self>> {
         let blocks = u64::from(u32_at(data, 0)) | u64::from(u32_at(data, 4)) << 32;
         if blocks == 0 {
             return Ok(None);
         }
-        // FLBAS, byte 26: bits 3:0 and, above them, 6:5 choose the format.
+        // FLBAS, byte 26: bits 3:0 and, above them, 6:5 select the format.
         let index = usize::from(data[26] & 0xf | data[26] >> 1 & 0x30);
         // LBAFn, from byte 128: MS in bytes 0 and 1, LBADS in byte 2.
         let format = &data[128 + 4 * index..][..4];
@@ -95,13 +95,13 @@ impl Namespace {
         1 << self.block_shift
     }
 
-    /// Bytes in all.
+    /// Its total bytes.
     pub fn bytes(&self) -> u64 {
         self.blocks.saturating_mul(self.block_bytes())
     }
 }
 
-/// The active namespaces, in order (Base 5.17.2.2): numbers until the first zero.
+/// The active namespaces, in order (Base 5.17.2.2): identifiers up to the first zero.
 pub fn active_namespaces(data: &[u8]) -> Vec<u32> {
     (0..data.len() / 4).map(|n| u32_at(data, n * 4)).take_while(|id| *id != 0).collect()
 }
@@ -133,7 +133,7 @@ mod tests {
         let found = namespace(2, 2, [0, 0, 12, 0]).unwrap().unwrap();
         assert_eq!(found, Namespace { id: 3, blocks: 100, block_shift: 12 });
         assert_eq!(found.bytes(), 409_600);
-        // Formats from 16 on have their upper bits in 6:5.
+        // Formats from 16 on have the upper bits of their number in 6:5.
         assert!(namespace(0x21, 17, [0, 0, 9, 0]).unwrap().is_some());
         assert_eq!(Namespace::of(1, &[0; IDENTIFY_BYTES]).unwrap(), None);
     }

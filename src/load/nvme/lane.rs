@@ -1,8 +1,8 @@
-//! A worker's queue pair on a controller, and what watches over it.
+//! A worker's queue pair on a controller, with a watchdog.
 //!
-//! A command that does not come back in time is first aborted (Base 5.1); where that does not help, the
-//! controller is reset (Base 3.7.2), which ends all commands of all lanes, and every lane makes its
-//! queue anew. A controller that is gone or reports a fatal error ends the lane.
+//! A command that does not come back in time is aborted first (Base 5.1). If that does not help, the
+//! controller is reset (Base 3.7.2): this ends all commands of all lanes, and every lane recreates its queue.
+//! A controller that is gone or reports a fatal error ends the lane.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use super::spec::{NvmeCommand, NvmeCompletion};
 use crate::error::{Error, Result};
 use crate::meter::counts::counters::Incidents;
 
-/// How often the controller is looked at.
+/// How often to check on the controller.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A queue pair of one thread, on a controller that others use too.
+/// One thread's queue pair on a controller that others use too.
 pub struct Lane<B: Bus> {
     controller: Arc<Controller<B>>,
     queue: QueuePair<B>,
     generation: u32,
     look_ns: u64,
-    /// The command that is to be aborted (its identifier, since when it is outstanding), and when that
-    /// was asked.
+    /// The command that is being aborted (its identifier, and since when it is outstanding), and when the
+    /// abort was requested.
     abort: Option<(u16, u64, u64)>,
     incidents: Incidents,
 }
 
 impl<B: Bus> Lane<B> {
-    /// Makes a queue pair for that many commands at once, or as many as the controller accepts.
+    /// Creates a queue pair for that many concurrent commands, or as many as the controller accepts.
     pub fn open(controller: &Arc<Controller<B>>, commands: u32) -> Result<Self> {
         let (queue, generation) = controller.open_queue(commands.saturating_add(1))?;
         let controller = controller.clone();
@@ -43,7 +43,7 @@ impl<B: Bus> Lane<B> {
         &self.controller
     }
 
-    /// What the watch had to do.
+    /// Timeouts and resets that the watchdog handled.
     pub fn incidents(&self) -> Incidents {
         self.incidents
     }
@@ -54,16 +54,16 @@ impl<B: Bus> Lane<B> {
         self.queue.room()
     }
 
-    /// Queues a command; false where there is no room. `owner` comes back with its completion.
+    /// Queues a command; false if there is no room. `owner` comes back with its completion.
     #[inline]
     pub fn push(&mut self, command: &NvmeCommand, owner: u32, now_ns: u64) -> bool {
         self.queue.push(command, owner, now_ns).is_some()
     }
 
-    /// Hands over what is queued: one doorbell.
+    /// Submits the queued commands with one doorbell write.
     #[inline]
     pub fn ring(&mut self) {
-        // After a reset the controller does not know this queue until [`Self::watch`] has made it anew.
+        // After a reset the controller does not know this queue until [`Self::watch`] has recreated it.
         if self.generation == self.controller.generation() {
             self.queue.ring();
         }
@@ -72,19 +72,19 @@ impl<B: Bus> Lane<B> {
     /// Takes all completions that are there. Returns how many.
     ///
     /// # Errors
-    /// Where one is malformed: the controller can't be trusted with anything any more.
+    /// If one is malformed: the controller can't be trusted any more.
     #[inline]
     pub fn poll(&mut self, each: impl FnMut(u32, NvmeCompletion)) -> Result<u32> {
         let max = self.queue.entries();
         self.queue.poll(max, each).map_err(|malformed| {
-            let what = format!("{} is out of order: {malformed}", self.controller.name());
+            let what = format!("{} malfunctions: {malformed}", self.controller.name());
             Error::failed(what).hint("its data can't be trusted: update its firmware, or replace it")
         })
     }
 
-    /// Looks whether the controller still works and whether a command is overdue: to be called again
-    /// and again, which costs a comparison but every 100 ms. `lost` is given the owners of commands that
-    /// a reset has ended.
+    /// Checks whether the controller still works and whether a command is overdue. Call it again and again;
+    /// except every 100 ms, it costs one comparison. `lost` is given the owners of commands that a reset has
+    /// ended.
     ///
     /// # Errors
     /// If it is gone or wanted back, reports a fatal error, or does not come back after a reset.
@@ -100,7 +100,7 @@ impl<B: Bus> Lane<B> {
             Condition::Removed => return Err(gone(self.controller.name())),
             Condition::Fatal => return Err(fatal(self.controller.name())),
             Condition::Recalled => return Err(recalled(self.controller.name())),
-            // Unless another lane is resetting it just now, it has stopped by itself.
+            // Unless another lane is resetting it right now, it has stopped by itself.
             Condition::Stopped if self.generation == self.controller.generation() => {
                 self.reset()?;
                 return self.begin_anew(&mut lost);
@@ -124,8 +124,8 @@ impl<B: Bus> Lane<B> {
         if is_over(since_ns, patience.command) { self.abort(cid, since_ns, now_ns) } else { Ok(()) }
     }
 
-    /// Asks to abort a command. Whether it was found and will be aborted shows in its own completion; a
-    /// controller that can't abort any more commands now is reset later.
+    /// Requests the abort of a command. Its own completion shows whether it was found and aborted; a
+    /// controller that can't take more aborts now will be reset later.
     fn abort(&mut self, cid: u16, since_ns: u64, now_ns: u64) -> Result<()> {
         self.abort = Some((cid, since_ns, now_ns));
         self.incidents.timeouts += 1;
@@ -150,8 +150,8 @@ impl<B: Bus> Lane<B> {
 
 impl<B: Bus> Drop for Lane<B> {
     fn drop(&mut self) {
-        // Where it can't be deleted the controller is stopped or gone: either way it leaves the
-        // queue's memory alone, and whoever used the lane has heard of it.
+        // If it can't be deleted, the controller is stopped or gone: either way it leaves the queue's memory
+        // alone, and the lane's user already knows.
         let _ = self.controller.close_queue(&self.queue, self.generation);
     }
 }

@@ -31,7 +31,7 @@ fn polled(lane: &mut Lane<ControllerModel>) -> Vec<(u32, NvmeStatus)> {
     done
 }
 
-/// Watches at that time; the owners whose commands a reset ended.
+/// Watches at that time; returns the owners whose commands a reset ended.
 fn watched(lane: &mut Lane<ControllerModel>, now_ns: u64) -> Result<Vec<u32>> {
     let mut lost = Vec::new();
     lane.watch(now_ns, |owner| lost.push(owner)).map(|()| lost)
@@ -87,7 +87,7 @@ fn where_an_abort_does_not_help_all_lanes_begin_anew_after_a_reset() {
     let mut lost = watched(&mut lanes[0], 3 * SECOND_NS).unwrap();
     lost.sort_unstable();
     assert_eq!((lost, model.starts()), (vec![1, 2], 2));
-    // The other one hears of it, and hands nothing over before it has made its queue anew.
+    // The other lane learns of it, and submits nothing before it has recreated its queue.
     model.answer(Answers::Prompt);
     model.take_doorbells();
     flush(&mut lanes[1], 8, 3 * SECOND_NS);
@@ -144,7 +144,7 @@ fn a_malformed_completion_ends_the_lane_in_an_error_that_speaks() {
     flush(&mut lanes[0], 1, 0);
     model.forge(1, [0, 0, 1 << 16, 5], true);
     let error = lanes[0].poll(|_, _| panic!("it is not believed")).unwrap_err();
-    assert!(error.what.contains("the model is out of order: the controller completed command 5"), "{error}");
+    assert!(error.what.contains("the model malfunctions: the controller completed command 5"), "{error}");
 }
 
 #[test]

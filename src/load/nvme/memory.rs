@@ -1,5 +1,5 @@
-//! Memory of this process's own that controllers are to reach: on large pages where it can be, and where
-//! such pages lie in the machine.
+//! Memory that this process shares with controllers: on large pages where possible, with their physical
+//! addresses.
 #![allow(unsafe_code)] // maps memory, and gives it back
 
 use std::fs::File;
@@ -13,24 +13,24 @@ use super::prp::PAGE_BYTES;
 use crate::error::{Error, Result, describe};
 use crate::units::approx_size;
 
-/// Bytes of a large page, as x86-64 and arm64 have it.
+/// Bytes of a large page on x86-64 and arm64.
 pub const LARGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Memory of this process's own, shared with no other: not even with a tool that it starts, which
-/// would else get a copy of what the controller goes on writing to.
+/// Memory of this process, shared with no other: not even with a tool that it starts, which would otherwise
+/// get a copy of memory that the controller keeps writing to.
 #[derive(Debug)]
 pub struct Memory {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: it owns its memory, which is no thread's.
+// SAFETY: it owns its memory, which belongs to no particular thread.
 unsafe impl Send for Memory {}
 // SAFETY: through a shared reference only its address is available.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// All zero; on large pages where it is large and some are free.
+    /// All zero; on large pages if it is large and some are free.
     pub fn new(bytes: usize) -> Result<Self> {
         if bytes >= LARGE_PAGE_BYTES / 2
             && let Ok(memory) = Self::map_large(bytes)
@@ -45,10 +45,10 @@ impl Memory {
         })
     }
 
-    /// All zero, on large pages: the kernel moves them to no other place.
+    /// All zero, on large pages, which the kernel does not move.
     ///
     /// # Errors
-    /// Input where fewer are free than it takes, with what to set.
+    /// Input if too few are free, with what to set.
     pub fn on_large_pages(bytes: usize) -> Result<Self> {
         Self::map_large(bytes).map_err(|error| {
             let pages = bytes.div_ceil(LARGE_PAGE_BYTES);
@@ -65,7 +65,7 @@ impl Memory {
 
     fn map(bytes: usize, more: MapFlags) -> rustix::io::Result<Self> {
         let flags = MapFlags::SHARED | MapFlags::POPULATE | more;
-        // SAFETY: the kernel chooses the place, so nothing that is mapped is replaced.
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
         let start = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags)? };
         let start = NonNull::new(start.cast()).ok_or(rustix::io::Errno::NOMEM)?;
         Ok(Self { start, bytes })
@@ -76,16 +76,15 @@ impl Memory {
         self.start
     }
 
-    /// Bytes of it.
+    /// Its length in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Where its large pages lie in the machine's memory, in order: what a controller sees that no IOMMU
-    /// keeps away.
+    /// Physical addresses of its large pages, in order: what a controller without an IOMMU sees.
     ///
     /// # Errors
-    /// If the kernel does not reveal it: it does only to root.
+    /// If the kernel does not reveal them: it does so only to root.
     pub fn physical_addresses(&self) -> Result<Box<[u64]>> {
         const ENTRY_BYTES: usize = 8;
         let path = Path::new("/proc/self/pagemap");
@@ -107,8 +106,8 @@ impl Memory {
     }
 }
 
-/// The address in an entry of the page map (Linux, Documentation/admin-guide/mm/pagemap.rst): bit 63 says
-/// that the page is there, bits 54:0 are the number of its frame, which is 0 for who may not know it.
+/// The address in an entry of the page map (Linux, Documentation/admin-guide/mm/pagemap.rst): bit 63 means
+/// present, bits 54:0 are the page frame number, which reads as 0 without the privilege to see it.
 fn physical_address(entry: u64) -> Option<u64> {
     let frame = entry & ((1 << 55) - 1);
     (entry >> 63 == 1 && frame != 0).then(|| frame * PAGE_BYTES as u64)
@@ -116,7 +115,7 @@ fn physical_address(entry: u64) -> Option<u64> {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: it was mapped by `map`, and whoever owns it uses it no more.
+        // SAFETY: `map` mapped it, and its owner no longer uses it.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok());
     }

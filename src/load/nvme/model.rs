@@ -1,8 +1,8 @@
-//! A controller in memory, for tests: registers, queues and phase tags as the specification has them,
-//! and answers that can be held back, reordered, denied or spoilt.
+//! A controller in memory, for tests: registers, queues and phase tags as specified, and answers that can be
+//! held back, reordered, denied or corrupted.
 //!
-//! It looks at its host as strictly as it can: a doorbell beyond the ring, a data pointer that the
-//! specification does not allow, or a completion queue that overflows is a panic.
+//! It checks its host as strictly as it can: it panics on a doorbell beyond the ring, a data pointer that the
+//! specification does not allow, or a completion queue that overflows.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -29,12 +29,12 @@ impl Default for ControllerModel {
 }
 
 impl ControllerModel {
-    /// A controller that is like that.
+    /// A controller with these traits.
     pub fn new(traits: Traits) -> Arc<Self> {
         Self::reaching(traits, HostMemory::default())
     }
 
-    /// Another one, which reaches the same memory as this one.
+    /// Another controller that reaches the same memory as this one.
     pub fn beside(other: &Self, traits: Traits) -> Arc<Self> {
         Self::reaching(traits, other.memory.clone())
     }
@@ -50,17 +50,17 @@ impl ControllerModel {
         self.state.lock().unwrap()
     }
 
-    /// What becomes of I/O commands from now on.
+    /// How to answer I/O commands from now on.
     pub fn answer(&self, answers: Answers) {
         self.lock().answers = answers;
     }
 
-    /// The next I/O commands end with these.
+    /// Gives the next I/O commands these statuses.
     pub fn deny(&self, statuses: impl IntoIterator<Item = NvmeStatus>) {
         self.lock().statuses.extend(statuses);
     }
 
-    /// Answers the held command at that place of those that are held; false where there is none.
+    /// Answers one of the held commands, by its index among them; false if there is none.
     pub fn release(&self, at: usize) -> bool {
         let mut state = self.lock();
         let Some(command) = state.held.remove(at) else { return false };
@@ -73,27 +73,27 @@ impl ControllerModel {
         self.lock().held.len()
     }
 
-    /// It is pulled out.
+    /// Pulls the drive out.
     pub fn pull(&self) {
         self.lock().gone = true;
     }
 
-    /// It reports a fatal error.
+    /// Makes it report a fatal error.
     pub fn fail_fatally(&self) {
         self.lock().csts |= spec::CSTS_CFS;
     }
 
-    /// It stops working by itself.
+    /// Makes it stop by itself.
     pub fn stop(&self) {
         self.lock().csts = 0;
     }
 
-    /// It never becomes ready (again).
+    /// Makes it never become ready (again).
     pub fn never_ready(&self) {
         self.lock().never_ready = true;
     }
 
-    /// It answers no admin command any more.
+    /// Makes it ignore admin commands from now on.
     pub fn mute_admin(&self) {
         self.lock().mute = true;
     }
@@ -103,8 +103,8 @@ impl ControllerModel {
         self.lock().now_ns += ns;
     }
 
-    /// Writes to a completion queue whatever is wanted, as a broken controller would: the dwords of the
-    /// entry at the controller's tail, which moves on.
+    /// Writes an arbitrary entry to a completion queue, as a broken controller would: these dwords at the
+    /// controller's tail, which moves on.
     pub fn forge(&self, queue: u16, mut dwords: [u32; 4], right_phase: bool) {
         let mut state = self.lock();
         state.forged = true;
@@ -113,17 +113,17 @@ impl ControllerModel {
         state.write_completion(address, dwords);
     }
 
-    /// Opcode and bytes of each I/O command since the last time.
+    /// Opcode and bytes of each I/O command since the last call.
     pub fn take_seen(&self) -> Vec<(u8, usize)> {
         std::mem::take(&mut self.lock().seen)
     }
 
-    /// Writes to doorbells of I/O queues since the last time.
+    /// Writes to doorbells of I/O queues since the last call.
     pub fn take_doorbells(&self) -> u64 {
         std::mem::take(&mut self.lock().doorbells)
     }
 
-    /// Aborts that it was asked for.
+    /// Aborts that the host requested.
     pub fn aborts(&self) -> u64 {
         self.lock().aborts
     }
@@ -139,7 +139,7 @@ impl ControllerModel {
         state.csts & spec::CSTS_SHST == spec::CSTS_SHST_COMPLETE && state.cc & spec::CC_EN == 0
     }
 
-    /// I/O queues that are there.
+    /// Number of I/O queues.
     pub fn queues(&self) -> usize {
         self.lock().submissions.keys().filter(|id| **id > 0).count()
     }

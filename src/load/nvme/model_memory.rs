@@ -1,4 +1,4 @@
-//! The memory that controllers in memory reach.
+//! The host memory that the in-memory controllers can reach.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use super::prp::PAGE_BYTES;
 #[derive(Clone, Default)]
 pub(super) struct HostMemory(Arc<Mutex<Blocks>>);
 
-/// What is allocated, by address.
+/// Allocated blocks, by address.
 #[derive(Default)]
 struct Blocks {
     blocks: Vec<(u64, Arc<[AtomicU64]>)>,
@@ -22,7 +22,7 @@ impl HostMemory {
         let mut memory = self.0.lock().unwrap();
         let words: Arc<[AtomicU64]> = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
         let address = memory.next_address.max(0x10_0000);
-        // A gap between any two: what runs over its end hits nothing.
+        // A gap between any two blocks, so that an access past the end of one hits nothing.
         memory.next_address =
             (address + bytes as u64).next_multiple_of(PAGE_BYTES as u64) + PAGE_BYTES as u64;
         memory.blocks.push((address, words.clone()));

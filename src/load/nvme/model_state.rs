@@ -1,4 +1,4 @@
-//! What a controller in memory does: the commands that it fetches, performs and completes.
+//! What the in-memory controller does: it fetches, performs and completes commands.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,21 +7,21 @@ use super::prp::{PAGE_BYTES, TRANSFER_BYTES_MAX};
 use super::spec;
 use super::status::NvmeStatus;
 
-/// What becomes of I/O commands.
+/// How I/O commands are answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Answers {
-    /// They are done at once.
+    /// At once.
     #[default]
     Prompt,
-    /// They wait for [`Model::release`](super::model::Model::release).
+    /// Only on [`Model::release`](super::model::Model::release).
     Held,
-    /// They are never answered, aborted or not.
+    /// Never, whether aborted or not.
     Never,
-    /// They are never answered, but for an abort.
+    /// Only if they are aborted.
     IfAborted,
 }
 
-/// A command that was fetched.
+/// A fetched command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fetched {
     queue: u16,
@@ -42,7 +42,7 @@ impl Fetched {
 pub(super) struct Ring {
     address: u64,
     entries: u32,
-    /// Of a submission queue where the controller fetches, of a completion queue where the host is.
+    /// In a submission queue, where the controller fetches next; in a completion queue, where the host reads.
     head: u32,
     tail: u32,
     phase: bool,
@@ -62,19 +62,19 @@ pub(super) struct ModelState {
     pub answers: Answers,
     pub statuses: VecDeque<NvmeStatus>,
     pub now_ns: u64,
-    /// Opcodes of I/O commands in the order in which they were fetched, and bytes that they move.
+    /// Opcode and bytes of each I/O command, in the order of fetching.
     pub seen: Vec<(u8, usize)>,
     pub doorbells: u64,
     pub gone: bool,
     pub never_ready: bool,
     pub mute: bool,
-    /// A completion was forged: what it completed is answered again, and the queue may overflow.
+    /// Whether a completion was forged: its command is then answered again, and the queue may overflow.
     pub forged: bool,
     pub aborts: u64,
     pub starts: u64,
 }
 
-/// What a controller is like.
+/// What the controller is like.
 #[derive(Debug, Clone)]
 pub struct Traits {
     /// CAP.
@@ -88,7 +88,7 @@ pub struct Traits {
 }
 
 impl Default for Traits {
-    /// 64 entries a queue, 500 ms to become ready, 16 KiB a command, two namespaces.
+    /// 64 entries per queue, 500 ms to become ready, 16 KiB per command, two namespaces.
     fn default() -> Self {
         let (mqes, timeout, nvm) = (63, 1 << 24, 1 << 37);
         let namespaces = vec![(1, 4096, 9), (3, 512, 12)];
@@ -324,7 +324,7 @@ impl ModelState {
         self.write_completion(address, [result, 0, u32::from(command.queue) << 16 | head, end]);
     }
 
-    /// Where the next completion goes, and its phase; the tail moves on.
+    /// Where the next completion goes, and its phase; advances the tail.
     pub fn next_completion(&mut self, queue: u16) -> (u64, bool) {
         let ring = self.completions.get_mut(&queue).expect("the queue is there");
         let (address, phase) = (ring.address + u64::from(ring.tail) * 16, ring.phase);

@@ -1,14 +1,14 @@
 //! A drive without an IOMMU: VFIO's unsafe mode (Linux, `VFIO_NOIOMMU_IOMMU`).
 //!
-//! The controller is given physical addresses, so a wrong address, of this program's or of
-//! the drive's firmware, overwrites whatever lies there. So all memory that it is given is on huge pages,
-//! pinned as an `io_uring`'s buffers are, so that the kernel neither moves nor swaps them. They are of the
-//! pool that was set aside, and go back to it when a program is killed: what is then still under way hits
-//! no other program's memory before the kernel has reset the drive, unless the pool is made smaller or used
-//! in that moment. A controller that does not stop is taken off the bus before its memory is given back.
+//! The controller is given physical addresses, so a wrong address, from this program or the drive's firmware,
+//! overwrites whatever is there. Therefore all its memory is on huge pages, pinned like an `io_uring`'s
+//! buffers, so that the kernel neither moves nor swaps them. They come from the reserved pool, and return to
+//! it when the program is killed: I/O still in flight then hits no other program's memory before the kernel
+//! has reset the drive, unless the pool is shrunk or used at that moment. A controller that does not stop is
+//! taken off the bus before its memory is freed.
 //!
-//! The kernel must be configured explicitly as well (`enable_unsafe_noiommu_mode` of its module `vfio`), and is
-//! marked as tainted from then on. No crate knows this mode: the calls are made here.
+//! The kernel must be configured for this as well (`enable_unsafe_noiommu_mode` of its module `vfio`), and is
+//! tainted from then on. No crate supports this mode, so the calls are made here.
 #![allow(unsafe_code)] // ioctls, and memory whose physical address is used
 
 use std::ffi::CString;
@@ -32,12 +32,12 @@ use super::prp::PAGE_BYTES;
 use crate::error::{Error, Result, describe};
 use crate::printable::Shown as _;
 
-/// What the kernel calls a group that is none.
+/// The kernel's name for the group of a device without an IOMMU.
 const GROUP_NAME: &str = "vfio-noiommu";
 /// The container's file.
 const CONTAINER: &str = "/dev/vfio/vfio";
 
-/// Requests of VFIO (`linux/vfio.h`).
+/// VFIO requests (`linux/vfio.h`).
 const SET_IOMMU: libc::Ioctl = request(2);
 const GROUP_SET_CONTAINER: libc::Ioctl = request(4);
 const GROUP_GET_DEVICE: libc::Ioctl = request(6);
@@ -48,42 +48,42 @@ const fn request(number: u32) -> libc::Ioctl {
     (VFIO_TYPE as libc::Ioctl) << 8 | (VFIO_BASE + number) as libc::Ioctl
 }
 
-/// Whether the function with that folder in sysfs was bound in the unsafe mode.
+/// Whether the function with that folder in sysfs was bound in unsafe mode.
 pub fn has(device: &Path) -> bool {
     let name = std::fs::read_to_string(device.join("iommu_group/name"));
     name.is_ok_and(|name| name.trim() == GROUP_NAME)
 }
 
-/// Where a region of a function begins in its file, and its bytes.
+/// Where a region of a function begins in its file, and its length in bytes.
 pub(super) struct Place {
     pub offset: u64,
     pub bytes: u64,
 }
 
-/// A function of PCI that reaches all memory.
+/// A PCI function that reaches all memory.
 pub struct Function {
-    // In this order they are closed.
+    // Closed in this order.
     device: File,
     _group: File,
     _container: File,
-    /// The huge page from which small pieces are taken, and how far.
+    /// The huge page from which small pieces are allocated, and how much of it is used.
     current: Mutex<Option<(Arc<LargePage>, usize)>>,
 }
 
-/// A huge page, and where it lies in the machine.
+/// A huge page and its physical address.
 struct LargePage {
     pinned: Pinned,
     address: u64,
 }
 
-/// Memory on huge pages that stay where they are.
+/// Memory on huge pages that the kernel does not move.
 struct Pinned {
-    // It goes first: afterwards the kernel may move what is left of the memory.
+    // Dropped first: after that the kernel may move the memory.
     _ring: IoUring,
     memory: Memory,
 }
 
-/// The most that a ring takes as one buffer.
+/// The most that a ring registers as one buffer.
 const BUFFER_BYTES_MAX: usize = 1 << 30;
 
 impl Pinned {
@@ -107,7 +107,7 @@ impl Pinned {
 }
 
 impl Function {
-    /// Takes a function that was bound in the unsafe mode; `path` is its folder in sysfs.
+    /// Takes a function that was bound in unsafe mode; `path` is its folder in sysfs.
     pub fn open(path: &Path, address: &str) -> Result<Self> {
         refuse_unsuited_memory()?;
         let group = std::fs::read_link(path.join("iommu_group")).ok();
@@ -115,8 +115,8 @@ impl Function {
             group.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
         let group_path = PathBuf::from(format!("/dev/vfio/noiommu-{number}"));
         let group = open(&group_path).map_err(|error| match error.raw_os_error() {
-            Some(libc::EBUSY) => Error::refused(format!("{address} is driven by another program already"))
-                .hint(format!("`fuser -v {}` shows by which", group_path.shown())),
+            Some(libc::EBUSY) => Error::refused(format!("{address} is already driven by another program"))
+                .hint(format!("`fuser -v {}` shows which one", group_path.shown())),
             _ => Error::os("cannot open", &group_path, error)
                 .hint("the unsafe mode requires root (CAP_SYS_RAWIO)"),
         })?;
@@ -142,12 +142,12 @@ impl Function {
         Ok(Self { device, _group: group, _container: container, current: Mutex::new(None) })
     }
 
-    /// Its file: registers and configuration, each at its place.
+    /// Its file, which contains registers and configuration space, each at its own offset.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.device.as_fd()
     }
 
-    /// Where a region lies in the file.
+    /// Where a region is in the file.
     pub(super) fn region(&self, index: u32) -> Result<Place> {
         let argsz = size_of::<vfio_region_info>() as u32;
         let mut info = vfio_region_info { argsz, flags: 0, index, cap_offset: 0, size: 0, offset: 0 };
@@ -157,23 +157,23 @@ impl Function {
         Ok(Place { offset: info.offset, bytes: info.size })
     }
 
-    /// Makes the kernel signal there that it wants the device back.
+    /// Has the kernel signal `event` when it wants the device back.
     pub fn tell_recall(&self, event: &EventFd) -> io::Result<()> {
         let flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
-        // The structure `vfio_irq_set`: its bytes, flags, index, start and count; then a descriptor.
+        // `vfio_irq_set`: size, flags, index, start and count, followed by a descriptor.
         let mut set = [0, flags, VFIO_PCI_REQ_IRQ_INDEX, 0, 1, event.as_raw_fd() as u32];
         set[0] = size_of_val(&set) as u32;
         // SAFETY: the kernel reads as many bytes as the first word says.
         check(unsafe { libc::ioctl(self.device.as_raw_fd(), DEVICE_SET_INTERRUPTS, set.as_ptr()) }).map(drop)
     }
 
-    /// Memory on huge pages, all zero. What is small shares one, and lies without gaps.
+    /// Memory on huge pages, all zero. Small allocations share one, and are contiguous.
     pub fn allocate(&self, bytes: usize) -> Result<Dma> {
         if bytes > LARGE_PAGE_BYTES / 2 {
             let pinned = Pinned::new(bytes)?;
             let pieces = (LARGE_PAGE_BYTES, pinned.memory.physical_addresses()?);
             let (start, bytes) = (pinned.memory.start(), pinned.memory.bytes());
-            // SAFETY: the memory is mapped, zero and nobody else's until it is dropped.
+            // SAFETY: the memory is mapped, zero and used by nobody else until it is dropped.
             return Ok(unsafe { Dma::in_pieces(start, bytes, pieces, Box::new(pinned)) });
         }
         let bytes = bytes.next_multiple_of(PAGE_BYTES);
@@ -184,9 +184,9 @@ impl Function {
         };
         *current = Some((page.clone(), at + bytes));
         let address = page.address + at as u64;
-        // SAFETY: it lies within the page, as was just seen.
+        // SAFETY: it lies within the page, as was just checked.
         let start: NonNull<u8> = unsafe { page.pinned.memory.start().add(at) };
-        // SAFETY: no piece is given out twice: it is zero, and nobody else's as long as its page lives.
+        // SAFETY: no piece is handed out twice: it is zero, and nobody else's as long as its page lives.
         Ok(unsafe { Dma::new(start, bytes, address, Box::new(page)) })
     }
 }
@@ -199,19 +199,18 @@ impl LargePage {
     }
 }
 
-/// Refuses where huge pages of this machine are not what [`Memory::physical_addresses`] takes them to be, or
-/// may be others than those of the pool.
+/// Refuses if this machine's huge pages are not what [`Memory::physical_addresses`] assumes, or may not come
+/// from the pool.
 fn refuse_unsuited_memory() -> Result<()> {
     let page_bytes = rustix::param::page_size();
     if page_bytes != PAGE_BYTES {
-        let what = format!(
-            "without an IOMMU pages of {PAGE_BYTES} bytes are needed, and here they have {page_bytes}"
-        );
+        let what =
+            format!("without an IOMMU, pages must have {PAGE_BYTES} bytes, but here they have {page_bytes}");
         return Err(Error::input(what));
     }
     let path = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages";
     if std::fs::read_to_string(path).is_ok_and(|number| number.trim() != "0") {
-        let what = "huge pages beyond those set aside would go to anybody when a program is killed";
+        let what = "huge pages beyond those set aside would be freed for anyone when a program is killed";
         return Err(Error::input(what).hint(format!("write 0 to {path}")));
     }
     Ok(())

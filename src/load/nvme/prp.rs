@@ -1,7 +1,7 @@
-//! Where the data of a command lies: PRP entries and lists (Base 4.1.1).
+//! Where a command's data is: PRP entries and lists (Base 4.1.1).
 //!
-//! The first entry may begin anywhere in a page and covers what is left of that page. The second one is
-//! the next page, if that is the last; else it points to a list of all further pages.
+//! The first entry may start anywhere in a page and covers the rest of that page. The second entry is the
+//! next page if that is the last one; otherwise it points to a list of all further pages.
 
 use super::dma::Dma;
 
@@ -9,7 +9,7 @@ use super::dma::Dma;
 pub const PAGE_BYTES: usize = 4096;
 /// Bytes of an entry.
 pub const ENTRY_BYTES: usize = 8;
-/// The most that a command may move here, whatever its controller allows: what a list of one page
+/// The most that a command may move here, whatever its controller allows: as much as a list of one page
 /// describes. Longer lists would have to be chained, and no page is larger than 1 MiB.
 pub const TRANSFER_BYTES_MAX: usize = PAGE_BYTES / ENTRY_BYTES * PAGE_BYTES;
 
@@ -22,7 +22,7 @@ pub struct Prp {
     pub second: u64,
 }
 
-/// Entries that the list of a transfer has; 0 where PRP1 and PRP2 do.
+/// List entries that a transfer needs; 0 if PRP1 and PRP2 are enough.
 pub fn list_entries(start: u64, bytes: usize) -> usize {
     let in_first = PAGE_BYTES - (start as usize & (PAGE_BYTES - 1));
     match bytes.saturating_sub(in_first).div_ceil(PAGE_BYTES) {
@@ -31,11 +31,11 @@ pub fn list_entries(start: u64, bytes: usize) -> usize {
     }
 }
 
-/// Describes the bytes from `at` of a buffer. `list` is where a list may be written: memory, and the
-/// byte in it from which [`list_entries`] entries fit into one page.
+/// Describes the bytes from `at` of a buffer. `list` is where to write a list, if one is needed: memory, and
+/// an offset from which [`list_entries`] entries fit into one page.
 ///
 /// # Panics
-/// Where the list would cross a page's border: it is the caller's to lay out.
+/// If the list would cross a page boundary: the caller must lay it out so that it does not.
 pub fn describe(buffer: &Dma, (at, bytes): (usize, usize), list: (&Dma, usize)) -> Prp {
     let first = buffer.address(at);
     let in_first = PAGE_BYTES - (first as usize & (PAGE_BYTES - 1));

@@ -1,12 +1,11 @@
-//! A submission queue and the completion queue that it completes into (Base 3.3.1): two rings in
-//! memory, a doorbell each.
+//! A submission queue and its completion queue (Base 3.3.1): two rings in memory, each with a doorbell.
 //!
-//! The host writes commands at the tail and notifies the controller by the tail doorbell; the controller
-//! writes completions, each with a phase tag (P) that turns with each round, so that the host sees by
-//! the tag alone whether an entry is new (Base 3.3.3.2), and hears by the head doorbell which entries
-//! are free again. Completions come in any order: the command identifier (CID) says whose one is.
+//! The host writes commands at the tail and notifies the controller through the tail doorbell. The controller
+//! writes completions, each with a phase tag (P) that flips with every round, so that the tag alone tells the
+//! host whether an entry is new (Base 3.3.3.2). The head doorbell tells the controller which entries are free
+//! again. Completions come in any order: the command identifier (CID) says which command each belongs to.
 //!
-//! One command fewer than the ring has entries is outstanding at most. So the tail never reaches the
+//! At most one command fewer than the ring has entries is outstanding. So the tail never catches up with the
 //! head, which would mean empty (Base 3.3.1), and the completion queue always has room.
 
 use std::fmt;
@@ -18,18 +17,18 @@ use super::dma::Dma;
 use super::spec::{self, COMPLETION_BYTES, NvmeCommand, NvmeCompletion, SUBMISSION_BYTES};
 use crate::error::{Error, Result};
 
-/// No command has this identifier now.
+/// No command uses this identifier now.
 const NOBODY: u32 = u32::MAX;
 
-/// A completion that no controller in order would write. Nothing of it is believed.
+/// A completion that no working controller would write. Nothing in it is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
-    /// CID: no command of that identifier is outstanding.
+    /// CID: no command with that identifier is outstanding.
     Command {
         /// The identifier.
         cid: u16,
     },
-    /// SQID: the completion is of another queue.
+    /// SQID: the completion belongs to another queue.
     Queue {
         /// The queue that it names.
         found: u16,
@@ -61,7 +60,7 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// A queue pair, of one thread.
+/// A queue pair, used by one thread.
 pub struct QueuePair<B> {
     bus: Arc<B>,
     id: u16,
@@ -72,25 +71,25 @@ pub struct QueuePair<B> {
     head_doorbell: usize,
     /// Where the next command goes.
     tail: u32,
-    /// The tail that the controller knows.
+    /// The tail that the controller has been told.
     rung: u32,
     /// Where the next completion will be.
     head: u32,
-    /// The phase tag of a completion that is new.
+    /// The phase tag of a new completion.
     phase: bool,
     free: Vec<u16>,
-    /// By command identifier: whose command it is.
+    /// The owner of each command, by command identifier.
     owners: Box<[u32]>,
-    /// By command identifier: when it was queued.
+    /// When each command was queued, by command identifier.
     since_ns: Box<[u64]>,
 }
 
 impl<B: Bus> QueuePair<B> {
-    /// Rings of that many entries (2 and up) for queue `id`, which the controller does not know yet.
+    /// Rings of that many entries (2 and up) for queue `id`, which the controller does not know of yet.
     pub fn new(bus: &Arc<B>, id: u16, entries: u32, stride_bytes: usize) -> Result<Self> {
         let ring = |entry_bytes: usize| {
             let ring = bus.allocate(entries as usize * entry_bytes)?;
-            // A queue is made physically contiguous (Base 5.4 and 5.5, PC).
+            // A queue must be physically contiguous (Base 5.4 and 5.5, PC).
             ring.is_whole().then_some(ring).ok_or_else(|| {
                 let what = format!("no memory without gaps for a queue of {entries} entries");
                 Error::input(what).hint("a smaller depth, or larger commands, need fewer")
@@ -140,8 +139,8 @@ impl<B: Bus> QueuePair<B> {
         self.free.len()
     }
 
-    /// Writes a command into the ring; the controller hears of it by [`Self::ring`]. Returns its
-    /// identifier; none where as many are outstanding as can be.
+    /// Writes a command into the ring; [`Self::ring`] tells the controller of it. Returns its identifier;
+    /// `None` if no more commands can be outstanding.
     #[inline]
     pub fn push(&mut self, command: &NvmeCommand, owner: u32, now_ns: u64) -> Option<u16> {
         debug_assert_ne!(owner, NOBODY);
@@ -160,19 +159,18 @@ impl<B: Bus> QueuePair<B> {
     #[inline]
     pub fn ring(&mut self) {
         if self.rung != self.tail {
-            // The commands are in memory before their number is on the bus.
+            // The commands must be in memory before the new tail is on the bus.
             fence(Ordering::SeqCst);
             self.bus.write32(self.tail_doorbell, self.tail);
             self.rung = self.tail;
         }
     }
 
-    /// Takes completions that are there, `max` at most, and gives their entries back by one write.
-    /// Returns how many.
+    /// Takes the completions that are there, at most `max`, and returns their entries with one doorbell
+    /// write. Returns how many.
     ///
     /// # Errors
-    /// At the first one that is malformed: nothing behind it is looked at, and the controller has to
-    /// be reset.
+    /// At the first malformed one: nothing after it is looked at, and the controller has to be reset.
     #[inline]
     pub fn poll(
         &mut self,
@@ -187,7 +185,7 @@ impl<B: Bus> QueuePair<B> {
             if spec::has_phase(end) != self.phase {
                 break;
             }
-            // What is beside the tag is read after it.
+            // The rest of the entry must be read after the tag.
             fence(Ordering::Acquire);
             let dwords = [self.completions.read_u32(at), self.completions.read_u32(at + 8), end];
             let completion = NvmeCompletion::of(dwords);
@@ -211,7 +209,7 @@ impl<B: Bus> QueuePair<B> {
         outcome.map(|()| taken)
     }
 
-    /// Whose command it completes; its identifier is free from now on.
+    /// The owner of the command that this completes; frees its identifier.
     #[inline]
     fn owner_of(&mut self, completion: &NvmeCompletion) -> std::result::Result<u32, Malformed> {
         let &NvmeCompletion { cid, queue, submission_head, .. } = completion;
@@ -227,14 +225,14 @@ impl<B: Bus> QueuePair<B> {
         Ok(owner)
     }
 
-    /// The command that is outstanding longest, and since when.
+    /// The command that has been outstanding longest, and since when.
     pub fn oldest(&self) -> Option<(u16, u64)> {
         let of = |(cid, owner): (usize, &u32)| (*owner != NOBODY).then(|| (cid as u16, self.since_ns[cid]));
         self.owners.iter().enumerate().filter_map(of).min_by_key(|(_, since_ns)| *since_ns)
     }
 
-    /// Begins anew, for a controller that was reset and touches the rings no more. The owners of what
-    /// was outstanding are notified.
+    /// Starts over, after a reset, when the controller no longer touches the rings. Notifies the owners of
+    /// outstanding commands.
     pub fn begin_anew(&mut self, mut lost: impl FnMut(u32)) {
         for (cid, owner) in self.owners.iter_mut().enumerate() {
             if *owner != NOBODY {

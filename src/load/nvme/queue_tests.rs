@@ -1,4 +1,4 @@
-//! The rings by themselves: what a controller would write to them is written here.
+//! The rings by themselves: the tests write what a controller would write to them.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::*;
 
 const ENTRIES: u32 = 8;
 
-/// A queue pair, and the side of the controller: where it writes next, and with which tag.
+/// A queue pair and the controller's side of it: where it writes next, and with which tag.
 struct Pair {
     queue: QueuePair<ControllerModel>,
     tail: u32,
@@ -67,7 +67,7 @@ fn rings_wrap_around_and_the_tag_turns_with_each_round() {
     for round in 0..100 {
         let cids: Vec<u16> = (0..3).map(|n| pair.push(round * 3 + n).unwrap()).collect();
         assert_eq!(pair.poll().unwrap(), [0; 0], "what is left of the last round is not new");
-        // In another order than they were queued in.
+        // Not in the order in which they were queued.
         for cid in [cids[2], cids[0], cids[1]] {
             pair.complete(cid);
         }
@@ -155,14 +155,14 @@ fn the_oldest_command_is_found_and_a_new_beginning_reports_who_lost_theirs() {
 #[derive(Debug, Clone)]
 enum Move {
     Push,
-    /// The outstanding command at that place of them, in any order.
+    /// Completes one of the outstanding commands, in any order.
     Complete(prop::sample::Index),
     Garbage([u32; 4]),
     Poll,
 }
 
 fn any_move() -> impl Strategy<Value = Move> {
-    // Garbage that is nearly right comes nearest to being believed.
+    // Garbage that is nearly right is the most likely to be believed.
     let near = (0..16_u32, 0..4_u32, 0..16_u32, any::<u16>()).prop_map(|(cid, queue, head, status)| {
         Move::Garbage([0, 0, queue << 16 | head, u32::from(status) << 17 | cid])
     });
@@ -176,14 +176,14 @@ fn any_move() -> impl Strategy<Value = Move> {
 }
 
 proptest! {
-    /// Whatever a controller writes, no completion is believed but of a command that is outstanding,
-    /// each once; what is malformed ends in an error that stays.
+    /// Whatever a controller writes, only completions of outstanding commands are believed, each once; a
+    /// malformed one ends in an error that stays.
     #[test]
     fn garbage_never_passes_for_a_completion(moves in prop::collection::vec(any_move(), 1..200)) {
         let mut pair = Pair::new();
         let mut outstanding: BTreeMap<u16, u32> = BTreeMap::new();
-        // What the controller has written and the host has not looked at: identifiers, but of what
-        // belongs to another queue or place.
+        // Completions that the controller has written and the host has not read: their identifiers, or `None`
+        // for those of another queue or place.
         let mut written: Vec<Option<u16>> = Vec::new();
         let mut unanswered: Vec<u16> = Vec::new();
         let mut next_owner = 0;

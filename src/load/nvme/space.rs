@@ -1,8 +1,8 @@
 //! Addresses that controllers behind an IOMMU see, and the memory there.
 //!
-//! The drives of this process share one address space, so that a buffer serves each of them: an I/O
-//! address space of iommufd where the kernel has that (Linux 6.6), else VFIO's container. The IOMMU
-//! lets a controller reach what is mapped there and nothing else.
+//! The drives of this process share one address space, so that a buffer serves all of them: an I/O address
+//! space of iommufd if the kernel has that (Linux 6.6), otherwise VFIO's container. The IOMMU lets a
+//! controller reach what is mapped there and nothing else.
 #![allow(unsafe_code)] // maps memory for controllers, and ioctls that no crate wraps
 
 use std::collections::BTreeMap;
@@ -26,22 +26,22 @@ use super::words::{cannot_map, cannot_open};
 use crate::error::{Error, Result, describe};
 use crate::units::approx_size;
 
-/// Addresses below are left out: 0 is no address, and the first MiB is special on PCs.
+/// Lower addresses are left out: 0 means no address, and the first MiB is special on PCs.
 const FIRST_ADDRESS: u64 = 1 << 20;
-/// An I/O address space of iommufd has no more ranges than that.
+/// Maximum ranges of an iommufd address space.
 const RANGES_MAX: usize = 512;
 
 /// The process's address space.
 static SPACE: Mutex<Weak<Space>> = Mutex::new(Weak::new());
 
-/// What keeps the addresses.
+/// What manages the addresses.
 enum Keeper {
     Iommufd(Arc<VfioIommufd>),
     Container(Arc<VfioContainer>),
 }
 
 impl Keeper {
-    /// The newer one, where the kernel has both that and the device's file for it.
+    /// Prefers iommufd, if the kernel has it and the device's file for it.
     fn open(device: &Path) -> Result<Self> {
         if device.join("vfio-dev").is_dir()
             && let Ok(opened) = IommuFd::new()
@@ -60,8 +60,8 @@ impl Keeper {
         }
     }
 
-    /// The addresses that the IOMMU translates: around the window of message-signalled interrupts, for
-    /// one, it does not.
+    /// The addresses that the IOMMU translates; it skips, for example, the window of message-signalled
+    /// interrupts.
     fn ranges(&self) -> std::io::Result<Vec<(u64, u64)>> {
         match self {
             Self::Iommufd(space) => ranges_of_space(space),
@@ -70,17 +70,17 @@ impl Keeper {
     }
 }
 
-/// An address space: which addresses are given out.
+/// An address space, and the addresses handed out in it.
 pub struct Space {
     keeper: Keeper,
     addresses: Mutex<Addresses>,
 }
 
 impl Space {
-    /// The process's own, which the first drive makes; `device` is a drive's folder in sysfs.
+    /// The process's address space, created for the first drive; `device` is a drive's folder in sysfs.
     ///
     /// # Errors
-    /// Where the kernel gives none out, in words.
+    /// If the kernel gives none, in words.
     pub fn open(device: &Path) -> Result<Arc<Self>> {
         let mut space = SPACE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(space) = space.upgrade() {
@@ -91,12 +91,12 @@ impl Space {
         Ok(opened)
     }
 
-    /// Takes a device into the space, and learns which addresses are left by that.
+    /// Adds a device to the space, and learns which addresses remain usable.
     pub fn take(&self, device: &Path, name: &str) -> Result<Taken> {
         let folder = match self.keeper {
             Keeper::Iommufd(_) => None,
             Keeper::Container(_) => Some(lasting_folder(device, name).map_err(|error| {
-                let what = format!("cannot note the IOMMU group of {name}: {}", describe(&error));
+                let what = format!("cannot record the IOMMU group of {name}: {}", describe(&error));
                 Error::failed(what).hint("TMPDIR must name a folder that can be written to")
             })?),
         };
@@ -110,7 +110,7 @@ impl Space {
         Ok(taken)
     }
 
-    /// Maps memory for all controllers of the space.
+    /// Maps memory for all controllers in the space.
     pub fn map(self: &Arc<Self>, memory: Memory) -> Result<Mapped> {
         let bytes = memory.bytes();
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,8 +118,8 @@ impl Space {
             Error::failed(format!("the IOMMU has no {} of addresses left", approx_size(bytes as u64)))
         })?;
         let operations = self.keeper.operations();
-        // SAFETY: the memory is this mapping's own until it is unmapped, and is used volatile or while
-        // no command names it (see `Dma`).
+        // SAFETY: the memory belongs to this mapping until it is unmapped, and is accessed as volatile or
+        // while no command names it (see `Dma`).
         let mapped = unsafe { operations.vfio_dma_map(address, bytes, memory.start().as_ptr()) };
         match mapped {
             Ok(()) => Ok(Mapped { space: self.clone(), address, memory }),
@@ -134,14 +134,14 @@ impl Space {
 /// A device in the space.
 pub struct Taken {
     pub device: VfioDevice,
-    /// Goes after the device.
+    /// Dropped after the device.
     _folder: Option<TempDir>,
 }
 
-/// A folder with one of the device's name in it, and there its link to the IOMMU group as sysfs has it now.
+/// A folder with one named after the device, and in that its link to the IOMMU group as sysfs has it now.
 ///
-/// A device's end makes the crate look for the group again, after it has closed the device. A drive that was
-/// pulled has no folder in sysfs from that moment on, and the crate panics.
+/// When a device is dropped, the crate looks up the group again, after it has closed the device. A pulled
+/// drive has lost its folder in sysfs by then, and the crate would panic.
 fn lasting_folder(device: &Path, name: &str) -> std::io::Result<TempDir> {
     let group = std::fs::read_link(device.join("iommu_group"))?;
     let folder = tempfile::Builder::new().prefix("stacktune-vfio-").tempdir()?;
@@ -154,14 +154,14 @@ fn lasting_folder(device: &Path, name: &str) -> std::io::Result<TempDir> {
 /// Addresses of an address space.
 #[derive(Debug, Default)]
 struct Addresses {
-    /// What can be used, first and last byte of each range.
+    /// Usable addresses: first and last byte of each range.
     ranges: Vec<(u64, u64)>,
-    /// What is used: first byte, and bytes.
+    /// Used addresses: first byte, and length in bytes.
     used: BTreeMap<u64, u64>,
 }
 
 impl Addresses {
-    /// The first address for that many bytes, aligned to a large page so that the IOMMU can use large pages.
+    /// The first free address for that many bytes, aligned so that the IOMMU can use large pages.
     fn take(&mut self, bytes: u64) -> Option<u64> {
         let align = |at: u64| at.checked_next_multiple_of(LARGE_PAGE_BYTES as u64);
         for &(first, last) in &self.ranges {
@@ -185,8 +185,7 @@ impl Addresses {
     }
 }
 
-/// The usable addresses of iommufd's address space (`IOMMU_IOAS_IOVA_RANGES`), which the crate does not
-/// provide.
+/// The usable addresses of an iommufd address space (`IOMMU_IOAS_IOVA_RANGES`), a call that the crate lacks.
 fn ranges_of_space(space: &VfioIommufd) -> std::io::Result<Vec<(u64, u64)>> {
     const REQUEST: libc::Ioctl =
         (IOMMUFD_TYPE as libc::Ioctl) << 8 | IOMMUFD_CMD_IOAS_IOVA_RANGES as libc::Ioctl;
@@ -198,7 +197,7 @@ fn ranges_of_space(space: &VfioIommufd) -> std::io::Result<Vec<(u64, u64)>> {
         allowed_iovas: ranges.as_mut_ptr() as u64,
         ..Default::default()
     };
-    // SAFETY: the kernel writes the structure that it is given and as many ranges as that says, for
+    // SAFETY: the kernel writes the structure that it is given, and as many ranges as the structure says, for
     // which there is room.
     let status = unsafe { libc::ioctl(space.iommufd().as_raw_fd(), REQUEST, &raw mut asked) };
     if status != 0 {
@@ -207,10 +206,10 @@ fn ranges_of_space(space: &VfioIommufd) -> std::io::Result<Vec<(u64, u64)>> {
     Ok(ranges.iter().take(asked.num_iovas as usize).map(|range| (range.start, range.last)).collect())
 }
 
-/// The container's usable addresses (`VFIO_IOMMU_GET_INFO`), which the crate does not provide.
+/// The container's usable addresses (`VFIO_IOMMU_GET_INFO`), a call that the crate lacks.
 fn ranges_of_container(container: &VfioContainer) -> std::io::Result<Vec<(u64, u64)>> {
     const GET_INFO: libc::Ioctl = (VFIO_TYPE as libc::Ioctl) << 8 | (VFIO_BASE as libc::Ioctl + 12);
-    // Words, so that it is aligned as the kernel's structures are; far more than any IOMMU has ranges.
+    // Words, for the alignment of the kernel's structures; room for far more ranges than any IOMMU has.
     let mut info = vec![0_u64; 2048];
     info[0] = (info.len() * 8) as u64;
     // SAFETY: the kernel writes at most as many bytes as `argsz`, the first word, says.
@@ -223,12 +222,12 @@ fn ranges_of_container(container: &VfioContainer) -> std::io::Result<Vec<(u64, u
     Ok(ranges_of(&bytes, cap_offset))
 }
 
-/// Follows the chain of capabilities to the one that lists ranges; all addresses where there is none
-/// (before Linux 5.4).
+/// Follows the chain of capabilities to the one that lists ranges; all addresses if there is none (before
+/// Linux 5.4).
 fn ranges_of(info: &[u8], mut offset: u32) -> Vec<(u64, u64)> {
     const HEADER: usize = size_of::<vfio_iommu_type1_info_cap_iova_range>();
     const RANGE: usize = size_of::<vfio_iova_range>();
-    // Each capability follows the one before: no more of them than there is room for.
+    // Bounded by how many capabilities fit, so that a circular chain ends.
     for _ in 0..info.len() / size_of::<vfio_info_cap_header>() {
         let at = offset as usize;
         if at == 0 || at + HEADER > info.len() {
@@ -252,7 +251,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// Memory that the space's controllers can reach. The IOMMU forgets it before it is given back.
+/// Memory that the space's controllers can reach. The IOMMU unmaps it before it is freed.
 pub struct Mapped {
     space: Arc<Space>,
     address: u64,
@@ -273,8 +272,8 @@ impl Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // With the last drive gone the kernel has unmapped all by itself. Where it can't, the pages
-        // stay pinned: no controller ever writes to memory that has become something else.
+        // Once the last drive is gone, the kernel has unmapped everything by itself. If it can't unmap, the
+        // pages stay pinned, so no controller ever writes to memory that is reused.
         let _ = self.space.keeper.operations().vfio_dma_unmap(self.address, self.memory.bytes());
         let mut addresses = self.space.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         addresses.give_back(self.address);
@@ -304,7 +303,7 @@ mod tests {
     fn ranges_are_found_along_the_chain_of_capabilities() {
         let mut info = vec![0_u8; 256];
         let mut put = |at: usize, value: u32| info[at..at + 4].copy_from_slice(&value.to_ne_bytes());
-        // Another capability at 24, and at 48 the ranges.
+        // Another capability at 24, and the ranges at 48.
         put(24, 1 << 16 | 3);
         put(28, 48);
         put(48, 1 << 16 | 1);
@@ -314,7 +313,7 @@ mod tests {
         }
         assert_eq!(ranges_of(&info, 24), [(0, 0xfedf_ffff), (0xfef0_0000, 0xff_ffff_ffff)]);
         assert_eq!(ranges_of(&info, 0), [(0, u64::MAX)]);
-        // A chain that leads nowhere, or in a circle, ends.
+        // A chain that leads nowhere, or in a circle, comes to an end.
         put_chain(&mut info, 28, 250);
         assert_eq!(ranges_of(&info, 24), [(0, u64::MAX)]);
         put_chain(&mut info, 28, 24);

@@ -23,20 +23,20 @@ pub const ACQ: usize = 0x30;
 /// The first doorbell, SQ0TDBL (PCIe 3.1.2.1).
 pub const DOORBELLS: usize = 0x1000;
 
-/// What a register of a controller says that is gone: PCI Express reads as ones then.
+/// What every register reads as once a controller is gone: PCI Express returns ones.
 pub const GONE: u32 = u32::MAX;
 
-/// CC.EN: the controller is to work.
+/// CC.EN: enables the controller.
 pub const CC_EN: u32 = 1;
 /// CC.SHN, the shutdown notification.
 pub const CC_SHN: u32 = 0b11 << 14;
-/// CC.SHN: a normal shutdown is meant (Base 3.6.1).
+/// CC.SHN: requests a normal shutdown (Base 3.6.1).
 pub const CC_SHN_NORMAL: u32 = 0b01 << 14;
-/// CC with the NVM command set (CSS 000b), memory pages of 4 KiB (MPS 0), round robin (AMS 000b),
-/// entries of 2⁶ bytes to submit (IOSQES) and of 2⁴ bytes of completion (IOCQES), and EN.
+/// CC with the NVM command set (CSS 000b), memory pages of 4 KiB (MPS 0), round robin (AMS 000b), submission
+/// entries of 2⁶ bytes (IOSQES), completion entries of 2⁴ bytes (IOCQES), and EN.
 pub const CC_START: u32 = 4 << 20 | 6 << 16 | CC_EN;
 
-/// CSTS.RDY: it works.
+/// CSTS.RDY: it is ready.
 pub const CSTS_RDY: u32 = 1;
 /// CSTS.CFS: a fatal error, after which only a reset helps (Base 9.5).
 pub const CSTS_CFS: u32 = 1 << 1;
@@ -80,7 +80,7 @@ pub const CNS_ACTIVE_NAMESPACES: u32 = 0x02;
 /// Feature 07h, Number of Queues (Base 5.27.1.5).
 pub const FEATURE_NUMBER_OF_QUEUES: u32 = 0x07;
 
-/// Force Unit Access: on the medium before it completes (NVM 3.2.6, command dword 12).
+/// Force Unit Access: the data is on the medium before the command completes (NVM 3.2.6, command dword 12).
 const FUA: u32 = 1 << 30;
 
 /// CAP (Base 3.1.3.1).
@@ -93,7 +93,7 @@ impl ControllerCapabilities {
         (self.0 & 0xffff) as u32 + 1
     }
 
-    /// TO: how long CSTS.RDY may take to follow CC.EN, counted in 500 ms.
+    /// TO: how long CSTS.RDY may take to follow CC.EN, in units of 500 ms.
     pub fn ready_timeout(self) -> Duration {
         Duration::from_millis(500 * (self.0 >> 24 & 0xff).max(1))
     }
@@ -124,8 +124,8 @@ pub fn head_doorbell(queue: u16, stride_bytes: usize) -> usize {
     DOORBELLS + (2 * usize::from(queue) + 1) * stride_bytes
 }
 
-/// A command, as it lies in a submission queue (Base 3.3.3.1): dword 0 has the opcode and, once it is
-/// queued, its identifier; 1 the namespace; 6 to 9 the data pointer; 10 to 15 what is the command's own.
+/// A command, laid out as in a submission queue (Base 3.3.3.1): dword 0 has the opcode and, once queued, its
+/// identifier; 1 the namespace; 6 to 9 the data pointer; 10 to 15 are specific to the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NvmeCommand {
     dwords: [u32; 16],
@@ -140,7 +140,7 @@ impl NvmeCommand {
         Self { dwords }
     }
 
-    /// With its data there. PSDT stays 00b: PRPs are used (Base 4.1.1).
+    /// Sets its data pointer. PSDT stays 00b: PRPs are used (Base 4.1.1).
     #[inline]
     #[must_use]
     pub fn data(mut self, prp: Prp) -> Self {
@@ -150,7 +150,7 @@ impl NvmeCommand {
         self
     }
 
-    /// With that command dword (10 to 15).
+    /// Sets that command dword (10 to 15).
     #[inline]
     #[must_use]
     pub fn dword(mut self, number: usize, value: u32) -> Self {
@@ -158,8 +158,8 @@ impl NvmeCommand {
         self
     }
 
-    /// Read or Write of `blocks` logical blocks (1 to 65,536) from `block` on (NVM 3.2.4, 3.2.6):
-    /// dwords 10 and 11 are SLBA, the lower half of 12 is NLB, one less than meant.
+    /// Read or Write of `blocks` logical blocks (1 to 65,536) from `block` on (NVM 3.2.4, 3.2.6): dwords 10
+    /// and 11 are SLBA, the lower half of 12 is NLB, a 0's based value.
     #[inline]
     fn transfer(opcode: u8, namespace: u32, block: u64, blocks: u32, data: Prp) -> Self {
         let command = Self::new(opcode, namespace).data(data);
@@ -186,44 +186,44 @@ impl NvmeCommand {
         Self::new(FLUSH, namespace)
     }
 
-    /// Asks for a data structure of 4 KiB (Base 5.17): dword 10 is CNS.
+    /// Requests a data structure of 4 KiB (Base 5.17): dword 10 is CNS.
     pub fn identify(cns: u32, namespace: u32, data: Prp) -> Self {
         Self::new(IDENTIFY, namespace).data(data).dword(10, cns)
     }
 
-    /// Requests that many I/O queues of each kind (Base 5.27.1.5): dword 11 has NCQR above NSQR, each
-    /// one less than meant. The completion's dword 0 gives those allocated in the same way.
+    /// Requests that many I/O queues of each kind (Base 5.27.1.5): dword 11 has NCQR above NSQR, both 0's
+    /// based. The completion's dword 0 has the number allocated, in the same form.
     pub fn number_of_queues(queues: u16) -> Self {
         let wanted = u32::from(queues.max(1) - 1);
         Self::new(SET_FEATURES, 0).dword(10, FEATURE_NUMBER_OF_QUEUES).dword(11, wanted << 16 | wanted)
     }
 
-    /// Makes a completion queue (Base 5.4): dword 10 has QSIZE, one less than its entries, above QID;
-    /// dword 11 has PC, physically contiguous, and no IEN: it is polled.
+    /// Creates a completion queue (Base 5.4): dword 10 has QSIZE, a 0's based value, above QID; dword 11 has
+    /// PC, physically contiguous, and no IEN, because it is polled.
     pub fn create_completion_queue(queue: u16, entries: u32, address: u64) -> Self {
         let command = Self::new(CREATE_COMPLETION_QUEUE, 0).data(Prp { first: address, second: 0 });
         command.dword(10, (entries - 1) << 16 | u32::from(queue)).dword(11, 1)
     }
 
-    /// Makes a submission queue that completes into the queue of the same number (Base 5.5): dword 11
-    /// has CQID above QPRIO 00b and PC.
+    /// Creates a submission queue that completes into the queue with the same number (Base 5.5): dword 11 has
+    /// CQID above QPRIO 00b and PC.
     pub fn create_submission_queue(queue: u16, entries: u32, address: u64) -> Self {
         let command = Self::new(CREATE_SUBMISSION_QUEUE, 0).data(Prp { first: address, second: 0 });
         command.dword(10, (entries - 1) << 16 | u32::from(queue)).dword(11, u32::from(queue) << 16 | 1)
     }
 
-    /// Deletes a queue, by [`DELETE_SUBMISSION_QUEUE`] first (Base 5.7) and then by
+    /// Deletes a queue: first with [`DELETE_SUBMISSION_QUEUE`] (Base 5.7), then with
     /// [`DELETE_COMPLETION_QUEUE`] (Base 5.6).
     pub fn delete_queue(opcode: u8, queue: u16) -> Self {
         Self::new(opcode, 0).dword(10, u32::from(queue))
     }
 
-    /// Asks to abort a command (Base 5.1): dword 10 has CID above SQID.
+    /// Requests the abort of a command (Base 5.1): dword 10 has CID above SQID.
     pub fn abort(queue: u16, cid: u16) -> Self {
         Self::new(ABORT, 0).dword(10, u32::from(cid) << 16 | u32::from(queue))
     }
 
-    /// Its entry as words of 64 bits, with the identifier (dword 0, bits 31:16).
+    /// Its entry as 64-bit words, with the identifier (dword 0, bits 31:16).
     #[inline]
     pub fn words(&self, cid: u16) -> [u64; 8] {
         let mut dwords = self.dwords;
@@ -235,9 +235,9 @@ impl NvmeCommand {
 /// A completion (Base 3.3.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NvmeCompletion {
-    /// Dword 0, the command's own.
+    /// Dword 0, specific to the command.
     pub result: u32,
-    /// SQHD, how far the controller has taken the submission queue: dword 2, bits 15:0.
+    /// SQHD, how far the controller has consumed the submission queue: dword 2, bits 15:0.
     pub submission_head: u16,
     /// SQID, the submission queue: dword 2, bits 31:16.
     pub queue: u16,
@@ -245,7 +245,7 @@ pub struct NvmeCompletion {
     pub cid: u16,
     /// P, the phase tag: dword 3, bit 16.
     pub phase: bool,
-    /// How it went: dword 3, bits 31:17.
+    /// The status: dword 3, bits 31:17.
     pub status: NvmeStatus,
 }
 

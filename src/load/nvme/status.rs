@@ -1,5 +1,5 @@
-//! What a completion says, in the specification's words (Base 3.3.3.2.1), and as the errno that the
-//! kernel's driver would give for it.
+//! What a completion says, in the specification's words (Base 3.3.3.2.1), and as the errno that the kernel's
+//! driver would return.
 
 use std::fmt;
 
@@ -102,7 +102,7 @@ impl NvmeStatus {
     #[cfg(test)]
     pub const ABORT_REQUESTED: Self = Self(0x07);
 
-    /// Whether the command did what it was to do.
+    /// Whether the command succeeded.
     #[inline]
     pub fn is_success(self) -> bool {
         (self.code_type(), self.code()) == (0, 0)
@@ -118,7 +118,7 @@ impl NvmeStatus {
         (self.0 >> 8 & 0x7) as u8
     }
 
-    /// The errno that Linux's own driver gives for it, so that the figures of both can be compared.
+    /// The errno that Linux's own driver returns for it, so that the two can be compared.
     pub fn errno(self) -> i32 {
         match (self.code_type(), self.code()) {
             (0, 0x81) => libc::ENOSPC,
@@ -150,10 +150,10 @@ impl fmt::Display for NvmeStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = self.words().unwrap_or(match self.code_type() {
             0 => "a generic status that the specification does not name",
-            1 => "a status of the command's own",
+            1 => "a command-specific status",
             2 => "a media error that the specification does not name",
             3 => "a path error that the specification does not name",
-            7 => "a status of the vendor's own",
+            7 => "a vendor-specific status",
             _ => "a status of a reserved type",
         });
         write!(f, "{words} (SCT {:x}h, SC {:02x}h)", self.code_type(), self.code())
@@ -168,7 +168,7 @@ mod tests {
     fn a_status_is_shown_in_the_specifications_words() {
         assert_eq!(NvmeStatus(0x281).to_string(), "Unrecovered Read Error (SCT 2h, SC 81h)");
         assert_eq!(NvmeStatus(0x4002).to_string(), "Invalid Field in Command (SCT 0h, SC 02h)");
-        assert_eq!(NvmeStatus(0x7c1).to_string(), "a status of the vendor's own (SCT 7h, SC c1h)");
+        assert_eq!(NvmeStatus(0x7c1).to_string(), "a vendor-specific status (SCT 7h, SC c1h)");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! A worker's page buffers, and how each lies in as many commands as it takes.
+//! A worker's page buffers, and how each is split into as many commands as it takes.
 //!
-//! A buffer never moves, so its PRP entries and lists are written once; the hot loop copies two words.
-//! A page that is larger than a command may move (MDTS, Base 5.17.2.1) takes several commands.
+//! A buffer never moves, so its PRP entries and lists are written once; the hot loop copies two words. A page
+//! larger than a command may move (MDTS, Base 5.17.2.1) takes several commands.
 #![allow(unsafe_code)] // a buffer is lent while no command names it, which is counted here
 
 use super::bus::Bus;
@@ -12,25 +12,25 @@ use crate::error::Result;
 /// Buffers of a page each, by slot.
 pub struct Transfers {
     pages: Dma,
-    /// The lists that the entries point to.
+    /// The lists that PRP entries point to.
     _lists: Dma,
     /// By slot and part.
     prps: Box<[Prp]>,
     page_bytes: usize,
     part_bytes: usize,
     parts: u32,
-    /// Commands that name a slot's buffer.
+    /// Outstanding commands that name a slot's buffer.
     lent: Box<[u32]>,
 }
 
 impl Transfers {
-    /// Buffers of `page_bytes` (a power of two from 512) for that many slots, moved in parts of
-    /// `part_bytes_max` at most (a power of two from 4 KiB on).
+    /// Buffers of `page_bytes` (a power of two from 512) for that many slots, moved in parts of at most
+    /// `part_bytes_max` (a power of two from 4 KiB).
     pub fn new<B: Bus>(bus: &B, slots: u32, page_bytes: usize, part_bytes_max: usize) -> Result<Self> {
         let part_bytes = page_bytes.min(part_bytes_max);
         let parts = (page_bytes / part_bytes) as u32;
         let all = slots as usize * parts as usize;
-        // Laid out in powers of two, so that no list crosses a page's border.
+        // Sizes are powers of two, so no list crosses a page boundary.
         let entries = prp::list_entries(0, part_bytes);
         let list_bytes = entries.next_power_of_two() * ENTRY_BYTES;
         let pages = bus.allocate((slots as usize * page_bytes).max(PAGE_BYTES))?;
@@ -54,12 +54,12 @@ impl Transfers {
     /// The buffer of a slot that no command names.
     ///
     /// # Panics
-    /// Where one does.
+    /// If a command does.
     #[inline]
     pub fn buffer(&mut self, slot: u32) -> &mut [u8] {
         let slot = slot as usize;
         assert_eq!(self.lent[slot], 0, "no command names the buffer");
-        // SAFETY: no command that names this part of the memory is outstanding, as was just seen.
+        // SAFETY: no command that names this part of the memory is outstanding, as was just checked.
         unsafe { self.pages.slice_mut(slot * self.page_bytes, self.page_bytes) }
     }
 
@@ -70,7 +70,7 @@ impl Transfers {
         self.prps[slot as usize * self.parts as usize + part as usize]
     }
 
-    /// A command that names the slot's buffer is over.
+    /// Ends the use of a slot's buffer by one command.
     #[inline]
     pub fn give_back(&mut self, slot: u32) {
         self.lent[slot as usize] -= 1;

@@ -1,8 +1,8 @@
 //! A controller that the kernel has handed to this process: Linux's VFIO.
 //!
-//! The drive is bound to `vfio-pci` (see the stack's steps). Behind an IOMMU it goes into the address
-//! space that all drives of this process share ([`super::space`]), and reaches nothing else. Where no
-//! IOMMU is in use and the operator accepts that, it reaches everything ([`super::noiommu`]).
+//! The drive is bound to `vfio-pci` (see the stack's steps). With an IOMMU, it joins the address space that
+//! all drives of this process share ([`super::space`]), and reaches nothing else. If no IOMMU is in use and
+//! the operator accepts that, it reaches all memory ([`super::noiommu`]).
 #![allow(unsafe_code)] // mapping registers and memory
 
 use std::collections::BTreeMap;
@@ -35,20 +35,20 @@ use crate::error::{Error, Result, describe};
 const PCI_COMMAND: u64 = 4;
 const PCI_COMMAND_MEMORY: u16 = 0b010;
 const PCI_COMMAND_MASTER: u16 = 0b100;
-/// The time between polls of what takes longer.
+/// The time between polls for anything slow.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// The controllers that this process drives, by PCI address: a drive can be opened only once, and each
-/// class asks for it.
+/// The controllers that this process drives, by PCI address: a drive can be opened only once, but each class
+/// asks for it.
 static OPEN: Mutex<BTreeMap<String, Driven>> = Mutex::new(BTreeMap::new());
-/// A controller as long as it is used, and its device, which a controller that ends holds longer.
+/// A controller while it is in use, and its device, which a controller that is being dropped holds longer.
 type Driven = (Weak<Controller<VfioBus>>, Weak<VfioBus>);
 
-/// The controller at a PCI address (`0000:01:00.0`) that is bound to `vfio-pci`: started, or as it was
-/// started already by this process.
+/// The controller at a PCI address (`0000:01:00.0`) that is bound to `vfio-pci`. Starts it, unless this
+/// process already has.
 ///
 /// # Errors
-/// Where VFIO does not give it out, in words, with what to do.
+/// If VFIO does not hand it out, in words, with what to do.
 pub fn controller(address: &str) -> Result<Arc<Controller<VfioBus>>> {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((controller, bus)) = open.get(address) {
@@ -80,7 +80,7 @@ unsafe impl Sync for Registers {}
 
 impl Drop for Registers {
     fn drop(&mut self) {
-        // SAFETY: it was mapped by `VfioBus::registers`, and the bus that used it is gone.
+        // SAFETY: `VfioBus::registers` mapped it, and the bus that used it is gone.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok());
     }
@@ -89,16 +89,16 @@ impl Drop for Registers {
 impl Registers {
     fn at(&self, offset: usize) -> *mut u32 {
         assert!(offset + 4 <= self.bytes && offset.is_multiple_of(4));
-        // SAFETY: it lies within the mapping, as was just seen.
+        // SAFETY: it lies within the mapping, as was just checked.
         unsafe { self.start.as_ptr().add(offset).cast() }
     }
 }
 
-/// A function of PCI that VFIO has given out, and the memory that it can reach.
+/// A PCI function that VFIO has handed out, and the memory that it can reach.
 enum Device {
-    /// Behind an IOMMU. It goes after what is mapped through it, and before the space.
+    /// Behind an IOMMU. Dropped after everything mapped through it, and before the space.
     Kept(Taken, Arc<Space>),
-    /// With nothing between it and all memory.
+    /// With nothing between it and memory.
     Unkept(Function),
 }
 
@@ -119,7 +119,7 @@ impl Device {
         }
     }
 
-    /// A region, or the part of it from its start on that the kernel lets a process map.
+    /// A region, or as much of its start as the kernel lets a process map.
     fn region(&self, index: u32) -> Result<Place> {
         let device = match self {
             Self::Kept(taken, _) => &taken.device,
@@ -136,9 +136,9 @@ impl Device {
         Ok(Place { offset: device.get_region_offset(index), bytes })
     }
 
-    /// Makes the kernel signal there that it wants the device back.
+    /// Has the kernel signal `event` when it wants the device back.
     fn tell_recall(&self, event: &EventFd) {
-        // With a kernel that does not signal it, the run continues until the drive does not answer.
+        // If the kernel can't signal it, the run continues until the drive stops answering.
         let _ = match self {
             Self::Kept(taken, _) => taken.device.enable_irq(VFIO_PCI_REQ_IRQ_INDEX, vec![event]).is_ok(),
             Self::Unkept(function) => function.tell_recall(event).is_ok(),
@@ -161,14 +161,14 @@ impl Device {
 pub struct VfioBus {
     address: String,
     registers: Registers,
-    /// The kernel signals here that it wants the device back.
+    /// The kernel signals here when it wants the device back.
     recall: EventFd,
     recalled: AtomicBool,
     device: Device,
 }
 
 impl VfioBus {
-    /// Takes the device at a PCI address, maps its registers and lets it reach memory.
+    /// Takes the device at a PCI address, maps its registers and gives it access to memory.
     pub fn open(address: &str) -> Result<Self> {
         let device = Device::open(&device_path(address)?, address)?;
         enable(&device, address)?;
@@ -195,7 +195,7 @@ fn device_path(address: &str) -> Result<PathBuf> {
     Err(Error::input(format!("there is no PCI device {address}")))
 }
 
-/// Changes PCI's command register; returns what it is afterwards.
+/// Changes the PCI command register; returns its new value.
 fn command(device: &Device, change: impl Fn(u16) -> u16) -> Result<u16> {
     let at = device.region(VFIO_PCI_CONFIG_REGION_INDEX)?.offset + PCI_COMMAND;
     let read = || {
@@ -226,7 +226,7 @@ fn registers(device: &Device, address: &str) -> Result<Registers> {
         return Err(Error::input(format!("{address} has no registers of an NVMe controller in BAR0")));
     }
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: the kernel chooses the place, so nothing that is mapped is replaced.
+    // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
     let start = unsafe { mmap(null_mut(), bytes, protection, MapFlags::SHARED, device.file(), place.offset) };
     let start = start.map_err(|error| {
         Error::failed(format!("cannot map the registers of {address}: {}", describe(&error.into())))
@@ -277,8 +277,8 @@ impl Bus for VfioBus {
     }
 
     fn isolate(&self) {
-        // Behind an IOMMU what is unmapped can't be reached. Elsewhere a drive that is no master of the bus
-        // reaches nothing; one that does not even answer to that is gone from it.
+        // Behind an IOMMU, unmapped memory can't be reached. Otherwise, a drive that is not a bus master
+        // reaches nothing, and one that does not even respond to this is gone from the bus.
         if matches!(self.device, Device::Unkept(_)) {
             let _ = command(&self.device, |command| command & !PCI_COMMAND_MASTER);
         }

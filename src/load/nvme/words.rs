@@ -1,4 +1,4 @@
-//! What VFIO and iommufd refuse, in words, with what to do.
+//! Words for what VFIO and iommufd refuse, with what to do.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use vfio_ioctls::VfioError;
 use crate::error::{Error, describe_errno};
 use crate::units::approx_size;
 
-/// Why VFIO cannot open a device, and what to do.
+/// Why VFIO can't open a device, and what to do.
 pub fn cannot_open(what: &str, error: &VfioError) -> Error {
     let os = |error: &std::io::Error| error.raw_os_error();
     match error {
@@ -20,22 +20,22 @@ pub fn cannot_open(what: &str, error: &VfioError) -> Error {
         VfioError::OpenContainer(why) => Error::os("cannot open", Path::new("/dev/vfio/vfio"), errno(why))
             .hint("driving a drive from userspace needs root, or access to /dev/vfio"),
         VfioError::OpenGroup(why, group) => match os(why) {
-            Some(libc::EBUSY) => Error::refused(format!("{what} is driven by another program already"))
-                .hint(format!("`fuser -v /dev/vfio/{group}` shows by which")),
+            Some(libc::EBUSY) => Error::refused(format!("{what} is already driven by another program"))
+                .hint(format!("`fuser -v /dev/vfio/{group}` shows which one")),
             Some(libc::ENOENT) => Error::input(format!("{what} is not bound to vfio-pci"))
-                .hint("stacktune binds it itself where it is a target of the interface `vfio`"),
+                .hint("stacktune binds drives itself if they are targets of the interface `vfio`"),
             _ => Error::os("cannot open", &Path::new("/dev/vfio").join(group), errno(why)),
         },
         VfioError::OpenDeviceCdev(why) => {
             Error::os("cannot open", Path::new("/dev/vfio/devices"), errno(why))
-                .hint("driving a drive from userspace needs root, or the right to its file there")
+                .hint("driving a drive from userspace needs root, or access to its file there")
         }
         VfioError::VfioDeviceBindIommufd(why) if [libc::EBUSY, libc::EINVAL].contains(&why.errno()) => {
-            Error::refused(format!("{what} is driven by another program already"))
-                .hint("`fuser -v /dev/vfio/devices/*` shows by which")
+            Error::refused(format!("{what} is already driven by another program"))
+                .hint("`fuser -v /dev/vfio/devices/*` shows which one")
         }
         VfioError::InvalidVfioDev => Error::input(format!("{what} is not bound to vfio-pci"))
-            .hint("stacktune binds it itself where it is a target of the interface `vfio`"),
+            .hint("stacktune binds drives itself if they are targets of the interface `vfio`"),
         VfioError::GroupViable => Error::refused(format!(
             "{what} shares its IOMMU group with devices that are not bound to vfio-pci"
         ))
@@ -49,7 +49,7 @@ fn errno(error: &std::io::Error) -> std::io::Error {
     std::io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// Why memory can't be mapped for a controller: mostly the limit of locked memory.
+/// Why memory can't be mapped for a controller: usually the limit on locked memory.
 pub fn cannot_map(bytes: u64, error: &VfioError) -> Error {
     let size = approx_size(bytes);
     let errno = match error {
@@ -97,7 +97,7 @@ mod tests {
         ]
         .map(|error| cannot_map(8192, &error).what);
         assert_eq!(container, space);
-        // Where there is no limit, that is not the reason.
+        // Without a limit, that can't be the reason.
         assert!(container.contains("RLIMIT_MEMLOCK") || getrlimit(Resource::Memlock).current.is_none());
         let other = cannot_map(8192, &VfioError::IommuDmaMap(Errno::new(libc::EINVAL)));
         assert!(other.what.contains("cannot map 8.00 KiB"), "{other}");

@@ -1,4 +1,4 @@
-//! This side: starts the helper, and the workers in it.
+//! Our side: starts the helper, and the workers in it.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -16,8 +16,8 @@ use crate::load::workers::control::Writes;
 pub const COMMAND: &str = "drive-spdk";
 /// Time for attaching, which clears huge pages and resets drives.
 const ATTACH_PATIENCE: Duration = Duration::from_mins(2);
-/// Time for everything else, which is immediate except for I/O that drains: a drive that hangs gets 30 s, and
-/// its abort as many.
+/// Time for everything else, which is immediate except for draining I/O: a hanging drive gets 30 s, and the
+/// abort another 30 s.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The helper and its drives. When this is dropped, it releases them and ends.
@@ -32,7 +32,7 @@ impl Remote {
     /// # Errors
     /// Why it does not start, with its output.
     pub fn start(drives: Vec<(String, u32)>) -> Result<Self> {
-        // This very program, whatever has happened to its file.
+        // This very program, even if its file has been replaced.
         let mut helper = Command::new("/proc/self/exe");
         helper.arg0("stacktune").arg(COMMAND);
         Self::attach(Link::spawn(helper)?, drives)
@@ -49,12 +49,12 @@ impl Remote {
         Ok(Self { link: Arc::new(Mutex::new(link)), attached })
     }
 
-    /// The versions that drive the drives, and their limits.
+    /// The running versions of SPDK and DPDK, and the drives' limits.
     pub fn attached(&self) -> &Attached {
         &self.attached
     }
 
-    /// Workers in the helper, on these regions. What they write counts as written here.
+    /// Workers in the helper, on these regions. Their writes count as written here, too.
     ///
     /// # Errors
     /// If the helper is gone.

@@ -1,4 +1,4 @@
-//! Both sides in one process, the server in a thread and its workers on files; and helpers that end.
+//! Both sides in one process, the server in a thread with its workers on files; and helpers that end early.
 
 use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
@@ -18,7 +18,7 @@ use crate::units::MIB;
 
 const PAGE_BYTES: u64 = 16384;
 
-/// Needs no preparation.
+/// Devices that need no preparation.
 struct Files;
 
 impl Devices for Files {
@@ -34,7 +34,7 @@ fn drives() -> Vec<(String, u32)> {
     vec![("0000:01:00.0".to_owned(), 3)]
 }
 
-/// A helper in a thread, and its end of the socket.
+/// A helper in a thread, and our end of its socket.
 fn served() -> (Remote, JoinHandle<Result<()>>) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let server = std::thread::spawn(move || serve(theirs, &mut Files));

@@ -13,14 +13,14 @@ use crate::error::describe;
 use crate::error::{Error, Result};
 use crate::threads;
 
-/// Workers that have not ended after this are left to the kernel.
+/// Workers that have not ended by then are left to the kernel.
 const END_PATIENCE: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Serves the load to the process at the other end of standard input.
+/// Runs workers for the process at the other end of standard input.
 ///
 /// # Errors
-/// If standard input is not such a process, or the socket fails.
+/// If standard input does not lead to such a process, or the socket fails.
 pub fn run() -> Result<()> {
     let by_hand = || {
         Error::input("this command is internal: it runs drives for another stacktune through SPDK")
@@ -28,14 +28,14 @@ pub fn run() -> Result<()> {
     };
     let stdin = std::io::stdin().as_fd().try_clone_to_owned();
     let stream = UnixStream::from(stdin.map_err(|_| by_hand())?);
-    // Only a socket has an address.
+    // Fails unless it is a socket.
     stream.local_addr().map_err(|_| by_hand())?;
     let parent = rustix::process::getppid();
     threads::start("follow the other stacktune", move || end_after(parent))?;
     serve(stream, &mut Drives::default())
 }
 
-/// Ends this process some time after its parent is gone, whatever a worker or drive is waiting for. A living
+/// Ends this process some time after its parent has died, whatever a worker or drive is waiting for. A living
 /// parent ends it itself.
 fn end_after(parent: Option<rustix::process::Pid>) {
     while rustix::process::getppid() == parent {
@@ -74,7 +74,7 @@ impl Devices for Drives {
                 addresses.push(address.clone());
             }
         }
-        // DPDK pins its first thread to a CPU; the workers run on the CPUs of their class.
+        // DPDK pins its first thread to a CPU; workers run on the CPUs of their class.
         let cpus = rustix::thread::sched_getaffinity(None).map_err(failed)?;
         let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| cpus.is_set(*cpu)).unwrap_or(0);
         let begun = Begun::begin(first as u32, &addresses);

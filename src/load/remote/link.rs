@@ -15,12 +15,12 @@ use crate::error::{Error, Result, describe};
 use crate::load::workers::control::Writes;
 use crate::threads;
 
-/// The helper releases the drives within this time, or is killed.
+/// The helper has this long to release the drives, then it is killed.
 const END_PATIENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(10);
-/// Lines kept of the helper's output.
+/// Lines of the helper's output that are kept.
 const WORDS: usize = 20;
-/// Lines of those in a message.
+/// How many of them go into a message.
 const LAST_WORDS: usize = 3;
 
 pub(super) fn lock(link: &Mutex<Link>) -> MutexGuard<'_, Link> {
@@ -36,32 +36,32 @@ pub(super) fn senseless(answer: &Answer) -> Error {
 pub(super) struct Link {
     pub stream: UnixStream,
     answers: BufReader<UnixStream>,
-    /// None in tests, where it is a thread.
+    /// `None` in tests, where the helper is a thread.
     child: Option<Child>,
     words: Arc<Mutex<VecDeque<String>>>,
     listener: Option<JoinHandle<()>>,
-    /// Counts that follow the helper's; their limit is sent with every request.
+    /// The counts that follow the helper's; every request carries their limit.
     pub writes: Option<Arc<Writes>>,
-    /// Why no more requests are possible.
+    /// Why no more requests can be made.
     failed: Option<Error>,
 }
 
 impl Link {
-    /// Starts the helper that this command runs, and is linked to it.
+    /// Starts the helper that this command runs, and connects to it.
     ///
     /// # Errors
-    /// Failed where it can't be started.
+    /// Failed if it can't be started.
     pub fn spawn(mut command: Command) -> Result<Self> {
         let failed = |error: std::io::Error| {
             Error::failed(format!("cannot start the process that drives SPDK: {}", describe(&error)))
         };
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let (said, saying) = std::io::pipe().map_err(failed)?;
-        // Apart from the terminal's signals, as it ends when this process releases it.
+        // In its own process group, away from the terminal's signals: it ends when this process releases it.
         command.stdin(OwnedFd::from(theirs)).process_group(0);
         command.stdout(saying.try_clone().map_err(failed)?).stderr(Stdio::from(saying));
         let child = command.spawn().map_err(failed)?;
-        // The command holds the other ends of socket and pipe, which must end with the helper.
+        // The command holds the other ends of socket and pipe, which must close when the helper ends.
         drop(command);
         let mut link = Self::over(ours)?;
         link.child = Some(child);
@@ -71,7 +71,7 @@ impl Link {
         Ok(link)
     }
 
-    /// A link over a socket at whose other end a helper serves.
+    /// A link over a socket with a helper at its other end.
     pub fn over(stream: UnixStream) -> Result<Self> {
         let answers = stream.try_clone().map_err(|error| {
             Error::failed(format!(
@@ -90,7 +90,7 @@ impl Link {
         })
     }
 
-    /// Waits no longer than that for an answer.
+    /// Sets how long to wait for an answer.
     pub fn be_patient(&self, time: Duration) {
         // A socket that does not support a timeout waits without one.
         let _ = self.stream.set_read_timeout(Some(time));
@@ -126,7 +126,7 @@ impl Link {
         understand(&line)
     }
 
-    /// Why the helper does not answer. It has ended, or is ended now.
+    /// Why the helper does not answer. It has ended by itself, or is ended now.
     #[cold]
     fn gone(&mut self, error: &std::io::Error) -> Error {
         let what = match error.kind() {
@@ -150,10 +150,10 @@ impl Link {
         self.with_words(Error::failed(what))
     }
 
-    /// Adds the helper's last output.
+    /// Adds the last lines of the helper's output.
     pub fn with_words(&mut self, error: Error) -> Error {
         if self.failed.is_none() || self.child.is_none() {
-            // If it has ended, all of its output is read soon.
+            // If it has ended, the rest of its output will be read soon.
             let until = Instant::now() + Duration::from_millis(500);
             while self.listener.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < until
             {
@@ -168,7 +168,7 @@ impl Link {
         Error { what: format!("{}; last output: {}", error.what, last.join(" | ")), ..error }
     }
 
-    /// Waits for its end, for at most that long.
+    /// Waits for it to end, but not longer than `patience`.
     fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
         let child = self.child.as_mut()?;
         let until = Instant::now() + patience;
@@ -181,10 +181,10 @@ impl Link {
         }
     }
 
-    /// Kills it. Returns whether it has ended: the kernel may keep it if it waits for a drive that does not
-    /// respond.
+    /// Kills it. Returns whether it has ended: the kernel may keep it while it waits for a drive that does
+    /// not respond.
     fn kill(&mut self) -> bool {
-        // One that has already ended can't be killed, but must be waited for all the same.
+        // Killing one that has already ended fails, but it must be reaped all the same.
         let _ = self.child.as_mut().map(std::process::Child::kill);
         self.wait(END_PATIENCE).is_some()
     }
@@ -193,13 +193,13 @@ impl Link {
     pub fn end(&mut self) {
         let ended = || Error::failed("the process that drives SPDK was released");
         self.failed.get_or_insert_with(ended);
-        // It ends with its socket.
+        // It ends when its socket closes.
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
         let has_ended = self.child.is_none() || self.wait(END_PATIENCE).is_some() || self.kill();
         if let Some(listener) = self.listener.take().filter(|_| has_ended) {
             let _ = listener.join();
         }
-        // It is not waited for twice.
+        // So that it is not waited for twice.
         self.child = None;
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! Enters: jobs and commands. Leaves: samples with their histograms, as if the workers were in this process.
 //!
-//! DPDK, below SPDK, aborts on errors that it cannot handle, and takes memory, signals and the CPU of its
-//! first thread as if it were alone. So SPDK runs in a helper: the same program with a hidden command, with
-//! the very same [`Workers`](crate::load::workers::Workers), pacing and histograms. Only what an operator
-//! does, and what the meters read at the end of a window, crosses the boundary: commands there, samples with
-//! their histograms back. Figures are therefore as accurate as in this process: nothing is added to an I/O's
-//! path, whereas a server of I/Os behind shared rings would add a hop and a second polling thread, and
+//! DPDK, which SPDK is built on, aborts on errors that it can't handle, and takes memory, signals and the CPU
+//! of its first thread as if it were alone. So SPDK runs in a helper: the same program with a hidden command,
+//! and the very same [`Workers`](crate::load::workers::Workers), pacing and histograms. Only the operator's
+//! actions and what the meters read at the end of a window cross the boundary: commands one way, samples with
+//! their histograms the other. Figures are therefore as accurate as in this process, because nothing is added
+//! to the path of an I/O. An I/O server behind shared rings would add a hop and a second polling thread, and
 //! attribute both to SPDK.
 //!
 //! | file | what |
@@ -18,8 +18,8 @@
 //! | [`server`] | the other: starts and stops workers on request |
 //! | [`helper`] | the hidden command: SPDK, and the server on top of it |
 //!
-//! The helper ends when its socket does, however this process ends, and the kernel then releases the drives;
-//! if the helper ends first, the classes stop with its last output.
+//! The helper ends when its socket does, however this process ends, and the kernel then releases the drives.
+//! If the helper ends first, the classes stop, with its last output as the reason.
 
 pub mod client;
 pub mod helper;

@@ -18,7 +18,7 @@ use crate::meter::processors::tasks::TaskTimes;
 use crate::meter::source::{Delta, LatencyDelta};
 use crate::settings::jobs::Job;
 
-/// A request, with what holds from now on.
+/// A request, with the limit that holds from now on.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Request {
     /// The request.
@@ -48,7 +48,7 @@ pub enum Ask {
     /// Report what a class, as started that time, has counted since the last such request. Answered by
     /// [`Answer::Sample`].
     Sample(u64),
-    /// Report what a class, as started that time, has begun and not ended. Answered by [`Answer::UnderWay`].
+    /// Report which I/Os of a class, as started that time, are in flight. Answered by [`Answer::UnderWay`].
     UnderWay(u64),
     /// End all classes; answered once no worker is left.
     Unload,
@@ -57,13 +57,13 @@ pub enum Ask {
 /// What a load works on.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Load {
-    /// What scan, point and background share.
+    /// The data region, which scan, point and background share.
     pub data: Region,
     /// The WAL's region.
     pub wal: Region,
     /// The number of members below the regions.
     pub members: usize,
-    /// Where sequence numbers of writes begin.
+    /// Where the sequence numbers of writes begin.
     pub sequence: u64,
     /// Bytes that are already written.
     pub written_bytes: u64,
@@ -76,7 +76,7 @@ pub struct Load {
 pub struct Reply {
     /// The answer, or why there is none.
     pub answer: Result<Answer, ErrorInTransit>,
-    /// Bytes handed over to be written, including earlier ones; none before a load.
+    /// Bytes submitted for writing, including earlier ones; `None` before a load.
     pub written_bytes: Option<u64>,
 }
 
@@ -87,17 +87,17 @@ pub enum Answer {
     Done,
     /// The drives are attached.
     Attached(Attached),
-    /// The class was started, for the given time.
+    /// The class was started, as the start of that number.
     Started(u64),
     /// What the class is doing.
     Activity(Activity),
     /// What was counted.
     Sample(Box<Sample>),
-    /// Of each worker what has begun and not ended, and what it intends next.
+    /// For each worker, its I/Os in flight, and its next intended start.
     UnderWay(Vec<(Vec<Begun>, Option<Intents>)>),
 }
 
-/// The versions that drive the drives, and their limits.
+/// The running versions of SPDK and DPDK, and the drives' limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attached {
     /// The versions that run: `SPDK v24.01`, `DPDK 23.11.0`.
@@ -133,14 +133,14 @@ impl From<ErrorInTransit> for Error {
 /// What a class has counted since the last request: a [`Delta`] without its zeros.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Whether more can come.
+    /// Whether more may follow.
     pub more: bool,
-    /// I/Os, bytes, intended starts, missed ones.
+    /// I/Os, bytes, intended starts, missed starts.
     counts: [u64; 4],
     errnos: Vec<(usize, u64)>,
     polls: Polls,
     incidents: Incidents,
-    /// The number of slow I/Os, and those that were kept.
+    /// The number of slow I/Os, and those that were logged.
     slow: (u64, Vec<SlowIo>),
     members: Vec<(u64, u64)>,
     /// Service, response, write, flush.
@@ -175,7 +175,7 @@ impl Latencies {
 }
 
 impl Sample {
-    /// The content of a delta.
+    /// Captures the content of a delta.
     pub fn of(delta: &Delta, more: bool, times: TaskTimes) -> Self {
         let errnos = delta.errnos.iter().copied().enumerate().filter(|(_, count)| *count > 0);
         Self {
@@ -191,7 +191,7 @@ impl Sample {
         }
     }
 
-    /// Adds it, except its latencies.
+    /// Adds the sample, except for its latencies.
     pub fn add_counts(&self, delta: &mut Delta) {
         let counts = [&mut delta.ios, &mut delta.bytes, &mut delta.intended, &mut delta.missed];
         for (into, count) in counts.into_iter().zip(self.counts) {
@@ -212,14 +212,14 @@ impl Sample {
         delta.elsewhere += self.times;
     }
 
-    /// Adds its latencies.
+    /// Adds the sample's latencies.
     pub fn add_latencies(&self, delta: &mut Delta) {
         let into = [&mut delta.service, &mut delta.response, &mut delta.write, &mut delta.flush];
         into.into_iter().zip(&self.latencies).for_each(|(into, latencies)| latencies.add_to(into));
     }
 }
 
-/// Sends a message, in one line.
+/// Sends a message as one line.
 pub fn say(stream: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
     stream.write_all(&json::line(what).map_err(io::Error::other)?)
 }

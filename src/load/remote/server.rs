@@ -16,12 +16,12 @@ use crate::load::workers::{ThreadedWorkers, Workers};
 use crate::meter::processors::tasks::{TaskProbe, TaskTimes};
 use crate::meter::source::{Delta, Source};
 
-/// How often the drives are serviced.
+/// How often to service the drives.
 const ATTEND: Duration = Duration::from_millis(100);
-/// How often ending workers are checked.
+/// How often to check on ending workers.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// What a load runs on: what must be prepared before, and serviced meanwhile.
+/// Devices under a load, which have to be prepared before it and serviced during it.
 pub trait Devices {
     /// Prepares these namespaces, by PCI address and number.
     fn attach(&mut self, drives: &[(String, u32)]) -> Result<Attached>;
@@ -29,7 +29,7 @@ pub trait Devices {
     fn attend(&mut self);
 }
 
-/// Serves requests until the other side is gone; no worker is left then.
+/// Serves requests until the other side is gone; by then no worker is left.
 ///
 /// # Errors
 /// If the socket fails, or a message makes no sense.
@@ -43,7 +43,7 @@ pub fn serve(stream: UnixStream, devices: &mut dyn Devices) -> Result<()> {
     let mut server = Server::default();
     let (mut line, mut attended) = (Vec::new(), Instant::now());
     loop {
-        // The part of a line that arrived before the timeout stays in it.
+        // A partial line that arrived before the timeout stays in the buffer.
         match questions.read_until(b'\n', &mut line) {
             Ok(0) => {
                 server.drain(devices);
@@ -82,7 +82,7 @@ struct Started {
 struct Server {
     load: Option<Loaded>,
     writes: Arc<Writes>,
-    /// How many times a class was started.
+    /// How often classes have been started.
     starts: u64,
 }
 
@@ -91,8 +91,8 @@ struct Loaded {
     started: Vec<Started>,
     delta: Delta,
     probe: TaskProbe,
-    /// CPU time not yet reported: of the process, of everything that does not work, and of the busiest worker
-    /// of each class.
+    /// CPU time not yet reported: of the process, of everything that is not a worker, and of each class's
+    /// busiest worker.
     unreported: ((u64, u64), [Option<u64>; 4]),
 }
 
@@ -138,7 +138,7 @@ impl Server {
         Ok(Answer::Done)
     }
 
-    /// Ends all classes, servicing the drives meanwhile, as one may hang.
+    /// Ends all classes, and keeps servicing the drives meanwhile, because one may hang.
     fn drain(&mut self, devices: &mut dyn Devices) {
         let Some(Loaded { workers, .. }) = &mut self.load else { return };
         Class::ALL.into_iter().for_each(|class| workers.stop(class));

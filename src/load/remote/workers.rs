@@ -14,7 +14,7 @@ use crate::settings::jobs::Job;
 /// Workers of the classes in the helper's process.
 pub struct RemoteWorkers {
     link: Arc<Mutex<Link>>,
-    /// Classes that were started and are not known to have ended.
+    /// Classes that were started and may not have ended yet.
     running: [bool; 4],
 }
 
@@ -38,11 +38,11 @@ impl Workers for RemoteWorkers {
     }
 
     fn stop(&mut self, class: Class) {
-        // That the helper is gone shows in the class's activity.
+        // If the helper is gone, the class's activity will show it.
         let _ = lock(&self.link).ask(Ask::Stop(class));
     }
 
-    /// [`Activity::Gone`] once for each class that was running when the helper went.
+    /// [`Activity::Gone`], once, for each class that was running when the helper died.
     fn activity(&mut self, class: Class) -> Activity {
         let running = &mut self.running[class.index()];
         if !*running {
@@ -65,7 +65,7 @@ impl Drop for RemoteWorkers {
     }
 }
 
-/// What a class counts in the helper.
+/// The counts of a class in the helper.
 struct RemoteSource {
     link: Arc<Mutex<Link>>,
     class: Class,
@@ -82,7 +82,7 @@ impl Source for RemoteSource {
     fn counts(&mut self, delta: &mut Delta) -> bool {
         self.sample = match lock(&self.link).ask(Ask::Sample(self.number)) {
             Ok(Answer::Sample(sample)) => *sample,
-            // What it had counted since is lost; that it is gone shows in the class's activity.
+            // Counts since the last sample are lost; the class's activity will show that the helper is gone.
             _ => Sample::default(),
         };
         self.sample.add_counts(delta);

@@ -1,4 +1,4 @@
-//! The other side of `shim/spdk.c`: its functions, as safe ones.
+//! The Rust side of `shim/spdk.c`: its functions behind a safe interface.
 #![allow(unsafe_code)] // calls of C
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -19,7 +19,7 @@ struct RawWorker {
     _opaque: [u8; 0],
 }
 
-/// An operation that is complete.
+/// A completed operation.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct SpdkDone {
@@ -54,7 +54,7 @@ unsafe extern "C" {
     fn stacktune_worker_poll(worker: *mut RawWorker, done: *mut *const SpdkDone) -> c_int;
 }
 
-/// The drives that are attached, as long as anything uses them.
+/// The attached drives, while anything uses them.
 static ATTACHED: Mutex<Weak<Attached>> = Mutex::new(Weak::new());
 
 /// SPDK with its drives. Dropping this releases them.
@@ -68,17 +68,17 @@ pub struct Attached {
 pub struct SpdkDrive {
     raw: NonNull<RawDrive>,
     namespace: u32,
-    // The drive is detached with it.
+    // Keeps the drive attached.
     _attached: Arc<Attached>,
 }
 
-// SAFETY: where the shim uses a drive from several threads at once, SPDK locks or works atomically.
+// SAFETY: if several threads use a drive of the shim at once, SPDK locks or works atomically.
 unsafe impl Send for SpdkDrive {}
 // SAFETY: likewise.
 unsafe impl Sync for SpdkDrive {}
 
 fn text(of: *const c_char) -> String {
-    // SAFETY: the shim gives constant strings, which end with a zero.
+    // SAFETY: the shim returns constant, NUL-terminated strings.
     unsafe { CStr::from_ptr(of) }.to_string_lossy().into_owned()
 }
 
@@ -87,8 +87,8 @@ fn address_of(address: &str) -> Result<CString> {
 }
 
 impl Attached {
-    /// Begins with these PCI functions, which are bound to `vfio-pci`; once in a process's life. SPDK's and
-    /// DPDK's messages go to standard error. DPDK runs on that CPU meanwhile.
+    /// Starts SPDK on these PCI functions, which are bound to `vfio-pci`; only once per process. SPDK's and
+    /// DPDK's messages go to standard error. Meanwhile DPDK runs on that CPU.
     pub fn begin(core: u32, addresses: &[String]) -> Result<Arc<Self>> {
         let owned = addresses.iter().map(|address| address_of(address)).collect::<Result<Vec<_>>>()?;
         let pointers: Vec<*const c_char> = owned.iter().map(|address| address.as_ptr()).collect();
@@ -101,7 +101,7 @@ impl Attached {
                 "it needs huge pages (`sysctl vm.nr_hugepages=1024`), a mounted hugetlbfs, VFIO, and root",
             ));
         }
-        // SAFETY: the functions take nothing and return constant strings.
+        // SAFETY: the functions take no arguments and return constant strings.
         let versions = unsafe { (text(stacktune_spdk_version()), text(stacktune_dpdk_version())) };
         let attached = Arc::new(Self { versions });
         for (address, owned) in addresses.iter().zip(&owned) {
@@ -120,9 +120,9 @@ impl Attached {
         (&self.versions.0, &self.versions.1)
     }
 
-    /// Services what no worker does: to be called now and then, by the thread that called [`Attached::begin`].
+    /// Services what no worker does: call it now and then, from the thread that called [`Attached::begin`].
     pub fn attend(&self) {
-        // SAFETY: as long as `self` is there, so are the drives.
+        // SAFETY: the drives exist as long as `self` does.
         unsafe { stacktune_spdk_attend() }
     }
 }
@@ -158,37 +158,37 @@ impl SpdkDrive {
 
     /// Maximum bytes of a command.
     pub fn transfer_bytes_max(&self) -> u32 {
-        // SAFETY: the drive is attached as long as `self` is there.
+        // SAFETY: the drive is attached as long as `self` exists.
         unsafe { stacktune_drive_transfer_max(self.raw.as_ptr(), self.namespace) }
     }
 }
 
-/// A thread's queue pairs, one for each namespace, and its pages in memory that the drives can access.
+/// A thread's queue pairs, one per namespace, and its pages in memory that the drives can access.
 #[derive(Debug)]
 pub struct WorkerQueues {
     raw: NonNull<RawWorker>,
     pages: NonNull<u8>,
     page_bytes: usize,
     lanes: usize,
-    /// By slot: whether an operation is under way, pages first and flushes after them.
+    /// Whether an operation is in flight, by slot; flushes follow the pages.
     busy: Box<[bool]>,
     slots: usize,
     _drives: Box<[SpdkDrive]>,
 }
 
 impl WorkerQueues {
-    /// Queue pairs for `slots` pages and that many flushes at once.
+    /// Queue pairs for `slots` pages and `flush_slots` flushes at once.
     pub fn new(drives: &[SpdkDrive], page_bytes: usize, slots: u32, flush_slots: u32) -> Result<Self> {
         let raws: Vec<_> = drives.iter().map(|drive| drive.raw.as_ptr()).collect();
         let namespaces: Vec<u32> = drives.iter().map(|drive| drive.namespace).collect();
         let (count, mut why) = (drives.len() as u32, 0);
-        // SAFETY: both lists have that many items, and the drives are attached as long as they are held.
+        // SAFETY: both lists have `count` items, and the drives are attached as long as they are held.
         let raw = unsafe {
             let (raws, namespaces) = (raws.as_ptr(), namespaces.as_ptr());
             stacktune_worker_new(raws, namespaces, count, page_bytes as u64, slots, flush_slots, &raw mut why)
         };
         let raw = NonNull::new(raw).ok_or_else(|| refused(-why, slots as usize * page_bytes))?;
-        // SAFETY: the worker was just made.
+        // SAFETY: the worker was just created.
         let pages = unsafe { stacktune_worker_pages(raw.as_ptr()) };
         let pages = NonNull::new(pages).ok_or_else(|| refused(libc::ENOMEM, 0))?;
         let busy = vec![false; (slots + flush_slots) as usize].into();
@@ -196,23 +196,23 @@ impl WorkerQueues {
         Ok(Self { raw, pages, page_bytes, lanes, busy, slots, _drives: drives.into() })
     }
 
-    /// The page of a slot without an operation under way.
+    /// The page of a slot that has no operation in flight.
     ///
     /// # Panics
-    /// If one is under way.
+    /// If one is in flight.
     #[inline]
     pub fn page(&mut self, slot: u32) -> &mut [u8] {
         let slot = slot as usize;
         assert!(slot < self.slots && !self.busy[slot], "no operation is under way for the page");
-        // SAFETY: the memory has a page for each slot, zeroed at first; no drive touches that of a slot
-        // without an operation, and `self` is borrowed for as long.
+        // SAFETY: the memory has a page for each slot, zeroed at first. Without an operation in flight, no
+        // drive touches a slot's page, and `self` is borrowed for as long.
         unsafe {
             let start = self.pages.as_ptr().add(slot * self.page_bytes);
             std::slice::from_raw_parts_mut(start, self.page_bytes)
         }
     }
 
-    /// Hands an operation over. False if there is no room until others are complete.
+    /// Submits an operation. False if there is no room until others complete.
     ///
     /// # Errors
     /// The errno if SPDK refuses it.
@@ -225,7 +225,7 @@ impl WorkerQueues {
         offset_bytes: u64,
     ) -> std::result::Result<bool, i32> {
         assert!((lane as usize) < self.lanes && !self.busy[slot as usize]);
-        // SAFETY: lane and slot are the worker's, and the slot's page is not lent.
+        // SAFETY: lane and slot belong to the worker, and the slot's page is not in use.
         let status = unsafe { stacktune_worker_submit(self.raw.as_ptr(), lane, slot, kind, offset_bytes) };
         match -status {
             0 => {
@@ -240,11 +240,11 @@ impl WorkerQueues {
     /// Polls all queues once, and reports each operation that has completed.
     ///
     /// # Errors
-    /// The errno because of which it can't continue.
+    /// The errno of the failure after which it can't continue.
     #[inline]
     pub fn poll(&mut self, mut each: impl FnMut(SpdkDone)) -> std::result::Result<u32, i32> {
         let mut done = std::ptr::null();
-        // SAFETY: the worker is there, and this thread's.
+        // SAFETY: the worker exists and belongs to this thread.
         let count = unsafe { stacktune_worker_poll(self.raw.as_ptr(), &raw mut done) };
         if count < 0 {
             return Err(-count);
@@ -261,7 +261,7 @@ impl WorkerQueues {
 
 impl Drop for WorkerQueues {
     fn drop(&mut self) {
-        // SAFETY: it is dropped once, and nothing of it is borrowed.
+        // SAFETY: it is dropped once, and no part of it is borrowed.
         unsafe { stacktune_worker_free(self.raw.as_ptr()) }
     }
 }

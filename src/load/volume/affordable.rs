@@ -13,7 +13,7 @@ use crate::marks::{DATABASE_NAME, PROGRAM_NAME};
 use crate::printable::Shown as _;
 use crate::units::{MIB, approx_size, format_size};
 
-// The demo leaves three times what it takes free.
+// The demo leaves three times as much free as it takes.
 const ROOM_FACTOR: u64 = 4;
 /// Also the step of sizes.
 const LEAST_BYTES: u64 = 16 * MIB;
@@ -26,8 +26,8 @@ const TRIAL: Duration = Duration::from_secs(1);
 /// The largest size up to `wanted_bytes` for which the file system has room for four times all `count` files and
 /// their WAL, and which it fills within seconds; with a sentence if that is smaller than wanted.
 ///
-/// What our own files there occupy counts as free. A complete set is kept while it fits, so that nothing is
-/// refilled because free space or speed changes.
+/// Space that our own files take there counts as free. A complete set is kept while it fits, so that a change
+/// in free space or speed does not cause a refill.
 pub fn affordable_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64, Option<String>)> {
     let Room { ours, free, size: room } = Room::of(dir, count, wanted_bytes)?;
     let complete = ours.len() as u64 == count + 1;
@@ -42,7 +42,7 @@ pub fn affordable_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64
     Ok((size, smaller(size, wanted_bytes, &reason)))
 }
 
-/// The same of a size that somebody has chosen, whatever that takes: it is smaller only where there is no room for it.
+/// The same for a size that the user chose, however long it takes to fill: it shrinks only for lack of space.
 ///
 /// # Errors
 /// Like [`affordable_size`].
@@ -51,13 +51,13 @@ pub fn chosen_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64, Op
     Ok((size, smaller(size, wanted_bytes, &short_of(free))))
 }
 
-/// What our own files in that folder occupy: that many with data, the WAL, and what RocksDB or a program made there.
+/// Bytes that our files in that folder take: `count` data files, the WAL, and what RocksDB or a program made.
 pub fn our_bytes(dir: &Path, count: u64) -> u64 {
     let made: u64 = [DATABASE_NAME, PROGRAM_NAME].iter().map(|name| bytes_below(&dir.join(name))).sum();
     allocated(&ours(dir, count)) + made
 }
 
-/// What is below a folder, without following links; 0 for one that is not there.
+/// Bytes below a folder, without following links; 0 if it does not exist.
 fn bytes_below(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let of_entry = |entry: std::fs::DirEntry| match entry.metadata() {
@@ -93,7 +93,7 @@ fn smaller(size: u64, wanted_bytes: u64, reason: &str) -> Option<String> {
 struct Room {
     /// Our own files there.
     ours: Vec<OurFile>,
-    /// What is free, with what these occupy.
+    /// Free bytes, including those that our files take.
     free: u64,
     /// The largest size that the files can have.
     size: u64,
@@ -132,7 +132,7 @@ fn largest(count: u64, wanted_bytes: u64, total_bytes: u64) -> u64 {
     size(steps)
 }
 
-/// A size below `room_bytes` that this drive fills in time, and the reason; none if there is no need.
+/// A size below `room_bytes` that this drive fills in time, and the reason; `None` if there is no need.
 fn fast_enough(dir: &Path, count: u64, room_bytes: u64) -> Option<(u64, String)> {
     if room_bytes <= LEAST_BYTES {
         return None;

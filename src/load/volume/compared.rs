@@ -1,5 +1,5 @@
-//! What was read of an extent beside what should be there: sector by sector for its stamps, page by page for
-//! the writes that were acknowledged.
+//! Compares what was read from an extent with what should be there: stamps sector by sector, acknowledged
+//! writes page by page.
 
 use super::opened::EPOCH_SHIFT;
 use super::region::Region;
@@ -20,14 +20,14 @@ pub(super) struct Extent<'a> {
     pub map: Option<&'a RegionMap>,
 }
 
-/// A region's table, and what was under way.
+/// A region's table, and the writes that were in flight.
 pub(super) struct RegionMap {
     pub table: Table,
     pub under_way: UnderWay,
 }
 
 impl Extent<'_> {
-    /// Where something is.
+    /// Describes a place for the report.
     pub fn place(&self, offset_bytes: u64, detail: Option<String>) -> FaultPlace {
         let region = if self.region.id == Region::WAL { "wal" } else { "data" };
         FaultPlace { member: self.member.to_owned(), offset_bytes, region, detail }
@@ -45,13 +45,13 @@ impl Extent<'_> {
         (expected, under_way.map_or(&[], Vec::as_slice))
     }
 
-    /// Adds what the bytes from `first` on hold to the report.
+    /// Checks the bytes from offset `first` on, and adds what it finds to the report.
     pub fn compare(&self, report: &mut VerifyReport, bytes: &[u8], first: u64) {
         let page_bytes = self.page_bytes().min(bytes.len() as u64);
         let mut written: Option<Written> = None;
         for (page, at) in bytes.chunks(page_bytes as usize).zip((first..).step_by(page_bytes as usize)) {
             let (expected, under_way) = self.expected(at);
-            // Neighbours of one write are one page of it.
+            // Neighbouring granules of the same write form one page.
             if written.as_ref().is_none_or(|last| !last.continues(expected, under_way)) {
                 written.take().inspect(|last| last.report(self, report));
             }
@@ -61,7 +61,7 @@ impl Extent<'_> {
         written.inspect(|last| last.report(self, report));
     }
 
-    /// Looks at the sectors of a page.
+    /// Checks the sectors of a page.
     fn look(&self, report: &mut VerifyReport, written: &mut Written, page: &[u8], at: u64) {
         let mut faults: Vec<Fault> = Vec::new();
         for (sector, place) in page.chunks_exact(SECTOR_BYTES).zip((at..).step_by(SECTOR_BYTES)) {
@@ -78,22 +78,22 @@ impl Extent<'_> {
     }
 }
 
-/// The sectors of a write that are valid in their place, by the write that they are of.
+/// Counts a page's valid sectors by the write that they came from.
 struct Written<'a> {
     expected: Expected,
     under_way: &'a [u64],
     /// Where it begins.
     at: u64,
-    /// Of what was acknowledged.
+    /// Sectors of the acknowledged write.
     acknowledged: u64,
-    /// Of what was under way.
+    /// Sectors of writes in flight.
     unacknowledged: u64,
-    /// Of other writes.
+    /// Sectors of other writes.
     others: u64,
     /// The newest of these, and where the first is.
     newest: u64,
     first: Option<u64>,
-    /// Whether sectors are not valid.
+    /// Whether any sector is invalid.
     faults: bool,
 }
 
@@ -133,12 +133,12 @@ impl<'a> Written<'a> {
             }
             return;
         };
-        // No storage holds what was not yet written when the map was kept.
+        // Storage can't hold a write newer than the map's last one, unless the map is outdated.
         if self.newest > last {
             report.doubt.get_or_insert(OLDER);
         }
         let valid = self.acknowledged + self.unacknowledged;
-        // A write alone arrives as a whole or not at all.
+        // A write that overlaps no other should arrive as a whole or not at all.
         let half = self.under_way.len() == 1
             && self.acknowledged.min(self.unacknowledged) > 0
             && matches!(self.expected, Expected::Exact(_));

@@ -1,4 +1,4 @@
-//! The files that stacktune makes: found, created, sized, and never confused with others'.
+//! Finds, creates and sizes stacktune's files, and never confuses them with those of others.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -75,7 +75,7 @@ fn open_lock(path: &Path, share: Share) -> Result<Option<(File, Metadata)>> {
     if text == LOCK_TEXT { Ok(Some((file, metadata))) } else { Err(foreign(path, "not stacktune's")) }
 }
 
-/// Checks what has the name of a folder's lock file.
+/// Checks whatever has the name of a folder's lock file.
 ///
 /// # Errors
 /// Refused if something is there that stacktune did not make.
@@ -94,7 +94,7 @@ pub fn refuse_locked(dir: &Path) -> Result<()> {
     }
 }
 
-/// Checks what has the name of a member's file.
+/// Checks whatever has the name of a member's file.
 ///
 /// # Errors
 /// Refused if something is there that stacktune did not make.

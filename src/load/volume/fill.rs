@@ -1,7 +1,7 @@
-//! The fill: data and WAL are written with stamped, incompressible pages before their first use, as blocks
-//! that were never written read and sync unrealistically fast.
+//! The fill writes stamped, incompressible pages to data and WAL before their first use, because blocks that
+//! were never written read and sync unrealistically fast.
 //!
-//! Each member's header records what is filled, and advances only over bytes that are durable, so that a fill
+//! Each member's header records how much is filled. It advances only over durable bytes, so that a fill
 //! continues where it was interrupted, whatever the cause.
 
 use std::fmt;
@@ -33,9 +33,9 @@ const CHUNK_BYTES: u64 = MIB;
 const CHECKPOINT_BYTES: u64 = 256 * MIB;
 const CHECKPOINT_TIME: Duration = Duration::from_secs(2);
 const PROGRESS_TIME: Duration = Duration::from_millis(100);
-/// The maximum duration of measuring at the start.
+/// How long to measure at the start, at most.
 const MEASURE_TIME: Duration = Duration::from_millis(500);
-/// Members filled side by side, at most.
+/// Maximum members filled in parallel.
 const THREADS_MAX: usize = 16;
 
 /// What is left to fill.
@@ -57,7 +57,7 @@ impl fmt::Display for FillPlan {
 }
 
 impl FillPlan {
-    /// The time it takes at the measured rate, in seconds; none before that.
+    /// How long it takes at the measured rate, in seconds; `None` before measuring.
     pub fn time_s(&self) -> Option<f64> {
         self.rate_bytes_per_s.filter(|rate| *rate > 0.0).map(|rate| self.bytes as f64 / rate)
     }
@@ -89,7 +89,7 @@ struct Job<'a> {
     direct: bool,
 }
 
-/// What all threads of a fill share.
+/// State that all threads of a fill share.
 struct Shared<'a> {
     stop: &'a AtomicBool,
     /// Set if a thread failed, so that the others end as well.
@@ -108,7 +108,7 @@ impl Shared<'_> {
 }
 
 impl Volume {
-    /// What is left to fill; none if nothing is.
+    /// What is left to fill; `None` if nothing is.
     pub fn missing_fill(&self) -> Option<FillPlan> {
         if self.read_only {
             return None;
@@ -173,7 +173,7 @@ impl Volume {
         Ok(FillOutcome { written_bytes, complete: written_bytes == plan.bytes })
     }
 
-    /// The tables of what the regions' pages should hold, where they are kept.
+    /// The write map's tables of both regions, if there is a map.
     pub(super) fn tables(&self) -> Result<[Option<Table>; 2]> {
         let Ok(map) = &self.map else { return Ok([None, None]) };
         let table = |region| map.table(region).map_err(|error| Error::failed(describe(&error)));
@@ -257,7 +257,7 @@ fn fill_member(job: Job, shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-/// Fills in stretches; after each, once it is durable, the header advances.
+/// Fills in stretches; the header advances after each one, once it is durable.
 fn fill_part(
     part: &Part,
     header: &mut Header,
@@ -289,7 +289,7 @@ fn fill_part(
     }
 }
 
-/// Flushes, and drops what went through the page cache, so that the first reads are real.
+/// Flushes, and drops from the page cache what went through it, so that the first reads reach the device.
 fn make_durable(file: &File, offset_bytes: u64, bytes: u64, direct: bool) -> io::Result<()> {
     file.sync_data()?;
     if !direct {

@@ -1,7 +1,7 @@
 //! The header of a member: what it is part of, and how much of it is filled.
 //!
-//! It is kept in two copies, written one after the other with a flush between, so that whatever interrupts a
-//! write leaves one that is whole; the newest whole one counts.
+//! There are two copies, written one after the other with a flush in between, so that an interrupted write
+//! leaves at least one intact. The newest intact copy counts.
 
 use std::fs::File;
 use std::io;
@@ -147,7 +147,7 @@ impl Header {
         sound.then_some(header)
     }
 
-    /// Writes both copies, each made durable before the next step: first one, then the other.
+    /// Writes both copies, one after the other, each made durable before the next step.
     pub fn write(&mut self, file: &File) -> io::Result<()> {
         self.generation += 1;
         let mut block = [0; BLOCK_BYTES];
@@ -175,7 +175,7 @@ impl Header {
 }
 
 impl Found {
-    /// Judges the copies.
+    /// Picks the newest intact copy.
     pub fn of(copies: &[&[u8]]) -> Self {
         let newest = copies.iter().filter_map(|copy| Header::decode(copy)).max_by_key(|h| h.generation);
         match newest {
@@ -199,7 +199,7 @@ impl Found {
     }
 }
 
-/// Drops the header from the page cache, as later reads should see the medium; best effort.
+/// Drops the header from the page cache, because later reads should see the medium; best effort.
 fn forget(file: &File) {
     let _ = fadvise(file, 0, std::num::NonZeroU64::new(HEADER_BYTES), Advice::DontNeed);
 }

@@ -1,8 +1,8 @@
 //! Where header, WAL and data are on a member, the same for files and devices.
 //!
-//! Every part is a multiple of 1 MiB. The WAL has 20% of everything (Haas et al. 2020, section 3.2: 100 GB to
-//! 400 GB of data). On devices, each member has its share of it after its header; for files it is a separate
-//! file, as its flush would otherwise pay for the background's dirty pages.
+//! Every part is a multiple of 1 MiB. The WAL takes 20% of everything (Haas et al. 2020, section 3.2: 100 GB
+//! to 400 GB of data). On devices, each member holds its share of the WAL after its header. With files, the
+//! WAL is a separate file, because its flush would otherwise write back the background's dirty pages, too.
 
 use crate::error::{Error, Result};
 pub use crate::units::floor_mib;
@@ -49,7 +49,7 @@ impl Parts {
         Ok(Self { wal_bytes: 0, data_bytes })
     }
 
-    /// The parts of a WAL file for that many bytes of members.
+    /// The parts of a WAL file for members of that many bytes.
     pub fn of_wal_file(members_bytes: u64) -> Self {
         Self { wal_bytes: floor_mib(members_bytes / DATA_PER_WAL).max(MIB), data_bytes: 0 }
     }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use crate::error::{Error, Result};
 use crate::printable::Shown as _;
 
-// udev holds a shared lock on a device while it examines it; that passes.
+// udev briefly holds a shared lock on a device while it examines it.
 const PATIENCE: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_millis(10);
 
@@ -39,7 +39,7 @@ pub fn take(file: &File, path: &Path, share: Share) -> Result<()> {
             Ok(()) => return Ok(()),
             Err(Errno::WOULDBLOCK) => {
                 let holder = holder(file);
-                // What this process has closed, a program that it is starting may still have open.
+                // A program that this process is just starting may still hold what we have closed.
                 let is_other = holder.is_some_and(|pid| pid != std::process::id());
                 if is_other || Instant::now() >= patience_ends {
                     return Err(in_use(path, holder));
@@ -60,8 +60,8 @@ pub fn refuse_held(file: &File, path: &Path) -> Result<()> {
     if let Some(holder) = holder_of(file, &["WRITE", "READ"]) {
         return Err(in_use(path, Some(holder)));
     }
-    // A holder that the kernel does not list here (in a container, for example) shows when a shared lock is
-    // tried; a run that begins just then waits for it.
+    // A holder that the kernel does not list (in a container, for example) shows when we try a shared lock; a
+    // run that starts at that moment waits for ours.
     match flock(file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => {
             let _ = flock(file, FlockOperation::Unlock);
@@ -91,7 +91,7 @@ fn holder_of(file: &File, kinds: &[&str]) -> Option<u32> {
 }
 
 /// Finds the holder of one of these kinds of locks in a listing such as `1: FLOCK  ADVISORY  WRITE 812 fd:00:94 0 EOF`.
-/// By hand, as procfs-core refuses the whole listing for one line that it does not know.
+/// Parsed by hand, because procfs-core rejects the whole listing for one line that it does not know.
 fn holder_in(locks: &str, place: &str, kinds: &[&str]) -> Option<u32> {
     locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).find_map(
         |fields| match fields[..] {

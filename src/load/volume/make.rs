@@ -1,4 +1,4 @@
-//! New files that never exist half-made under their name, and never replace another.
+//! Creates files that never appear half-made under their name, and never replace another.
 
 use std::fs::File;
 use std::io;
@@ -11,9 +11,9 @@ use rustix::io::Errno;
 use super::own_file::{folder_of, open_ours};
 use crate::marks::NEW_PREFIX;
 
-/// Creates a file, has it prepared, and then gives it its name. Fails if the name is taken.
+/// Creates a file, lets `prepare` fill it, and only then gives it its name. Fails if the name is taken.
 ///
-/// Whenever the process is killed, only a completely prepared file has the name.
+/// Even if the process is killed, only a fully prepared file ever has the name.
 pub(super) fn place(path: &Path, prepare: &mut dyn FnMut(&File) -> io::Result<()>) -> io::Result<File> {
     let dir = folder_of(path);
     let file = match nameless(dir)? {
@@ -30,7 +30,7 @@ pub(super) fn place(path: &Path, prepare: &mut dyn FnMut(&File) -> io::Result<()
     Ok(file)
 }
 
-/// An unnamed file, which ends with the process; none if the file system does not support them.
+/// An unnamed file, which vanishes with the process; `None` if the file system does not support them.
 fn nameless(dir: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     match open(dir, flags, Mode::RUSR | Mode::WUSR) {
@@ -49,8 +49,8 @@ fn place_by_renaming(path: &Path, prepare: &mut dyn FnMut(&File) -> io::Result<(
     Ok(new.persist_noclobber(path)?)
 }
 
-/// Removes the first-named file of a run that was killed while preparing it. Only files with our header are
-/// removed.
+/// Removes files under a temporary name, left by runs that were killed while preparing them. Only files with
+/// our header are removed.
 fn remove_leftovers(dir: &Path) {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(NEW_PREFIX)) {

@@ -13,8 +13,8 @@ use crate::error::describe;
 use crate::host::Feature;
 
 impl Volume {
-    /// Keeps this file as the map of what is written from now on, in pages of these sizes to data and WAL.
-    /// `boot` says which start of the machine this is.
+    /// Keeps the write map in this file from now on, for pages of these sizes in data and WAL. `boot`
+    /// identifies this boot of the machine.
     ///
     /// # Errors
     /// In words, why it can't be kept.
@@ -31,23 +31,23 @@ impl Volume {
         self.map.as_ref().map(|_| ()).map_err(Clone::clone)
     }
 
-    /// Compares with this file, if it is the volume's map.
+    /// Uses this file as the write map to compare with, if it is the volume's.
     pub fn compare_with(&mut self, file: File, boot: &str) {
         let map = WriteMap::compare(file, [&self.data, &self.wal], self.epoch(), boot_word(boot));
         self.map = map.map(Arc::new);
     }
 
-    /// The map of what its pages should hold.
+    /// The write map, if there is one.
     pub fn map(&self) -> Option<Arc<WriteMap>> {
         self.map.as_ref().ok().cloned()
     }
 
-    /// The writes that the valid sectors of a stretch are of; none where it can't be read.
+    /// The writes that a stretch's valid sectors came from; `None` if it can't be read.
     fn held(&self, region: &Region, extent: u32, offset_bytes: u64, bytes: u64) -> Option<Vec<u64>> {
         let file = &self.members[region.extents[extent as usize].member as usize].file;
         let direct =
             (self.facts.direct == Feature::Present).then(|| reopen(file, false, true).ok()).flatten();
-        // What every device reads.
+        // Every device can read this much at once.
         let read_bytes = bytes.max(4096);
         let from = offset_bytes / read_bytes * read_bytes;
         let mut buffer = AlignedBuffer::new(read_bytes as usize);
@@ -62,7 +62,7 @@ impl Volume {
     }
 }
 
-/// A start of the machine, by the kernel's id of it, in a word.
+/// The kernel's boot id as a word.
 fn boot_word(boot: &str) -> u64 {
     let digits: String = boot.chars().filter(char::is_ascii_hexdigit).take(16).collect();
     u64::from_str_radix(&digits, 16).unwrap_or(0)

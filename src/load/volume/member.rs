@@ -61,12 +61,12 @@ pub struct Member {
     /// Whether it is a block device.
     pub device: bool,
     pub(super) file: File,
-    /// None if stacktune did not make it; it is then only read.
+    /// `None` if stacktune did not make it; it is then only read.
     pub(super) header: Option<Header>,
 }
 
 impl Member {
-    /// Refuses a member that is no longer at its path: what was written goes with the last handle to it.
+    /// Refuses a member that is no longer at its path: its data is lost once the last handle closes.
     pub(super) fn refuse_gone(&self) -> Result<()> {
         let (opened, now) = (Identity::of(&self.file), Identity::at(&self.path));
         match (opened, now) {

@@ -1,4 +1,4 @@
-//! Opening a volume: lock, find or make the members, and learn what the target can do.
+//! Opens a volume: locks, finds or makes the members, and learns what the target can do.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::host::{Trusting, make_own_folder};
 use crate::printable::Shown as _;
 
 impl Volume {
-    /// Opens a volume. Missing files are created; members that are not of one set get new headers and are
+    /// Opens a volume. Creates missing files; members outside the set that is kept get new headers and are
     /// refilled ([`Volume::missing_fill`]).
     ///
     /// # Errors
@@ -66,7 +66,7 @@ fn open_to_write(request: Request, devices: bool) -> Result<Volume> {
     Ok(assemble(members, data_count, locks, false, mounted))
 }
 
-/// The future members in their current state, and their parts. Nothing of them is written yet.
+/// The future members as found, and their parts. Nothing has been written to them yet.
 #[derive(Debug)]
 pub(super) struct Gathered {
     pub devices: bool,
@@ -124,7 +124,7 @@ impl Gathered {
     }
 }
 
-/// Refuses to turn a file with the data of a set, perhaps of another target, into a WAL.
+/// Refuses to turn a file that holds a set's data, perhaps another target's, into a WAL.
 fn refuse_others_data(wal: &Candidate) -> Result<()> {
     match &wal.found {
         Found::Valid(header) if !wal.device && header.role != Role::Wal => {
@@ -136,7 +136,7 @@ fn refuse_others_data(wal: &Candidate) -> Result<()> {
     }
 }
 
-/// The WAL's own member takes 20% of everything if it is a file, or all of a device.
+/// The parts of the WAL's own member: a whole device; or a file of `wal_bytes`, by default 20% of everything.
 fn wal_parts(
     wal: &Candidate,
     wal_bytes: Option<u64>,

@@ -15,9 +15,9 @@ use crate::short_list;
 
 // 262,144 runs of 2.7e11 writes each before sequence numbers wrap around.
 pub(super) const EPOCH_SHIFT: u32 = 38;
-/// Where the numbers of a run begin that keeps no map.
+/// Where the sequence numbers of a run without a map begin.
 const UNKEPT_BASE: u64 = 1 << (EPOCH_SHIFT - 1);
-/// Why nothing is known of what the pages should hold.
+/// Why it is unknown what the pages should hold.
 pub(super) const NO_MAP: &str = "it has no write map";
 const _: () = assert!(HEADER_BYTES.is_multiple_of(4096) && EPOCH_SHIFT < SEQUENCE_BITS);
 
@@ -26,7 +26,7 @@ const _: () = assert!(HEADER_BYTES.is_multiple_of(4096) && EPOCH_SHIFT < SEQUENC
 pub struct Volume {
     /// The set of the data; 0 if the members are not stacktune's.
     pub set: u64,
-    /// What scan, point and background share.
+    /// The data region, which scan, point and background share.
     pub data: Region,
     /// The WAL's region. Its extents are empty if a read-only volume has none.
     pub wal: Region,
@@ -34,7 +34,7 @@ pub struct Volume {
     pub members: Vec<Member>,
     /// What the target can do.
     pub facts: TargetFacts,
-    /// What to know about this target, as sentences.
+    /// Notes about this target, as sentences.
     pub notes: Vec<String>,
     pub(super) read_only: bool,
     /// What its pages should hold, or why that is unknown.
@@ -85,7 +85,7 @@ fn region_of(id: u8, members: &[Member], first: usize) -> Region {
     Region { id, set, extents: extents.collect(), extent_bytes }
 }
 
-/// The data region over members that are not stacktune's: all of them.
+/// The data region over members that are not stacktune's: all of each.
 pub(super) fn whole_region(members: &[Member], smallest_bytes: u64) -> Region {
     let extents = (0..).zip(members).map(|(n, member)| Extent {
         path: member.path.clone(),
@@ -102,7 +102,7 @@ impl Volume {
     pub fn next_sequence_base(&mut self) -> Result<u64> {
         self.writable()?;
         let map = self.map.as_ref().ok();
-        // The map may know more than headers that were taken back.
+        // The map may know of a later epoch than headers that were rolled back.
         let epoch = map.map_or(0, |map| map.epoch()).max(self.epoch()) + 1;
         if let Some(map) = map {
             map.set_epoch(epoch);
@@ -113,13 +113,13 @@ impl Volume {
             let written = header.write(&member.file);
             written.map_err(|error| Error::os("cannot write the header of", &member.path, error))?;
         }
-        // What a run writes without the map is newer than all that a map of that epoch knows of: one that was kept of
-        // a copy of the data set, say.
+        // A run without the map must use newer numbers than any that a map of that epoch knows, such as one
+        // that was kept for a copy of the data set.
         let apart = if self.map.is_err() { UNKEPT_BASE } else { 0 };
         Ok(((epoch << EPOCH_SHIFT) & ((1 << SEQUENCE_BITS) - 1)) + apart)
     }
 
-    /// Of the newest run that wrote to the set.
+    /// Epoch of the newest run that wrote to the set.
     pub(super) fn epoch(&self) -> u64 {
         let headers = self.members.iter().filter_map(|member| member.header.as_ref());
         headers.map(|header| header.epoch).max().unwrap_or_default()

@@ -103,7 +103,7 @@ fn examine_member(file: &File, device: bool, read_only: bool) -> MemberFacts {
         BTRFS => btrfs_buffers(file).or_else(|| seen_in_cache(file)),
         _ => seen_in_cache(file),
     };
-    // Checking the cache requires emptying it first, which must not be done to what others may use.
+    // Checking the cache means emptying it first, which we must not do to files that others may use.
     let quietly_buffered = if read_only { None } else { buffered() };
     MemberFacts {
         medium,
@@ -116,8 +116,8 @@ fn examine_member(file: &File, device: bool, read_only: bool) -> MemberFacts {
     }
 }
 
-/// The unit of direct I/O: from the kernel (6.1), else the sector of device or file system.
-/// 0 if the kernel reports that there is no direct I/O.
+/// The unit of direct I/O: from the kernel (6.1), else the logical block of the device or file system. 0 if
+/// the kernel reports that there is no direct I/O.
 fn direct_align_bytes(file: &File, device: bool) -> u64 {
     let answer = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
         .ok()
@@ -132,7 +132,7 @@ fn direct_align_bytes(file: &File, device: bool) -> u64 {
 fn try_direct(file: &File, align_bytes: u64) -> Feature {
     let missing = |reason: &str| Feature::Missing(format!("direct I/O is not possible here: {reason}"));
     if align_bytes == 0 {
-        return missing("the kernel reports so for this file");
+        return missing("the kernel reports that this file does not support it");
     }
     let file = match reopen(file, false, true) {
         Ok(file) => file,
@@ -159,8 +159,8 @@ pub fn try_uncached(file: &File) -> Feature {
     }
 }
 
-/// Btrfs writes directly only without checksums. Its buffered writes leave the cache again at once, so
-/// checking the cache does not find them, but the file's flag does: without copy-on-write there are no
+/// Btrfs writes directly only to files without checksums. Others it buffers, and drops from the cache at
+/// once, so checking the cache does not find them. The file's flag tells: without copy-on-write there are no
 /// checksums.
 fn btrfs_buffers(file: &File) -> Option<String> {
     let nocow = ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::NOCOW));
@@ -183,7 +183,7 @@ fn seen_in_cache(file: &File) -> Option<String> {
     first_page_is_cached(file)?.then(|| "a direct read left its page in the page cache".into())
 }
 
-/// Whether the first page of a file is in the page cache; none if the kernel does not report it.
+/// Whether the first page of a file is in the page cache; `None` if the kernel does not report it.
 #[allow(unsafe_code)]
 fn first_page_is_cached(file: &File) -> Option<bool> {
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};

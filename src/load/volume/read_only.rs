@@ -1,4 +1,4 @@
-//! Opening a volume for reading only: whatever is there, without writing a lock file, a header or any other byte.
+//! Opens a volume read-only, whatever is there: writes no lock file, no header and no other byte.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -120,7 +120,7 @@ fn unfilled_note(member: &Member) -> Option<String> {
     })
 }
 
-/// For members that are not one set of ours: the data region is all of each.
+/// For members that are not one set of ours: the data region covers all of each.
 fn whole(opened: Vec<Opened>, locks: Vec<File>, mounted: Option<String>) -> Result<Volume> {
     let smallest = opened.iter().map(|opened| opened.size_bytes).min().unwrap_or_default();
     let not_ours = why_not_ours(&opened);

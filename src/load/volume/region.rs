@@ -1,8 +1,8 @@
-//! A region: extents of members over which pages interleave.
+//! A region: extents of members, over which pages are striped.
 //!
 //! Page `n` of a region is on member `n mod M`, at position `n div M` (Haas et al. 2020, Table 5, row 7).
-//! Every extent is a multiple of 1 MiB long and all of a region are equally long, so every page size covers
-//! the same bytes.
+//! All extents of a region have the same length, a multiple of 1 MiB, so every page size covers the same
+//! bytes.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// The identity of a file or device, whatever its path may later lead to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Device and inode of a file; none for a block device, whose node may be recreated.
+    /// Device and inode of a file; `None` for a block device, whose node may be recreated.
     file: Option<(u64, u64)>,
     /// The number of a block device.
     device: Option<u64>,
@@ -26,7 +26,7 @@ impl Identity {
         file.metadata().map(|found| Self::found(&found))
     }
 
-    /// The identity of what is at a path now.
+    /// The identity of whatever is at a path now.
     pub fn at(path: &Path) -> io::Result<Self> {
         path.metadata().map(|found| Self::found(&found))
     }
@@ -42,8 +42,8 @@ impl Identity {
 pub struct Extent {
     /// The file or device.
     pub path: PathBuf,
-    /// What was found at the path when the target was opened; a replacement is not touched. None if nothing
-    /// was.
+    /// The file or device found at the path when the target was opened; a replacement is not touched. `None`
+    /// if there was none.
     pub identity: Option<Identity>,
     /// The member's index in [`crate::meter::window::Window::members`].
     pub member: u32,
@@ -75,7 +75,7 @@ impl Region {
         self.extent_bytes * self.extents.len() as u64
     }
 
-    /// Pages of that size.
+    /// The number of pages of that size.
     pub fn pages(&self, page_bytes: u64) -> u64 {
         self.bytes() / page_bytes
     }

@@ -27,8 +27,8 @@ pub struct FaultPlace {
 /// Faults of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Faults {
-    /// The number of pages: of writes, where these are lost, stale or torn; else of the smallest size that the
-    /// set was written with, or of 4 KiB where that is unknown.
+    /// The number of pages. Lost, stale and torn pages are those of the writes; others are of the smallest
+    /// size that the set was written with, or of 4 KiB if that is unknown.
     pub pages: u64,
     /// The number of sectors.
     pub sectors: u64,
@@ -39,7 +39,7 @@ pub struct Faults {
 /// What the pages were compared with.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Whether there was a write map of the set as it is.
+    /// Whether there was a usable write map of the set.
     pub compared: bool,
     /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// There was no map, or none that can be believed, for this reason.
+    /// No map, or none that can be trusted, for this reason.
     pub(super) fn none(why: String) -> Self {
         Self { compared: false, why: Some(why), share: 0.0, wal_share: 0.0 }
     }
@@ -68,11 +68,11 @@ const NOTHING_SINCE: &str = "no run wrote there since the write map began";
 /// What a verification found, in sectors of 512 bytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct VerifyReport {
-    /// Sectors with what was last written there.
+    /// Sectors that hold the last write to them.
     pub sectors_ok: u64,
-    /// Sectors with something that was written there: whether it was the last is unknown.
+    /// Sectors that hold some write to them; whether it was the last is unknown.
     pub sectors_unchecked: u64,
-    /// What they were compared with.
+    /// What the pages were compared with.
     pub write_map: Comparison,
     /// Sectors that are all zeros.
     pub never_written: Faults,
@@ -82,23 +82,23 @@ pub struct VerifyReport {
     pub misplaced: Faults,
     /// Sectors of this set whose bytes are not those that were written.
     pub damaged: Faults,
-    /// Pages that hold nothing of the run that wrote them last, but what was there before.
+    /// Pages that hold nothing of the last run that wrote to them, only what was there before.
     pub lost: Faults,
-    /// Pages that hold another write of that run than the last one that was acknowledged.
+    /// Pages that hold an earlier write of that run than the last acknowledged one.
     pub stale: Faults,
-    /// Pages of which a part is as written, and the rest is not.
+    /// Pages of which only a part is as written.
     pub torn: Faults,
     /// Sectors that could not be read.
     pub unreadable: Faults,
     /// Whether everything was checked; otherwise it was stopped.
     pub complete: bool,
-    /// Why the map can't be believed, as seen beside the pages.
+    /// Why the map can't be trusted, judging by the pages.
     #[serde(skip)]
     pub doubt: Option<&'static str>,
 }
 
 impl VerifyReport {
-    /// Whether everything was read and nothing is wrong. Where there was no write map, a lost write is not seen.
+    /// Whether everything was read and nothing is wrong. Without a write map, lost writes go unnoticed.
     pub fn is_clean(&self) -> bool {
         self.complete && self.kinds().iter().all(|(_, faults)| faults.sectors == 0)
     }
@@ -141,7 +141,7 @@ impl VerifyReport {
         self.unreadable.add(other.unreadable);
     }
 
-    /// Why nothing could be compared with what was written last; none where something was, or nothing is there.
+    /// Why nothing was compared with the last writes; `None` if something was, or if nothing was ever written.
     pub fn not_compared(&self) -> Option<&str> {
         match &self.write_map {
             Comparison { compared: false, why, .. } => Some(why.as_deref().unwrap_or_default()),
@@ -154,7 +154,7 @@ impl VerifyReport {
         self.sectors_ok + self.lost.sectors + self.stale.sectors + self.torn.sectors
     }
 
-    /// Of the sectors that were written in their place, the share that was compared with the map; rounded down.
+    /// Of the valid sectors, the share that was compared with the map; rounded down.
     fn share_checked(&self) -> String {
         let checked = u128::from(self.checked_sectors());
         let all = checked + u128::from(self.sectors_unchecked);
@@ -203,7 +203,7 @@ impl Faults {
         self.first.extend(other.first.into_iter().take(room));
     }
 
-    /// Counts pages and sectors; a place is named for each page.
+    /// Counts pages and sectors, and names a place for each page.
     pub(super) fn note(&mut self, (pages, sectors): (u64, u64), place: impl FnOnce() -> FaultPlace) {
         self.pages += pages;
         self.sectors += sectors;

@@ -1,4 +1,4 @@
-//! What to open, and taking its lock first.
+//! What to open, and how to lock it first.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,19 +19,19 @@ pub struct Request {
     /// The WAL's own file or device. Without one it is in the file `wal` beside the data files, or in the
     /// region that each device reserves for it.
     pub wal: Option<MemberSource>,
-    /// Bytes of the WAL's own file; none means a quarter of the data.
+    /// Bytes of the WAL's own file; `None` means a quarter of the data.
     pub wal_bytes: Option<u64>,
     /// Whether to open nothing for writing.
     pub read_only: bool,
-    /// What uses the members, in words, if the guard has found any use (read-only).
+    /// What uses the members, in words, if the guard found any use (read-only).
     pub mounted: Option<String>,
     /// The lock of the data files' folder, if already taken ([`Request::take_lock`]).
     pub lock: Option<File>,
 }
 
 impl Request {
-    /// Creates and locks the folder of the data files, so that another run's files are not found in use only
-    /// after something was destroyed for this one.
+    /// Creates and locks the folder of the data files, so that a conflict with another run shows before
+    /// anything is destroyed for this one.
     ///
     /// # Errors
     /// Refused if another run uses them, or the WAL's own file.
@@ -91,7 +91,7 @@ impl Request {
     }
 }
 
-/// Checks everything that is where the files of a target go, before any of them is created: the data files,
+/// Checks whatever is already where a target's files will go, before any of them is created: the data files,
 /// the lock of their folder, and the WAL's file unless the WAL is elsewhere.
 ///
 /// # Errors

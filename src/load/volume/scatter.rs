@@ -1,4 +1,4 @@
-//! Random pages over a filled target, of twice its size: what a fill in order takes from a preconditioned drive.
+//! Overwrites a filled target with random pages, twice over: a sequential fill undoes a drive's preconditioning.
 
 use std::fs::File;
 use std::io;
@@ -24,7 +24,7 @@ use crate::units::MIB;
 
 /// Pages are written for this many times the target's size.
 pub const TIMES: u64 = 2;
-/// No larger than what the drives were preconditioned with, unless the run's own pages are.
+/// No larger than the pages that drives are preconditioned with, unless the run's own pages are.
 const PAGE_BYTES: u64 = 4096;
 /// Enough in flight to keep the flash of several drives busy.
 const THREADS: u64 = 128;
@@ -42,7 +42,7 @@ struct Part<'a> {
     member: &'a str,
 }
 
-/// What all threads share.
+/// State that all threads share.
 struct Shared<'a> {
     stop: &'a AtomicBool,
     failed: AtomicBool,
@@ -96,7 +96,7 @@ impl Volume {
             let durable = || {
                 member.file.sync_data()?;
                 if direct.is_none() {
-                    // What went through the page cache would be read from there.
+                    // Otherwise later reads would come from the page cache.
                     fadvise(&member.file, 0, None, Advice::DontNeed)?;
                 }
                 Ok(())
@@ -108,7 +108,7 @@ impl Volume {
     }
 }
 
-/// Writes the parts side by side, and reports from this thread.
+/// Writes the parts in parallel, and reports from this thread.
 fn run(parts: Vec<Part>, shared: &Shared, all_bytes: u64, progress: &mut dyn FnMut(Progress)) -> Result<()> {
     let (count, began) = (parts.len(), Instant::now());
     let parts = Mutex::new(parts.into_iter());

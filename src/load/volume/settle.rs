@@ -1,4 +1,4 @@
-//! From what is on the members to one set: what is whole is kept, the rest starts over.
+//! Makes one set of what is on the members: keeps what is intact, and starts over with the rest.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Examines what is there.
+    /// Examines what is at the source's path.
     ///
     /// # Errors
     /// Refused if a file is there that stacktune did not make.
@@ -61,7 +61,7 @@ impl Candidate {
         }
     }
 
-    /// Bytes that the file will take on its disk beyond what it takes now.
+    /// Disk space that the file will need in addition to what it takes now.
     pub fn wanted_bytes(&self, parts: Parts) -> u64 {
         if self.device { 0 } else { parts.member_bytes().saturating_sub(self.allocated_bytes) }
     }
@@ -69,7 +69,7 @@ impl Candidate {
 
 /// A header for each candidate, and whether it is a new one.
 ///
-/// The set of most members is kept; a member that does not belong to it joins it unfilled.
+/// Keeps the set that most members belong to; any other member joins it unfilled.
 pub(super) fn reconcile(candidates: &[Candidate], parts: Parts, role: Role) -> Vec<(Header, bool)> {
     let count = candidates.len() as u32;
     let counting: Vec<Option<&Header>> = candidates
@@ -98,7 +98,7 @@ pub(super) fn reconcile(candidates: &[Candidate], parts: Parts, role: Role) -> V
         .collect()
 }
 
-/// Makes the candidates members of one set. A member that is kept is not written.
+/// Makes the candidates members of one set. Members that are kept are not written to.
 pub(super) fn settle(candidates: Vec<Candidate>, parts: Parts, role: Role) -> Result<Vec<Member>> {
     let headers = reconcile(&candidates, parts, role);
     let settled = candidates.into_iter().zip(headers).map(|(candidate, (mut header, new))| {

@@ -1,4 +1,4 @@
-//! The stamp in every sector, by which what was written can be verified.
+//! The stamp in every sector, which makes what was written verifiable.
 //!
 //! A sector verifies on its own, even if pages of different sizes overwrote one another. Its 512 bytes,
 //! little-endian:
@@ -12,9 +12,9 @@
 //! | 32..36 | the body's CRC-32C |
 //! | 36..512 | the body: incompressible pseudo-random bytes |
 //!
-//! The body is the XOR of a sector of a random template with a key of its page: no two pages share a run of
-//! bytes, whatever is between them, so that a compressor with a window of any size finds nothing, and nothing
-//! deduplicates. As CRC-32C is linear, the body's is computed from the template sector's and the key's,
+//! The body is a sector of a random template, combined by XOR with its page's key. No two pages share a run of bytes,
+//! however far apart they are, so a compressor finds no match with a window of any size, and nothing
+//! deduplicates. CRC-32C is linear, so the body's is computed from the template sector's and the key's,
 //! without reading the body again.
 
 use serde::Serialize;
@@ -117,7 +117,7 @@ impl Stamper {
     }
 }
 
-/// What XOR with a key changes in a body's CRC-32C: the same for every body of that length.
+/// How XOR with a key changes a body's CRC-32C: the same for every body of that length.
 #[inline]
 fn checksum_of_key(key: u64) -> u32 {
     const ZEROS: [u8; SECTOR_BYTES] = [0; SECTOR_BYTES];
@@ -130,15 +130,15 @@ fn checksum_in(sector: &[u8; SECTOR_BYTES]) -> u32 {
     u32::from_le_bytes(std::array::from_fn(|n| sector[CHECKSUM_AT + n]))
 }
 
-/// Mixes what the stamps of all sectors of a page have in common.
+/// Mixes the fields that the stamps of all sectors of a page share.
 #[inline]
 fn page_mix(set: u64, written: u64) -> u64 {
     let h = (set ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (h ^ (h >> 32) ^ written).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
-/// Mixes what is specific to a sector into its page's mix. Not zero for zeros, so that an empty sector is not
-/// valid.
+/// Mixes a sector's own fields into its page's mix. Zeros don't mix to zero, so that an empty sector is
+/// invalid.
 #[inline]
 fn sector_mix(page: u64, place: u64, body: u32) -> u64 {
     let h = (page ^ (page >> 32) ^ place).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -146,7 +146,7 @@ fn sector_mix(page: u64, place: u64, body: u32) -> u64 {
     h ^ (h >> 31)
 }
 
-/// A sector's stamp, if it is whole.
+/// A sector's stamp, if it is intact.
 pub fn read(sector: &[u8]) -> Option<Stamp> {
     let sector: &[u8; SECTOR_BYTES] = sector.first_chunk()?;
     let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|n| sector[at + n]));
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(read(&[0; 100]), None);
     }
 
-    /// How many of the 8-byte words of all bodies occurred before: a match that a compressor can use has
+    /// How many 8-byte words of all bodies repeat an earlier one; a match that a compressor can use needs
     /// several in a row.
     fn repeated_words(pages: &[u8]) -> usize {
         let words = pages.chunks(SECTOR_BYTES).flat_map(|sector| sector[40..].as_chunks::<8>().0);
@@ -246,7 +246,7 @@ mod tests {
             stamper.stamp(page, 0, n << 20, n);
         }
         assert_eq!(repeated_words(&fill), 0);
-        // A load: from one buffer, to different places, to one place again and again, by extents.
+        // A load: one buffer, to different places and then to one place repeatedly, in several extents.
         let mut load = Vec::new();
         let mut buffer = vec![0; 16 << 10];
         for (extent, place, sequence) in

@@ -1,5 +1,4 @@
-//! Examining a target before anything of it is created or written, so that whatever forbids it is known
-//! first.
+//! Examines a target before anything of it is created or written, so that any obstacle is known first.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ use crate::units::MIB;
 /// The future target, as far as it is known before it is opened for writing.
 #[derive(Debug)]
 pub struct Survey {
-    /// What it supports; none if its folder can't be tested.
+    /// What it supports; `None` if its folder can't be tested.
     pub facts: Option<TargetFacts>,
     /// Its members in the order they were named, the WAL's own last.
     pub members: Vec<Surveyed>,
@@ -30,7 +29,7 @@ pub struct Survey {
 pub struct Surveyed {
     /// Its path.
     pub path: PathBuf,
-    /// Bytes to fill if nothing of it is kept.
+    /// Bytes to fill if nothing is kept.
     pub whole_bytes: u64,
     /// Bytes to fill, given what is already filled.
     pub missing_bytes: u64,
@@ -40,7 +39,7 @@ impl Survey {
     /// Examines what a request to write would do. Creates and writes nothing.
     ///
     /// # Errors
-    /// As [`Volume::open`](super::Volume::open), except what only its locks can find.
+    /// As [`Volume::open`](super::Volume::open), except for conflicts that only its locks can find.
     pub fn of(request: &Request) -> Result<Self> {
         let copies = request.data.iter().map(MemberSource::try_clone).collect::<Result<_>>()?;
         let wal = request.wal.as_ref().map(MemberSource::try_clone).transpose()?;
@@ -51,7 +50,7 @@ impl Survey {
     }
 }
 
-/// The data's folder is created if missing, the WAL's own is not.
+/// Refuses a WAL whose own folder is missing: the data's folder is created, the WAL's is not.
 fn refuse_homeless_wal(gathered: &Gathered) -> Result<()> {
     let Some(wal) = gathered.wal.as_ref().filter(|wal| wal.file.is_none()) else { return Ok(()) };
     let folder = files::folder_of(&wal.path);
@@ -62,7 +61,7 @@ fn refuse_homeless_wal(gathered: &Gathered) -> Result<()> {
         .hint("create it, or choose another file or a device for `wal.target`"))
 }
 
-/// Refuses if files are to be created in a folder that does not permit it.
+/// Refuses to create files in a folder that does not permit it.
 fn refuse_closed_folders(gathered: &Gathered) -> Result<()> {
     let missing = gathered.data.iter().chain(&gathered.wal).filter(|candidate| candidate.file.is_none());
     for candidate in missing {
@@ -99,8 +98,8 @@ fn surveyed(path: &Path, regions: &[(u64, u64)]) -> Surveyed {
     }
 }
 
-/// What the members support. For files that are yet to be created, an unnamed file stands in, which goes when
-/// it is closed.
+/// What the members support. An unnamed file, which vanishes when it is closed, stands in for files that
+/// don't exist yet.
 fn facts(gathered: &Gathered) -> Option<TargetFacts> {
     let candidates: Vec<&Candidate> = gathered.data.iter().chain(&gathered.wal).collect();
     let mut folders: Vec<&Path> = candidates

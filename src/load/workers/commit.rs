@@ -1,7 +1,7 @@
 //! Commits: which writes wait for which flush (Haas et al. 2020, sections 3.2 and 4.2).
 //!
 //! A commit runs from the start of a write to the end of the flush that covers it. The flush waits for
-//! outstanding writes, then syncs all files written since the last one in parallel.
+//! outstanding writes, then syncs in parallel all files written since the last flush.
 
 /// A write that is complete but not yet durable.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ pub struct Written {
 #[derive(Debug)]
 pub struct Commits {
     every: u32,
-    /// Writes handed over since the last flush.
+    /// Writes submitted since the last flush.
     issued: u32,
     written: Vec<Written>,
     dirty: Vec<bool>,
@@ -41,7 +41,7 @@ pub struct Flushed {
 }
 
 impl Commits {
-    /// One flush per `every` writes, over that many files.
+    /// One flush per `every` writes, over `files` files.
     pub fn new(every: u64, files: usize) -> Self {
         let every = every.max(1) as u32;
         Self {
@@ -53,34 +53,33 @@ impl Commits {
         }
     }
 
-    /// How many more writes may be handed over before a flush.
+    /// How many more writes may be submitted before a flush.
     pub fn room(&self) -> u32 {
         if self.flush.is_some() { 0 } else { self.every - self.issued }
     }
 
-    /// A write is handed over.
+    /// Records that a write was submitted.
     pub fn issued(&mut self) {
         self.issued += 1;
     }
 
-    /// A write to a file is complete.
+    /// Records that a write to `file` has completed.
     pub fn written(&mut self, file: u32, write: Written) {
         self.dirty[file as usize] = true;
         self.written.push(write);
     }
 
-    /// How many writes wait for their flush.
+    /// How many completed writes are waiting for a flush.
     pub fn waiting(&self) -> usize {
         self.written.len()
     }
 
-    /// Whether a flush should begin once nothing is outstanding; at the end of the run, for whatever was
-    /// written.
+    /// Whether to flush once nothing is outstanding. At the end of the run, a single write is enough.
     pub fn is_due(&self, ending: bool) -> bool {
         self.flush.is_none() && self.issued > 0 && (ending || self.issued == self.every)
     }
 
-    /// Begins a flush: the files to sync. With none (all writes failed) there is nothing to wait for.
+    /// Begins a flush and returns the files to sync; none, and nothing to wait for, if all writes failed.
     pub fn begin(&mut self, now_ns: u64) -> impl Iterator<Item = u32> {
         let left = self.dirty.iter().filter(|dirty| **dirty).count() as u32;
         self.issued = 0;
@@ -92,8 +91,8 @@ impl Commits {
             .filter_map(|(file, dirty)| std::mem::take(dirty).then_some(file as u32))
     }
 
-    /// Marks a flush as handed over, if it was not yet. A worker woken before its end calls this again, which
-    /// changes nothing.
+    /// Marks the flush as submitted. A worker that wakes before it ends calls this again, which has no
+    /// effect.
     pub fn handed_over(&mut self, now_ns: u64) {
         if let Some(flush) = self.flush.as_mut().filter(|flush| !flush.handed_over) {
             flush.started_ns = now_ns;
@@ -106,7 +105,7 @@ impl Commits {
         self.flush.as_ref().map_or(0, |flush| flush.left)
     }
 
-    /// A file's sync ended. Returns the whole flush once it was the last.
+    /// Records that a file's sync ended. Returns the flush if it was the last one.
     pub fn synced(&mut self, durable: bool) -> Option<Flushed> {
         let flush = self.flush.as_mut()?;
         flush.failed |= !durable;
@@ -119,7 +118,7 @@ impl Commits {
         Some(ended)
     }
 
-    /// The writes that the flush covered, which are forgotten.
+    /// Takes the writes that the flush covered.
     pub fn take_written(&mut self) -> impl Iterator<Item = Written> {
         self.written.drain(..)
     }

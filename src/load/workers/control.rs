@@ -1,4 +1,4 @@
-//! What workers of a class share with each other and with their starter.
+//! State that a class's workers share with each other and with the code that starts them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use crate::units::SECOND_NS;
 
 /// A class is stopped after more than this many errors in a second.
 pub const ERRORS_PER_S_MAX: u32 = 1000;
-/// Maximum threads of a class: `sync` with 256 threads at depth 1024 would exceed it.
+/// Positions kept per class. Workers beyond that share them; `sync` with 256 threads at depth 1024 has more.
 const SLICES: usize = 64;
 
 /// Stops one generation of a class's workers, and records why it stopped on its own.
@@ -39,12 +39,12 @@ impl Default for Control {
 }
 
 impl Control {
-    /// Makes the workers drain and end, from this time on.
+    /// Asks the workers to drain and end, as of `now_ns`.
     pub fn stop(&self, now_ns: u64) {
         self.stop_ns.fetch_min(now_ns, Ordering::AcqRel);
     }
 
-    /// When the workers were asked to end: nothing is intended after that.
+    /// When the workers were asked to end; no start is intended after that.
     pub fn stopped_ns(&self) -> Option<u64> {
         Some(self.stop_ns.load(Ordering::Acquire)).filter(|ns| *ns != u64::MAX)
     }
@@ -65,12 +65,12 @@ impl Control {
         Some(self.broken.load(Ordering::Acquire)).filter(|errno| *errno != 0)
     }
 
-    /// Whether it stopped because nothing more may be written.
+    /// Whether the class stopped because it reached the write limit.
     pub fn is_exhausted(&self) -> bool {
         self.exhausted.load(Ordering::Acquire)
     }
 
-    /// Stops because nothing more may be written.
+    /// Stops because the write limit is reached.
     pub fn exhaust(&self, now_ns: u64) {
         self.exhausted.store(true, Ordering::Release);
         self.stop(now_ns);
@@ -82,7 +82,7 @@ impl Control {
         self.stop(now_ns);
     }
 
-    /// Counts an error; stops the class at too many within a second.
+    /// Counts an error; too many within a second stop the class.
     #[cold]
     pub fn error(&self, now_ns: u64, errno: i32) {
         let second = now_ns / SECOND_NS;
@@ -95,12 +95,12 @@ impl Control {
         }
     }
 
-    /// A worker begins.
+    /// Counts a worker as running.
     pub fn enter(&self) {
         self.running.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A worker has ended.
+    /// Counts a worker as ended.
     pub fn leave(&self) {
         self.running.fetch_sub(1, Ordering::AcqRel);
     }
@@ -111,7 +111,7 @@ impl Control {
     }
 }
 
-/// What outlives a class's workers.
+/// State of a class that outlives its workers.
 #[derive(Debug)]
 pub struct Shared {
     /// Where each of the WAL's workers continues, in bytes from the start of its slice.
@@ -136,7 +136,7 @@ impl Shared {
     }
 }
 
-/// What all classes share: the sequence of writes, bytes written and their limit.
+/// State that all classes share: the write sequence, the bytes written and their limit.
 #[derive(Debug)]
 pub struct Writes {
     sequence: AtomicU64,
@@ -146,10 +146,10 @@ pub struct Writes {
 }
 
 impl Writes {
-    /// Sequence numbers that a worker takes at a time where no other writes to its region.
+    /// How many sequence numbers a worker takes at a time if it alone writes to its region.
     pub const SEQUENCES: u64 = 1 << 12;
 
-    /// Begins sequence numbers at `base`, adds to the bytes already written, and sets no limit.
+    /// Starts at `sequence`, rounded up; adds to the bytes already written, and sets no limit.
     pub fn new(sequence: u64, written_bytes: Arc<AtomicU64>) -> Self {
         Self {
             sequence: AtomicU64::new(sequence.next_multiple_of(Self::SEQUENCES)),
@@ -159,18 +159,18 @@ impl Writes {
         }
     }
 
-    /// Keeps this map of what is written.
+    /// Records writes in this map, if there is one.
     #[must_use]
     pub fn keeping(self, map: Option<Arc<WriteMap>>) -> Self {
         Self { map, ..self }
     }
 
-    /// The map of what is written.
+    /// The write map, if there is one.
     pub fn map(&self) -> Option<&Arc<WriteMap>> {
         self.map.as_ref()
     }
 
-    /// The first of that many numbers for one worker.
+    /// Takes `count` sequence numbers for a worker; returns the first.
     #[inline]
     pub fn take_sequences(&self, count: u64) -> u64 {
         self.sequence.fetch_add(count, Ordering::Relaxed)
@@ -191,28 +191,28 @@ impl Writes {
         self.sequence.load(Ordering::Relaxed)
     }
 
-    /// Sets the bytes written so far by another process, if nothing is written in this one.
+    /// Takes over the bytes that another process has written, if this process writes nothing itself.
     pub fn follow(&self, written_bytes: u64) {
         self.written_bytes.store(written_bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that were handed over to be written, whether or not they arrived.
+    /// Bytes submitted for writing, whether or not the writes succeeded.
     pub fn written_bytes(&self) -> u64 {
         self.written_bytes.load(Ordering::Relaxed)
     }
 
-    /// Adds bytes that something else has written.
+    /// Adds bytes that were written elsewhere.
     pub fn add(&self, bytes: u64) {
         self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Whether nothing more may be written.
+    /// Whether the write limit is reached.
     #[inline]
     pub fn is_spent(&self) -> bool {
         self.written_bytes.load(Ordering::Relaxed) >= self.limit_bytes.load(Ordering::Relaxed)
     }
 
-    /// Reserves bytes to write, if they may be written.
+    /// Reserves bytes to write; false if they would exceed the limit.
     #[inline]
     pub fn take(&self, bytes: u64) -> bool {
         let written = self.written_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;

@@ -1,4 +1,4 @@
-//! The workers of each class in this process: one generation after the other.
+//! The workers of each class in this process, one generation after another.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,8 +17,8 @@ use crate::meter::source::{Source, WorkerSource};
 use crate::settings::jobs::Job;
 use crate::threads::panic_message;
 
-/// The running generation of each class, and what outlives it. Dropping this stops all workers and waits for
-/// their threads.
+/// The running generation of each class, and the state that outlives it. Dropping this stops all workers and
+/// waits for their threads.
 pub(super) struct Generations {
     data: Arc<Region>,
     wal: Arc<Region>,
@@ -26,7 +26,7 @@ pub(super) struct Generations {
     shared: [Arc<Shared>; 4],
     writes: Arc<Writes>,
     running: [Option<Generation>; 4],
-    /// How often each class was started, so that it continues with other pages, not the same ones again.
+    /// How often each class was started, so that a restart draws different pages.
     starts: [u64; 4],
 }
 
@@ -37,7 +37,7 @@ struct Generation {
 }
 
 impl Generations {
-    /// No class runs yet.
+    /// Starts out with no class running.
     pub fn new(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>) -> Self {
         let shared = std::array::from_fn(|_| Arc::default());
         Self { data, wal, members, shared, writes, running: Default::default(), starts: [0; 4] }
@@ -67,11 +67,11 @@ impl Generations {
         if job.class == Class::Wal { &self.wal } else { &self.data }
     }
 
-    /// What keeps the write map of a class that writes to storage, where there is one.
+    /// Records the class's writes, if it writes to storage and there is a write map.
     fn tracked(&self, job: &Job) -> Option<Arc<Tracked>> {
         let map = self.writes.map().filter(|_| job.class.writes() && job.interface.touches_storage())?;
         let tracked = map.track(self.region(job), job.page_bytes, (job.workers, job.depth));
-        // The load goes on; verification then says that there was no map.
+        // The load continues; verification will report that there was no map.
         tracked.inspect_err(|_| map.void()).ok().map(Arc::new)
     }
 
@@ -93,7 +93,7 @@ impl Generations {
         }
     }
 
-    /// Makes a class's workers drain and end; `now_ns` is their clock.
+    /// Makes a class's workers drain and end; `now_ns` is by their clock.
     pub fn stop(&self, class: Class, now_ns: u64) {
         if let Some(generation) = &self.running[class.index()] {
             generation.control.stop(now_ns);
@@ -149,7 +149,7 @@ pub(super) fn end(cell: &WorkerCell, control: &Control) {
 pub struct ThreadedWorkers(Generations);
 
 impl ThreadedWorkers {
-    /// Workers over these regions, which are on that many members.
+    /// Workers on these regions, which span `members` members.
     pub fn new(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>) -> Self {
         Self(Generations::new(data, wal, members, writes))
     }

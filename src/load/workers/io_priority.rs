@@ -1,5 +1,5 @@
-//! The priority of a thread's I/Os: that of all that it submits by system calls, through `libaio` and through
-//! rings, the kernel's polling thread included.
+//! A thread's I/O priority: it holds for everything the thread submits by system calls, through `libaio` and
+//! through rings, including those that a kernel thread polls.
 #![allow(unsafe_code)] // ioprio_set, which neither libc nor rustix wraps
 
 use crate::error::{Error, Result, describe};
@@ -7,7 +7,7 @@ use crate::settings::{Named as _, Prio};
 
 /// `IOPRIO_WHO_PROCESS` of `linux/ioprio.h`: 0 is the calling thread.
 const WHO_THREAD: libc::c_long = 1;
-/// A priority's class is above its level.
+/// The class is stored in the bits above the level.
 const CLASS_SHIFT: libc::c_long = 13;
 
 /// Class and level of `linux/ioprio.h`.
@@ -22,7 +22,7 @@ fn of(prio: Prio) -> Option<libc::c_long> {
     Some(class << CLASS_SHIFT | level)
 }
 
-/// Gives the calling thread's I/Os that priority, and those of the threads that it starts.
+/// Sets the I/O priority of the calling thread and of the threads that it starts.
 ///
 /// # Errors
 /// Input, if the kernel refuses it.

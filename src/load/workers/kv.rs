@@ -1,9 +1,9 @@
-//! Workers on key-value pairs: they get, put and read ranges through RocksDB, one call at a time.
+//! Key-value workers: they get, put and scan ranges through RocksDB, one call at a time.
 //!
-//! Scan reads ranges, point gets, WAL puts with a synced log, background puts without (and gets, by
-//! `background.reads`). A worker has one call outstanding, so a class has `depth` workers per thread. Pacing,
-//! offsets and meters are those of pages; *service* runs from the call to its return, for the WAL to the
-//! return of the call that synced the log.
+//! Scan reads ranges, point gets, the WAL puts with a synced log, background puts without syncing (and gets,
+//! as `background.reads` says). A worker has one call outstanding, so a class has `depth` workers per thread.
+//! Pacing, offsets and meters are those of the page workers. *Service* latency runs from the call to its
+//! return; for the WAL, to the return of the call that synced the log.
 
 use std::sync::Arc;
 
@@ -31,9 +31,9 @@ use crate::units::SECOND_NS;
 
 /// How often a waiting worker checks whether to end.
 const IDLE_NS_MAX: u64 = SECOND_NS / 20;
-/// When to try a full disk again.
+/// How long to wait before retrying on a full disk.
 const FULL_NS: u64 = SECOND_NS / 50;
-/// The engine's calls need a deeper stack than a system call.
+/// RocksDB's calls need more stack than a system call.
 const STACK_BYTES: usize = 2 << 20;
 
 /// Workers on a data set of pairs, one thread per outstanding call.
@@ -43,7 +43,7 @@ pub struct KvWorkers {
 }
 
 impl KvWorkers {
-    /// Workers on the data set; the region represents it in the meters.
+    /// Workers on the data set, which `data` stands for in the meters.
     pub fn new(store: Arc<Store>, data: Arc<Region>, writes: Arc<Writes>) -> Self {
         Self { generations: Generations::new(data.clone(), data, 1, writes), store }
     }
@@ -120,7 +120,7 @@ struct Worker<'a> {
     key: Key,
     key_bytes: u64,
     values: Option<Values>,
-    /// Loaded pairs, and those of the WAL behind them.
+    /// Pairs that were loaded, and the WAL's slots, whose keys follow them.
     loaded: u64,
     logged: u64,
     offsets: Offsets,
@@ -237,7 +237,7 @@ impl<'a> Worker<'a> {
     #[inline]
     fn scan(&mut self) -> Outcome {
         let read = if self.pairs.whole {
-            // Each worker begins elsewhere, or the next would find in the cache what one has read.
+            // Each worker starts at its own key, so that none finds in the cache what another just read.
             let begin = self.loaded / self.orders.job.workers.max(1) * self.orders.number;
             self.scanner.go_on(self.key.of(begin), self.pairs.pairs)
         } else {
@@ -255,7 +255,7 @@ impl<'a> Worker<'a> {
         }
         match self.handle.get(self.key.of(number)) {
             Ok(Some(bytes)) => Outcome::Read(self.key_bytes + bytes as u64),
-            // It was loaded.
+            // Every such key was loaded, so it must be there.
             Ok(None) => Outcome::Unread(libc::ENODATA),
             Err(errno) => Outcome::Unread(errno),
         }
@@ -332,7 +332,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// All puts since the last sync are as durable as they will get: they are acknowledged.
+    /// Acknowledges all puts since the last sync: they are as durable as they will get.
     #[inline]
     fn committed(&mut self, now_ns: u64) {
         let cell = &self.orders.cell;
@@ -350,7 +350,7 @@ impl<'a> Worker<'a> {
         self.pending.clear();
     }
 
-    /// At the end, puts that wait for more to be synced together are synced alone.
+    /// At the end of the run, syncs the puts that still wait for their group to fill up.
     fn sync_rest(&mut self, now_ns: u64) {
         if self.pending.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Starting workers, and the loop of each in a thread of its own.
+//! Starts workers, and runs the loop of each in its own thread.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -15,7 +15,7 @@ use crate::settings::Named;
 use crate::settings::jobs::Job;
 use crate::{stopping, threads};
 
-/// A worker's thread, which ends with the reason why its interface failed, if that has one in words.
+/// A worker's thread. It returns why its interface failed, if the interface can say.
 pub type WorkerThread = JoinHandle<(Option<String>, stopping::EndingThread)>;
 
 /// Starts a class's workers on its interface, one per order.
@@ -38,7 +38,7 @@ pub(super) fn launch(job: &Job, cpus: &[u32], orders: Vec<Orders>) -> Result<Vec
     io::dispatch(job.interface, Launching { cpus, orders }).ok_or_else(cannot)?
 }
 
-/// A stack for the loop and one system call deep, not for recursion.
+/// Enough for the loop and one system call; nothing recurses.
 const STACK_BYTES: usize = 256 << 10;
 
 fn launch_on<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<WorkerThread>> {
@@ -53,10 +53,10 @@ fn launch_on<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<Worker
     spawn(cpus, orders, STACK_BYTES, &body)
 }
 
-/// What a worker's thread does once it is on its CPUs; returns why what is below it failed.
+/// What a worker's thread runs once it is on its CPUs; returns why its interface failed.
 pub(super) type Body = Arc<dyn Fn(Orders, Start) -> Option<String> + Send + Sync>;
 
-/// Starts a thread per order, and lets all begin together.
+/// Starts one thread per order, and lets them all begin together.
 pub(super) fn spawn(
     cpus: &[u32],
     orders: Vec<Orders>,
@@ -66,8 +66,8 @@ pub(super) fn spawn(
     let Some(first) = orders.first() else { return Ok(Vec::new()) };
     let (job, control) = (first.job.clone(), first.control.clone());
     let (ready, readiness) = mpsc::channel();
-    // Held until all are ready: workers that already run would hold up those still starting, by taking the
-    // processors and, while waiting for one, the lock of the process's memory map.
+    // Held until all are ready. Workers that already ran would slow down those still starting: they would
+    // take the CPUs and, while waiting for one, hold the lock on the process's memory map.
     let gate = Arc::new(RwLock::new(()));
     let closed = gate.write().unwrap_or_else(PoisonError::into_inner);
     let mut threads = Vec::with_capacity(orders.len());
@@ -144,7 +144,7 @@ struct Ending(Arc<WorkerCell>, Arc<Control>);
 impl Drop for Ending {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // Without it the others would fall short.
+            // Without this one, the others would not carry the class's whole load.
             self.1.stop(clock::now_ns());
         }
         self.0.ended.store(true, Ordering::Release);
@@ -163,7 +163,7 @@ fn worker_thread(body: &Body, orders: Orders, cpus: &[u32], start: Start) -> Opt
     let thread_id = rustix::thread::gettid().as_raw_nonzero().get();
     cell.thread_id.store(thread_id, Ordering::Relaxed);
     clock::sleep_precisely();
-    // The interface is dropped first: its counts end with it.
+    // `body` drops the interface before `ending` reports the end, so that its counts are final.
     let reason = body(orders, start);
     drop(ending);
     reason
@@ -212,6 +212,6 @@ fn run_on(cpus: &[u32]) -> Result<()> {
     }
     rustix::thread::sched_setaffinity(None, &set).map_err(|e| {
         Error::input(format!("cannot run on CPUs {cpus:?}: {}", crate::error::describe(&e.into())))
-            .hint("name CPUs that are online and allowed to this process")
+            .hint("name CPUs that are online and that this process may use")
     })
 }

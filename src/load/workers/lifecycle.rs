@@ -1,4 +1,4 @@
-//! What a session sees of the workers: it starts and stops them, and asks what they are doing.
+//! A session's view of the workers: it starts and stops them, and asks what they are doing.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,21 +12,21 @@ use crate::settings::jobs::Job;
 /// What a class's workers are doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Activity {
-    /// There is none.
+    /// There are no workers.
     Idle,
     /// They do I/O.
     Running,
     /// Stopping, and I/O is still outstanding.
     Draining,
-    /// Ended by too many errors: the errno.
+    /// Ended after too many errors: the errno.
     Tripped(i32),
     /// Ended because nothing more may be written.
     Exhausted,
-    /// Ended because the interface itself failed: why.
+    /// Ended because the interface itself failed: the reason.
     Broken(String),
     /// Ended because one of them panicked: its message.
     Panicked(String),
-    /// Ended with the process that they were in: why it did.
+    /// Ended with their process: why that ended.
     Gone(String),
 }
 
@@ -37,7 +37,7 @@ impl Activity {
     }
 }
 
-/// Starts and stops the workers of each class. Dropping it stops them all and waits for their end.
+/// Starts and stops the workers of each class. Dropping it stops them all and waits for them to end.
 pub trait Workers {
     /// Starts a class, which must be idle, on these CPUs (none means any). Returns the sources of its counts.
     ///
@@ -61,10 +61,10 @@ pub trait Workers {
         false
     }
 
-    /// Lets simulated time pass until then; real time passes on its own.
+    /// Runs a simulation up to that time; real time passes on its own.
     fn run_until(&mut self, _ns: u64) {}
 
-    /// What drives by model have written to their flash since the workers began; none without any.
+    /// What modelled drives have written to their flash since the workers began; `None` without such drives.
     fn flash_writes(&self) -> Option<FlashWrites> {
         None
     }

@@ -2,11 +2,11 @@
 //!
 //! Enters: each class's job and an open target. Leaves: I/O, and counts of it in cells.
 //!
-//! A worker's orders never change: a turn of a knob stops a class's workers, which drain, and starts new
-//! ones. What must outlive them (the WAL's position, sequence numbers, how much may still be written) is in
-//! [`control::Shared`]. Once started, a worker allocates nothing and takes no lock.
+//! A worker's orders never change: turning a knob drains and stops a class's workers, then starts new ones.
+//! What must outlive them is in [`control::Shared`] (the WAL's position) and [`control::Writes`] (sequence
+//! numbers, how much may still be written). Once started, a worker allocates nothing and takes no lock.
 //!
-//! [`Workers`] is what a session sees of them:
+//! A session sees the workers as [`Workers`]:
 //!
 //! | implementation | the workers |
 //! |---|---|

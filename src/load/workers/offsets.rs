@@ -28,8 +28,8 @@ enum Drawn {
 }
 
 impl Offsets {
-    /// Pages of a region for one of several workers. A sequential one continues at `position` in its own
-    /// slice.
+    /// Draws pages of a region for one of several workers. A sequential worker continues at `position` in its
+    /// own slice.
     pub fn new(
         pattern: Pattern,
         pages: u64,
@@ -88,8 +88,8 @@ impl Offsets {
     }
 }
 
-/// The step from one rank's page to the next one's: near the golden section of the pages, so that the hottest
-/// are spread about evenly, and coprime, so that no two ranks share a page.
+/// The step from one rank's page to the next rank's: near the golden section of the pages, so that hot pages
+/// are spread evenly, and coprime to their number, so that no two ranks share a page.
 fn scatter(pages: u64) -> u64 {
     let golden = ((u128::from(pages) * 0x9E37_79B9_7F4A_7C15) >> 64) as u64;
     (golden.max(1)..=pages).find(|step| gcd(*step, pages) == 1).unwrap_or(1)
@@ -99,7 +99,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// A page by multiply and shift; the bias is below 2⁻²⁰ for any real number of pages.
+/// Draws a page by multiply and shift; the bias is below 2⁻²⁰ for any realistic number of pages.
 #[inline]
 fn uniform(rng: &mut SmallRng, pages: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(pages)) >> 64) as u64

@@ -1,4 +1,4 @@
-//! Open loop: intended starts of a class with a rate, independent of when I/Os complete.
+//! Open-loop pacing: when a class with a rate means to start each I/O, whether or not earlier ones are done.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -10,7 +10,7 @@ use crate::units::SECOND_NS;
 
 /// Intents older than this are dropped and counted as missed.
 pub const LATE_NS_MAX: u64 = SECOND_NS;
-/// Fractions of a nanosecond: spacing is exact over years.
+/// Spacing is kept in fractions of a nanosecond, so that it is exact over years.
 const FRACTION_BITS: u32 = 32;
 
 /// The intended starts of one worker.
@@ -19,15 +19,15 @@ pub struct Pacer {
     /// In 2⁻³² ns.
     next: u128,
     spacing: u128,
-    /// How long a start waits for those that share its sleep, in 2⁻³² ns.
+    /// How long a start may wait for later ones that share its sleep, in 2⁻³² ns.
     together: u128,
-    /// Starts up to this time are made: they share the sleep that ended then.
+    /// Starts intended up to this time are issued at once: they share the sleep that ended then.
     open_ns: u64,
     poisson: Option<SmallRng>,
 }
 
 impl Pacer {
-    /// Of one of the job's workers, which share its rate, if it has one; their intents are spread evenly.
+    /// A worker's pacer, if the job has a rate. The job's workers share that rate, with staggered starts.
     pub fn of(job: &Job, start_ns: u64, worker: u64, seed: u64) -> Option<Self> {
         let (rate, workers) = (job.rate_bytes_per_s?, u128::from(job.workers));
         let ns = u128::from(job.page_bytes) * u128::from(SECOND_NS) * workers;
@@ -49,8 +49,8 @@ impl Pacer {
         (self.next >> FRACTION_BITS) as u64
     }
 
-    /// The next intended start, if it is to be made now. Whoever is awake earlier, as an I/O has ended, does not
-    /// break up those that are made together.
+    /// The next intended start, if it should be issued now. A worker woken early by a completion does not
+    /// break up a group of starts that share a sleep.
     #[inline]
     pub fn due(&mut self, now_ns: u64) -> Option<u64> {
         if self.wake_ns() <= now_ns {
@@ -59,8 +59,8 @@ impl Pacer {
         Some(self.next_ns()).filter(|next_ns| *next_ns <= self.open_ns)
     }
 
-    /// When to wake for the next intended start: once those that follow within the bound are due, too (of random
-    /// arrivals, as many as do on average). A sleep costs more than an I/O, so they share one.
+    /// When to wake for the next intended start: once those that follow within the bound are due too (for
+    /// random arrivals, their average number). A sleep costs more than an I/O, so they share one.
     #[inline]
     pub fn wake_ns(&self) -> u64 {
         let next_ns = self.next_ns();
@@ -70,12 +70,12 @@ impl Pacer {
         ((self.next + self.together) >> FRACTION_BITS) as u64
     }
 
-    /// The time between two, on average.
+    /// The mean time between two starts.
     pub fn spacing_ns(&self) -> u64 {
         (self.spacing >> FRACTION_BITS) as u64
     }
 
-    /// Advances to the one after it.
+    /// Moves on to the next intended start.
     #[inline]
     pub fn advance(&mut self) {
         self.next += match &mut self.poisson {
@@ -85,18 +85,18 @@ impl Pacer {
         };
     }
 
-    /// Delays all intents by that much.
+    /// Delays all intended starts by `by_ns`.
     pub fn postpone(&mut self, by_ns: u64) {
         self.next += u128::from(by_ns) << FRACTION_BITS;
     }
 
-    /// Drops the intents that are too late: they are missed.
+    /// Drops the intents that are too late, and counts them as missed.
     #[inline]
     pub fn drop_late(&mut self, now_ns: u64, cell: &WorkerCell) {
         self.drop_before(now_ns.saturating_sub(LATE_NS_MAX), now_ns, cell);
     }
 
-    /// Drops the intents before `ns`: they are missed, having waited until now.
+    /// Drops the intents before `ns`, and counts them as missed after waiting until `now_ns`.
     #[inline]
     pub fn drop_before(&mut self, ns: u64, now_ns: u64, cell: &WorkerCell) {
         while self.next_ns() < ns {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn what_is_missed_counts_in_the_response_latency_with_what_it_waited() {
-        // A drive hangs for five seconds: of the starts in the first four, clients waited for one second to five.
+        // A drive hangs for five seconds: clients with starts in the first four waited one to five seconds.
         let cell = Arc::new(WorkerCell::new(Class::Scan, true, 1));
         pacer(Arrival::Constant, 0).drop_late(5 * SECOND_NS, &cell);
         let mut delta = Delta::new(1);

@@ -1,4 +1,4 @@
-//! Workers of simulated devices: all in the calling thread on a virtual clock, exactly repeatable.
+//! Workers on simulated devices: all run in the calling thread on a virtual clock, exactly repeatable.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,7 +28,7 @@ pub struct SimulatedWorkers {
 }
 
 impl SimulatedWorkers {
-    /// Workers over these regions, which are on that many members.
+    /// Workers on these regions, which span `members` members.
     pub fn new(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>, sim: &Sim) -> Self {
         let simulation = Simulation::new(members, data.extent_bytes + wal.extent_bytes, sim);
         Self { generations: Generations::new(data, wal, members, writes), simulation }
@@ -85,7 +85,7 @@ struct Simulation {
     devices: Vec<SimulatedDevice>,
     workers: Vec<Simulated>,
     events: BinaryHeap<Reverse<Event>>,
-    /// Orders events of the same time, and numbers workers uniquely.
+    /// Orders simultaneous events, and numbers workers uniquely.
     counter: u64,
 }
 
@@ -101,7 +101,7 @@ struct Simulated {
     ending: (Arc<WorkerCell>, Arc<Control>),
 }
 
-/// A completion to come.
+/// A future completion.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     at_ns: u64,
@@ -112,7 +112,7 @@ struct Event {
 }
 
 impl Simulation {
-    /// A device of that capacity for each member.
+    /// One device of `capacity_bytes` per member.
     fn new(members: usize, capacity_bytes: u64, sim: &Sim) -> Self {
         let devices = (0..members as u64).map(|number| SimulatedDevice::new(sim, number, capacity_bytes));
         Self {
@@ -124,7 +124,7 @@ impl Simulation {
         }
     }
 
-    /// Adds a class's workers; they begin now.
+    /// Adds a class's workers; they start now.
     fn start(&mut self, orders: Vec<Orders>) {
         for orders in orders {
             let queue = SimQueue::new(orders.job.depth as u32, orders.job.page_bytes as usize);
@@ -138,7 +138,7 @@ impl Simulation {
         }
     }
 
-    /// Lets time pass until then.
+    /// Advances time to `end_ns`.
     fn run_until(&mut self, end_ns: u64) {
         loop {
             self.run_ready();
@@ -153,7 +153,7 @@ impl Simulation {
         self.now_ns = self.now_ns.max(end_ns);
     }
 
-    /// Gives workers the completions of this moment.
+    /// Gives workers the completions that are due now.
     fn deliver(&mut self) {
         while let Some(Reverse(event)) = self.events.peek()
             && event.at_ns <= self.now_ns
@@ -196,7 +196,7 @@ impl Simulation {
             self.events.push(Reverse(Event { at_ns: at_ns.max(now_ns + 1), order, worker, slot, result }));
         }
         w.wait = Wait { completions: wait.completions.min(w.outstanding), ..wait };
-        // Time moves on even if a worker requests nothing.
+        // Time advances even if a worker waits for nothing.
         if w.wait.completions == 0 {
             w.wait.until_ns = Some(wait.until_ns.unwrap_or(now_ns).max(now_ns + 1));
         }

@@ -1,10 +1,10 @@
-//! A worker: which operations a class hands over next, and what their completions mean.
+//! A worker: chooses the operations to submit next, and interprets their completions.
 //!
-//! It uses neither clock nor system calls: it is given the time and queues operations, so the same code runs
-//! in a thread on a real interface and in the simulation.
+//! It calls neither the clock nor the kernel. It is told the time and queues operations, so the same code
+//! runs in a thread on a real interface and in the simulation.
 //!
-//! Latencies: *service* runs from the hand-over of a batch to the moment the worker sees the
-//! completion; *response* from the intended start. For the WAL, both end with the commit.
+//! Latencies: *service* runs from the submission of a batch until the worker sees the completion, *response*
+//! from the intended start. For the WAL, both end with the commit.
 
 use std::sync::Arc;
 
@@ -26,23 +26,23 @@ use crate::units::SECOND_NS;
 /// How often an idle worker checks whether to end.
 const IDLE_NS_MAX: u64 = SECOND_NS / 20;
 
-/// What a worker is made of.
+/// What a worker is started with.
 pub struct Orders {
     /// Its class's job.
     pub job: Arc<Job>,
     /// Which of the class's workers it is.
     pub number: u64,
-    /// How often the class was started before, so that random draws continue instead of repeating.
+    /// How often the class was started before, so that a restart draws new pages instead of repeating itself.
     pub generation: u64,
     /// The region that it reads or writes.
     pub region: Arc<Region>,
     /// Stops it.
     pub control: Arc<Control>,
-    /// What outlives it, per class.
+    /// State of its class that outlives it.
     pub shared: Arc<Shared>,
-    /// What outlives it, for all classes.
+    /// State of all classes that outlives it.
     pub writes: Arc<Writes>,
-    /// Where its class's writes are kept, if they are.
+    /// Records its class's writes, if there is a write map.
     pub tracked: Option<Arc<Tracked>>,
     /// Its counters.
     pub cell: Arc<WorkerCell>,
@@ -60,7 +60,7 @@ impl Orders {
 /// The result of a step.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Hand over what is queued and wait.
+    /// Submit the queued operations, then wait.
     Wait(Wait),
     /// Nothing is outstanding and nothing more will come.
     Ended,
@@ -78,7 +78,7 @@ struct Slot {
 pub struct Worker {
     orders: Orders,
     kind: OpKind,
-    /// Whether writes reach storage, so that they count against the limit.
+    /// Whether writes reach storage and so count against the limit.
     wears: bool,
     page_bytes: u64,
     batch: u32,
@@ -86,21 +86,21 @@ pub struct Worker {
     pacer: Option<Pacer>,
     commits: Option<Commits>,
     stamper: Option<Stamper>,
-    /// The next sequence number, and how many are left of those that were taken.
+    /// The next sequence number, and how many are left of those taken.
     sequence: (u64, u64),
     slots: Box<[Slot]>,
-    /// Which of its class's outstanding writes its first slot is.
+    /// Index of its first slot among all slots of its class.
     first_slot: usize,
     free: Vec<u32>,
-    /// Queued since the last hand-over; they start with the next.
+    /// Slots queued since the last submission; the next one starts them.
     fresh: Vec<u32>,
     outstanding: u32,
-    /// From this service time on an I/O is kept in the log of slow ones.
+    /// An I/O with at least this service time goes to the log of slow I/Os.
     slow_ns: u64,
 }
 
 impl Worker {
-    /// A worker that begins at this time.
+    /// A worker that starts at `now_ns`.
     pub fn new(orders: Orders, now_ns: u64) -> Self {
         let job = orders.job.clone();
         let (number, workers, page_bytes) = (orders.number, job.workers, job.page_bytes);
@@ -136,14 +136,14 @@ impl Worker {
         }
     }
 
-    /// Delays its begin by that much.
+    /// Delays its start by `by_ns`.
     pub fn postpone(&mut self, by_ns: u64) {
         if let Some(pacer) = &mut self.pacer {
             pacer.postpone(by_ns);
         }
     }
 
-    /// Queues what should be handed over now.
+    /// Queues the operations to submit now.
     pub fn turn(&mut self, now_ns: u64, queue: &mut impl Queue) -> Turn {
         let ending = self.orders.control.is_stopping();
         if let Some(stopped_ns) = self.orders.control.stopped_ns() {
@@ -167,8 +167,8 @@ impl Worker {
         self.drain()
     }
 
-    /// Drops what was intended before the class stopped and has not begun: it counts as missed, like what
-    /// came over a second too late, as no I/O reports it. Later calls find nothing more.
+    /// Drops starts intended before the class stopped but not yet issued. They count as missed, like those
+    /// over a second late, because no I/O will report them. Later calls have no effect.
     pub fn drop_pending(&mut self, stopped_ns: u64) {
         if let Some(pacer) = &mut self.pacer {
             pacer.drop_before(stopped_ns, stopped_ns, &self.orders.cell);
@@ -178,7 +178,7 @@ impl Worker {
 
     fn drain(&mut self) -> Turn {
         if self.outstanding > 0 {
-            // One by one, so that those that end early are not counted with the time of the last.
+            // One at a time; otherwise all would be timed as if they had ended with the last.
             return Turn::Wait(Wait { completions: 1, until_ns: None });
         }
         if self.orders.job.offsets == Pattern::Sequential {
@@ -188,7 +188,7 @@ impl Worker {
         Turn::Ended
     }
 
-    /// What commits require: a flush in progress is waited for, and a due one begun once no write is
+    /// Handles commits: waits for a flush in progress, and begins one that is due once no write is
     /// outstanding.
     fn commit_turn(&mut self, now_ns: u64, ending: bool, queue: &mut impl Queue) -> Option<Wait> {
         let commits = self.commits.as_mut()?;
@@ -205,7 +205,7 @@ impl Worker {
         (left > 0).then_some(Wait { completions: left, until_ns: None })
     }
 
-    /// Closed loop: one batch, handed over on its own. `None` if nothing more may be written.
+    /// Closed loop: queues one batch. `None` at the write limit.
     fn issue_batch(&mut self, now_ns: u64, queue: &mut impl Queue) -> Option<Wait> {
         let room = self.commits.as_ref().map_or(u32::MAX, Commits::room);
         let batch = self.batch.min(room);
@@ -219,13 +219,13 @@ impl Worker {
                 }
             }
         }
-        // With room for another batch there is no waiting, but completions are taken first, while their
-        // buffers are still in the processor's cache.
+        // With room for another batch the worker does not wait, but it reaps completions first, while their
+        // buffers are still in the CPU's cache.
         let missing = batch.saturating_sub(self.free.len() as u32);
         Some(Wait { completions: missing, until_ns: None })
     }
 
-    /// Open loop: what is due, at most a batch. `None` if nothing more may be written.
+    /// Open loop: queues what is due, at most a batch. `None` at the write limit.
     fn issue_due(&mut self, now_ns: u64, queue: &mut impl Queue) -> Option<Wait> {
         if let Some(pacer) = &mut self.pacer {
             pacer.drop_late(now_ns, &self.orders.cell);
@@ -241,7 +241,7 @@ impl Worker {
             pacer.advance();
             intended += 1;
             if !self.issue(now_ns, Some(intended_ns), queue) {
-                // It was intended, but no I/O reports it.
+                // It was intended, but no I/O will report it.
                 self.orders.cell.miss(now_ns.saturating_sub(intended_ns));
                 self.orders.cell.intended.add(intended);
                 return None;
@@ -261,7 +261,7 @@ impl Worker {
         })
     }
 
-    /// Queues one I/O; false, and the class ends, if no more bytes may be written.
+    /// Queues one I/O. At the write limit, stops the class and returns false.
     #[inline]
     fn issue(&mut self, now_ns: u64, intended_ns: Option<u64>, queue: &mut impl Queue) -> bool {
         if self.wears && !self.orders.writes.take(self.page_bytes) {
@@ -274,7 +274,7 @@ impl Worker {
         if let Some(stamper) = &self.stamper {
             let (mut sequence, mut left) = self.sequence;
             if left == 0 {
-                // In the order of the writes, for all that write to a region.
+                // Workers that share a region take one at a time, so that numbers follow the order of writes.
                 left = if self.orders.job.workers == 1 { Writes::SEQUENCES } else { 1 };
                 sequence = self.orders.writes.take_sequences(left);
             }
@@ -296,7 +296,7 @@ impl Worker {
         true
     }
 
-    /// Marks what is queued as handed over now.
+    /// Marks the queued operations as submitted now.
     #[inline]
     pub fn hand_over(&mut self, now_ns: u64) {
         if let Some(commits) = &mut self.commits
@@ -313,7 +313,7 @@ impl Worker {
         }
     }
 
-    /// Takes completions seen at this time.
+    /// Processes completions seen at `now_ns`.
     pub fn complete(&mut self, now_ns: u64, done: &[Done]) {
         let (mut ios, mut bytes) = (0, 0);
         if let Some(tracked) = &self.orders.tracked {
@@ -338,7 +338,7 @@ impl Worker {
                 bytes += self.page_bytes;
                 self.succeeded(now_ns, slot);
             } else {
-                // A short transfer is a failure of the medium, like one reported by an errno.
+                // A short transfer counts as a media error, like one reported by an errno.
                 self.failed(now_ns, if done.result < 0 { -done.result } else { libc::EIO });
             }
         }
@@ -372,7 +372,7 @@ impl Worker {
         }
     }
 
-    /// Keeps a slow I/O, or a flush, in the log.
+    /// Logs a slow I/O or flush.
     #[cold]
     fn slow(&self, kind: SlowKind, slot: Slot, service_ns: u64) {
         let Orders { region, cell, .. } = &self.orders;

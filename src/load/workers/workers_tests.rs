@@ -73,7 +73,7 @@ fn stamped_pages(region: &Region) -> u64 {
     stamped_sectors(region) / 32
 }
 
-/// Sectors of a region that carry the stamp of their place.
+/// Sectors of a region that carry the stamp of their location.
 fn stamped_sectors(region: &Region) -> u64 {
     let mut stamped = 0;
     for (index, extent) in region.extents.iter().enumerate() {
@@ -89,7 +89,7 @@ fn stamped_sectors(region: &Region) -> u64 {
     stamped
 }
 
-/// Else the case is in the list of skips.
+/// Whether this host can run the case; if not, adds it to the list of skips.
 fn is_supported(test: &str, regions: &Regions, interface: Interface, buffering: Buffering) -> bool {
     let file = std::fs::File::open(&regions.data.extents[0].path).unwrap();
     let flags = rustix::io::ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
@@ -192,7 +192,7 @@ fn a_restarted_class_draws_other_pages() {
         }
         pages.push(stamped_pages(&regions.data));
     }
-    // 20 of 384 pages each time: by chance about one is drawn again.
+    // 20 of 384 pages each time: about one repeats by chance.
     assert!(pages[1] > pages[0] + 10, "{pages:?}");
 }
 
@@ -213,7 +213,7 @@ fn a_rate_is_held_and_response_runs_from_the_intended_start() {
     assert!(delta.response.histogram.mean() >= delta.service.histogram.mean());
 }
 
-/// A simulated run of two seconds: what each class counted.
+/// What each class counted in a simulated run of one second.
 fn simulate(seed: u64) -> Vec<(u64, u64, u64, Vec<u64>)> {
     let regions = regions();
     let mut settings = Settings::default();
@@ -242,7 +242,7 @@ fn intents_before_a_class_stopped_are_begun_or_missed() {
     let mut settings = Settings::default();
     settings.io.interface = Interface::Sim;
     let point = Class::Point.index();
-    settings.classes[point].rate_bytes_per_s = Some(16384 * 100_000); // far more than it can
+    settings.classes[point].rate_bytes_per_s = Some(16384 * 100_000); // far more than the device can do
     let writes = Arc::new(Writes::new(0, Arc::default()));
     let mut workers =
         SimulatedWorkers::new(regions.data.clone(), regions.wal.clone(), 4, writes, &settings.sim);
@@ -258,7 +258,7 @@ fn intents_before_a_class_stopped_are_begun_or_missed() {
     assert_eq!(delta.response.histogram.len(), delta.intended, "those missed with what they waited");
 }
 
-/// A second of a simulated scan of 100,000 I/Os per second: I/Os, and means of response less service latency.
+/// A simulated second of a scan at 100,000 I/Os per second: I/Os, and mean response less mean service.
 fn paced(pace: Duration) -> (u64, f64) {
     let regions = regions();
     let mut settings = Settings::default();

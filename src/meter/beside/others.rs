@@ -1,24 +1,24 @@
-//! What other programs use of the processor.
+//! How much of the processor other programs use.
 //!
-//! A process's `stat` in `/proc` has its own CPU time, exited threads included, and that of its children that it
-//! has waited for. What a process leaves when it ends moves to its parent: between two readings, the sum over all
-//! processes grows by what ran, however short it lived. Each one belongs to one of these:
+//! A process's `stat` in `/proc` has its own CPU time, exited threads included, and that of its reaped children.
+//! When a process is reaped, its times move to its parent: between two readings, the sum over all processes grows
+//! by what ran, however briefly it lived. Each process belongs to one of these:
 //!
 //! - *ours*: this process and its descendants (SPDK's own process, tools).
-//! - *for us*: the kernel's threads. The kernel does not say for whom they work; the load's I/O makes them work
-//!   (`kworker`: loop devices, writeback, completions; `md`, `jbd2`, `xfsaild`, `ksoftirqd`, `kswapd`), and another
-//!   program's I/O shows in its own time. Those that by their nature work for other programs ([`NOT_FOR_US`]: virtual
-//!   machines, servers inside the kernel) are others'. `io_uring`'s threads are threads of their process.
+//! - *for us*: kernel threads. The kernel does not say for whom they work; the load's I/O keeps them busy
+//!   (`kworker`: loop devices, writeback, completions; `md`, `jbd2`, `xfsaild`, `ksoftirqd`, `kswapd`), and
+//!   another program's I/O shows in its own time. Threads that by nature work for other programs ([`NOT_FOR_US`]:
+//!   virtual machines, in-kernel servers) are others'. `io_uring`'s threads are threads of their process.
 //! - *others'*: everything else.
 //!
-//! Where `/proc` hides others, as in a container, user and system time of `/proc/stat` beyond all of these is
-//! *unattributed*, and others', too. Interrupts are nobody's.
+//! Where `/proc` hides other processes, as in a container, user and system time in `/proc/stat` beyond all of
+//! these is *unattributed*, and counts as others'. Interrupts count for nobody.
 //!
-//! With its times, what each process has written to storage is read (`io`), where that is allowed: as root, else of the
-//! same user's processes. Unlike the times, these counts are not apart from those of the children.
+//! Along with its times, each process's written bytes are read (`io`) where that is permitted: as root, or for
+//! processes of the same user. Unlike the times, these counts do not separate a process from its children.
 //!
-//! By hand: of what procfs parses in a process's `stat` four fields are needed, of each process, twice a second; and
-//! sysinfo counts no children.
+//! Parsed by hand: of the many fields of `stat` that procfs parses, four are needed, for each process, twice a
+//! second; and sysinfo does not count children.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -29,17 +29,17 @@ use crate::meter::processor::{CpuFigures, matters_from};
 use crate::threads;
 use crate::units::SECOND_NS;
 
-/// The least time between two readings: the times have steps of 10 ms.
+/// Minimum time between two readings: the times have a resolution of 10 ms.
 const APART_NS: u64 = 450_000_000;
-/// Reading costs at most one nanosecond of CPU time in this many.
+/// Readings are spaced so that they take at most one in this many nanoseconds of a CPU.
 const COST_ONE_IN: u64 = 50;
-/// Ticks are compared with the processes' times over this span, as a tick counts for all of its 1 to 10 ms.
+/// Ticks are compared with the processes' times over this span, because each tick of 1 to 10 ms is charged whole.
 const TICKS_SPAN_NS: u64 = 5 * SECOND_NS;
-/// Before that, over this at least.
+/// Until then, over at least this.
 const TICKS_SPAN_MIN_NS: u64 = 3 * SECOND_NS;
-/// The flag of the kernel's threads in a process's `stat` (`PF_KTHREAD`).
+/// The kernel-thread flag in a process's `stat` (`PF_KTHREAD`).
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// How the names of those of the kernel's threads begin that work for other programs.
+/// Name prefixes of the kernel threads that work for other programs.
 const NOT_FOR_US: &[&str] = &["kvm", "vhost-", "nfsd", "lockd", "ksmbd", "ksmd", "iscsi_t", "cifsd"];
 /// The longest chain of parents that is followed.
 const PARENTS_MAX: usize = 64;
@@ -50,31 +50,31 @@ pub struct OthersProbe(Option<Others>);
 struct Others {
     proc: PathBuf,
     own: i32,
-    /// The cgroups of a program that is the load: what is in them is ours, whoever its parent is.
+    /// Cgroups of a program that is the load: every process in them is ours, whoever its parent is.
     groups: Vec<PathBuf>,
     ticks_per_s: f64,
     processes: HashMap<i32, Process>,
     sums: [Sum; 3],
-    /// When, the ticks in which anything ran, and the ticks of all processes, oldest first.
+    /// Time, ticks in which anything ran, and ticks attributed to processes; oldest first.
     ticks: VecDeque<(u64, u64, u64)>,
     attributed: u64,
     at_ns: u64,
     next_ns: u64,
     last: Option<Used>,
-    /// Bytes that others have written since they were last taken; none if none of them could be read.
+    /// Bytes that others wrote since this was last taken; none if none of their counts could be read.
     written: Option<u64>,
 }
 
-/// Cores that were used.
+/// Cores used between two readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Used {
-    /// None where they can't be seen.
+    /// None where kernel threads are hidden.
     kernel: Option<f64>,
     others: f64,
     unattributed: f64,
 }
 
-/// Whose a process is.
+/// Who a process works for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
     Ours,
@@ -88,26 +88,26 @@ struct Process {
     parent: i32,
     begun: u64,
     own: u64,
-    /// Of its children that it has waited for.
+    /// Of its reaped children.
     reaped: u64,
     whose: Whose,
-    /// Bytes that it and its children that it has waited for have written; none if that may not be read.
+    /// Bytes written by it and its reaped children; none if that may not be read.
     written: Option<i128>,
 }
 
-/// What processes of a kind did between two readings, in ticks.
+/// What processes of one kind used between two readings, in ticks.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     own: u64,
     reaped: u64,
-    /// What those that ended had used by the last reading: their parents have it now.
+    /// What processes that have ended had used at the last reading: it is now in their parents' counts.
     ended: u64,
-    /// The same that no parent had by the last reading: it may have been read before they ended.
+    /// The part of that which no parent had at the last reading: a parent may be read before its child ends.
     owed: u64,
 }
 
 impl Sum {
-    /// What they used; the next reading begins with what is owed.
+    /// The ticks used; what is still owed carries over to the next reading.
     fn close(&mut self) -> u64 {
         let used = self.own + self.reaped.saturating_sub(self.ended + self.owed);
         *self = Self { owed: self.ended.saturating_sub(self.reaped), ..Self::default() };
@@ -116,10 +116,10 @@ impl Sum {
 }
 
 impl OthersProbe {
-    /// For this system, from that time on.
+    /// For this system, starting at `now_ns`.
     pub fn open(now_ns: u64) -> Self {
         let proc = Path::new("/proc");
-        // Its number in this folder differs from its own where that shows another namespace.
+        // Where `/proc` shows another PID namespace, this process's PID there differs from its own.
         let own = std::fs::read_link(proc.join("self")).ok();
         let own = own.and_then(|own| own.to_str()?.parse().ok());
         own.map_or(Self::none(), |own| {
@@ -127,7 +127,7 @@ impl OthersProbe {
         })
     }
 
-    /// For the processes in that folder, of which this is `own`.
+    /// For the processes in the folder `proc`, of which this one is `own`.
     pub fn under(proc: &Path, own: i32, ticks_per_s: f64, now_ns: u64) -> Self {
         let mut others = Others {
             proc: proc.to_owned(),
@@ -149,19 +149,19 @@ impl OthersProbe {
         Self(Some(others))
     }
 
-    /// What is in these cgroups counts as ours.
+    /// Counts the processes in these cgroups as ours.
     pub fn add_groups(&mut self, groups: &[PathBuf]) {
         if let Some(others) = &mut self.0 {
             others.groups = groups.to_vec();
         }
     }
 
-    /// For no system, as simulated runs must repeat exactly.
+    /// Reads nothing, as simulated runs must repeat exactly.
     pub fn none() -> Self {
         Self(None)
     }
 
-    /// These figures, with what others used since the last reading.
+    /// Adds to these figures what others used since the last reading.
     pub fn window(&mut self, now_ns: u64, cpu: CpuFigures) -> CpuFigures {
         let Some(used) = self.0.as_mut().and_then(|others| others.window(now_ns)) else { return cpu };
         CpuFigures {
@@ -172,8 +172,8 @@ impl OthersProbe {
         }
     }
 
-    /// Bytes that others have written since the last call, by the last reading: to any drive, or made dirty in the page
-    /// cache. None if nobody else's counts can be read.
+    /// Bytes that others wrote since the last call, as of the last reading: to any drive, or made dirty in
+    /// the page cache. None if nobody else's counts can be read.
     pub fn written(&mut self) -> Option<u64> {
         let written = &mut self.0.as_mut()?.written;
         let taken = *written;
@@ -183,7 +183,7 @@ impl OthersProbe {
 }
 
 impl Others {
-    /// Adds what others have written since the last reading.
+    /// Adds what others wrote since the last reading.
     fn add_written(&mut self, now: &HashMap<i32, Process>) {
         let of = |process: &Process| process.written.filter(|_| process.whose == Whose::Others);
         let is_same = |one: &Process, other: Option<&Process>| other.is_some_and(|of| of.begun == one.begun);
@@ -191,11 +191,11 @@ impl Others {
         for (id, process) in now {
             let Some(written) = of(process) else { continue };
             let known = self.processes.get(id).filter(|known| is_same(process, Some(known)));
-            // One that could not be read until now begins with this reading.
+            // A process that could not be read before counts from this reading on.
             let before = known.map_or(Some(0), |known| known.written).unwrap_or(written);
             *sum.get_or_insert(0) += written - before;
         }
-        // What a process leaves when it ends is its parent's, and was counted before.
+        // The bytes of a reaped process are now in its parent's count, and were counted before.
         let ended = self.processes.iter().filter(|(id, process)| !is_same(process, now.get(id)));
         let has_heir = |process: &Process| now.get(&process.parent).is_some_and(|of| of.written.is_some());
         let left: i128 =
@@ -216,11 +216,11 @@ impl Others {
         let ran = self.ran();
         let unattributed = ran.and_then(|ran| self.unattributed(now_ns, ran));
         if let Some((before, ran)) = before.zip(ran) {
-            // A child that ended during a reading may count twice.
+            // A child that ended during a reading may be counted twice.
             others = others.min(ran.saturating_sub(before.1));
         }
         let cores = |ticks: u64| ticks as f64 / self.ticks_per_s / seconds;
-        // Where even the kernel's threads are hidden, so are other programs: the ticks alone show them.
+        // Where even kernel threads are hidden, so are other programs: only the ticks show them.
         let sees_all = self.processes.values().any(|process| process.whose == Whose::ForUs);
         self.last = (sees_all || unattributed.is_some()).then(|| Used {
             kernel: sees_all.then(|| cores(for_us)),
@@ -232,8 +232,8 @@ impl Others {
         self.last
     }
 
-    /// Cores beyond those that processes used; zero as long as the ticks may be wrong by that, none if they have been
-    /// looked at for too short a time.
+    /// Cores busy beyond what processes used; zero while the ticks' error could explain it, none until they
+    /// have been read for long enough.
     fn unattributed(&mut self, now_ns: u64, ran: u64) -> Option<f64> {
         self.ticks.push_back((now_ns, ran, self.attributed));
         while self.ticks.get(1).is_some_and(|(at_ns, ..)| now_ns - at_ns >= TICKS_SPAN_NS) {
@@ -257,7 +257,7 @@ impl Others {
         Some(user? + nice? + system?)
     }
 
-    /// Reads all processes: ticks used since the last reading by ours, for us, and by others.
+    /// Reads all processes. Returns the ticks used since the last reading: by ours, for us, and by others.
     fn look(&mut self) -> [u64; 3] {
         let first = self.processes.is_empty();
         let mut now = self.read();
@@ -276,7 +276,7 @@ impl Others {
                 another => (None, another),
             };
             ended.extend(another);
-            // What a process used before it was first seen counts, except at the first reading.
+            // CPU time from before a process was first seen counts, except at the first reading.
             let (own, reaped) = match known {
                 Some(known) => (known.own, known.reaped),
                 None if first => (process.own, process.reaped),
@@ -294,7 +294,7 @@ impl Others {
         self.sums.each_mut().map(Sum::close)
     }
 
-    /// All processes; the kernel's threads are already known for what they are.
+    /// All processes; kernel threads are already classified.
     fn read(&self) -> HashMap<i32, Process> {
         let entries = std::fs::read_dir(&self.proc).into_iter().flatten().flatten();
         let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -328,10 +328,10 @@ impl Process {
     fn parse(stat: &str) -> Option<Self> {
         let (head, rest) = stat.rsplit_once(')')?;
         let name = head.split_once('(')?.1;
-        // From the third field on, the state.
+        // From the third field, the state, on.
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-        // Times of children are signed.
+        // The children's times are signed.
         let of_children = |field: usize| number(field).unwrap_or(0);
         let for_us = number(9)? & KERNEL_THREAD != 0 && !NOT_FOR_US.iter().any(|not| name.starts_with(not));
         Some(Self {

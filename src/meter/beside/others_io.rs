@@ -1,7 +1,7 @@
-//! What others read and write on the drives below the target, as data.
+//! What other programs read and write on the drives below the target, as data.
 //!
-//! Only what is certainly not the load's counts ([`super::others_io_probe`] says how that is found): the figures say
-//! *at least*, and what can't be told apart from the load's own is unknown, not zero.
+//! Only I/O that is certainly not the load's is included (see [`super::others_io_probe`]): the figures are
+//! lower bounds, and I/O that can't be told apart from the load's own is unknown, not zero.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use serde::{Deserialize, Serialize};
 use crate::meter::processor::OTHERS_SHARE;
 use crate::units::mb_per_s;
 
-/// From this share of what the drive moves on, others' I/O matters. It is half of what others may take of the processor,
-/// as their I/Os are mostly smaller than the load's, and cost a drive more than their bytes show.
+/// Others' I/O matters from this share of what the drive moves. It is half of what others may take of the
+/// processor, as their I/Os are mostly smaller than the load's, and cost a drive more than their bytes show.
 const SHARE: f64 = OTHERS_SHARE / 2.0;
-/// And from this on, a second, or in all where it is less than a second: what the system's own services write now and
-/// then is less.
+/// It must also exceed this rate, or this many bytes if the time is below a second: system services
+/// occasionally write less than this.
 const BYTES_PER_S: f64 = 1e6;
 
 /// What others did on a drive in a window, or over a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OthersIo {
-    /// The kernel's name of the drive, whole; of an array or several drives that can't be told apart, its or theirs.
+    /// The kernel's name of the whole drive; if drives can't be told apart, of the array or the devices on them.
     pub drive: String,
-    /// Bytes that it read and wrote for everybody, by the block layer's count.
+    /// Bytes that the drive read and wrote for everyone, by the block layer's count.
     pub bytes: u64,
-    /// Bytes that others read, at least; absent if unknown.
+    /// Bytes that others read: a lower bound; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_bytes: Option<u64>,
-    /// Bytes that others wrote, at least; absent if unknown.
+    /// Bytes that others wrote: a lower bound; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
 }
@@ -39,7 +39,7 @@ impl OthersIo {
         self.read_bytes.unwrap_or(0).saturating_add(self.written_bytes.unwrap_or(0))
     }
 
-    /// Whether that is enough to matter over that time.
+    /// Whether others moved enough over that time to matter.
     pub fn matters(&self, seconds: f64) -> bool {
         let moved = self.moved_bytes() as f64;
         moved > SHARE * self.bytes as f64 && moved > BYTES_PER_S * seconds.max(1.0)
@@ -57,7 +57,7 @@ impl OthersIo {
     }
 }
 
-/// Sums by drive. What is unknown in some windows is known as far as the others show it: it says *at least* anyway.
+/// Sums by drive. Windows in which a count is unknown add nothing to it: it is a lower bound anyway.
 #[derive(Debug, Clone, Default)]
 pub(in crate::meter) struct OthersIoSums(BTreeMap<String, OthersIo>);
 

@@ -1,25 +1,25 @@
-//! Finds what others do on the drives below the target.
+//! Measures what other programs do on the drives below the target.
 //!
-//! The block layer counts what everybody reads and writes; what of that is the load's has to be taken away, and with
-//! it whatever the kernel adds for the load. So only what is certain counts:
+//! The block layer counts everyone's reads and writes; the load's share has to be subtracted, and with it whatever
+//! the kernel adds for the load. So only what is certain counts:
 //!
-//! - *Beside the target*: what a drive moves and the parts of it that the target uses do not. That is others', whatever
-//!   the load is, read or written.
-//! - *On the target*: what the devices at the top move beyond what this process submits (`/proc/self/io`: all its threads,
-//!   `RocksDB`'s and `io_uring`'s included, read-ahead included, and what it makes dirty in the page cache). Nobody else
-//!   can use a stack of ours; on a device that is the target itself, the excess is others'. On a file system the excess
-//!   of reads is, too; that of writes may be its journal's, for which the load may be the reason: it counts as far as
-//!   other programs' own counts (`/proc/PID/io`) show that they have written as much lately, and other drives have not.
+//! - *Beside the target*: what a drive moves beyond the parts of it that the target uses. That is others' I/O, reads
+//!   and writes alike, whatever the load is.
+//! - *On the target*: what the devices at the top move beyond what this process submits (`/proc/self/io`: all its
+//!   threads, including `RocksDB`'s and `io_uring`'s, read-ahead, and what it makes dirty in the page cache). Only
+//!   the load can use a stack that we built; on a device that is itself the target, the excess is others'. On a file
+//!   system, that holds for reads; excess writes may come from its journal on behalf of the load. They count only up
+//!   to what other programs wrote recently by their own counts (`/proc/PID/io`), less what has reached other drives.
 //!
-//! RAID's parity and mirrors, and `RocksDB`'s compactions, are thus never taken for others'.
+//! So RAID's parity and mirrors, and `RocksDB`'s compactions, are never taken for others' I/O.
 //!
-//! The load's I/O is counted when it is submitted, and by the block layer when it ends; with the page cache, long after.
-//! The excess falls behind by what is under way, so only its rise above its maximum counts: others' I/O may show later
-//! by that much. What is ours is not counted, with one exception: a journal's writes, while other programs have written
-//! elsewhere what has not reached a drive yet.
+//! The load's I/O is counted when it is submitted, and by the block layer when it completes; with the page cache,
+//! long after. The excess lags by the I/O in flight, so only its rise above its maximum counts: others' I/O may show
+//! up that much later. Our own I/O is never counted, with one exception: a journal's writes, while other programs
+//! have written data elsewhere that has not reached a drive yet.
 //!
-//! A **loop device counts as a drive**, as for write amplification: what happens on the drive below its file is left out.
-//! What passes the block layer by (commands to `NVMe` drives from `io_uring`, drives in userspace) makes it unknown.
+//! A **loop device counts as a drive**, as for write amplification: what happens on the drive below its file is left
+//! out. I/O that bypasses the block layer (`NVMe` commands from `io_uring`, userspace drivers) makes it unknown.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -30,10 +30,10 @@ use crate::meter::devices::block::Device;
 use crate::meter::devices::member::Member;
 use crate::units::SECOND_NS;
 
-/// How long after a program wrote something the kernel has written it back, by default: it is old enough after 30 s, and
-/// looked for every 5 s.
+/// How long the kernel may take by default to write back what a program wrote: dirty pages expire after 30 s,
+/// and it checks for them every 5 s.
 const WRITE_BACK_NS: u64 = 40 * SECOND_NS;
-/// More drives than that are not named one by one.
+/// The most devices that are named one by one.
 const NAMED_MAX: usize = 3;
 
 /// Reads the counters of the drives and of this process; or nothing, for simulated runs.
@@ -43,7 +43,7 @@ pub struct OthersIoProbe {
     top: Option<Top>,
 }
 
-/// A drive of which the target uses parts only.
+/// A drive of which the target uses only parts.
 #[derive(Debug)]
 struct Beside {
     name: String,
@@ -52,32 +52,32 @@ struct Beside {
     beyond: [Beyond; 2],
 }
 
-/// The devices at the top that others can use as well.
+/// The devices at the top that others can use too.
 #[derive(Debug)]
 struct Top {
     name: String,
     devices: Vec<Device>,
     own: OwnIo,
     beyond: [Beyond; 2],
-    /// Where the excess of writes may be a file system's own.
+    /// Set where excess writes may be the file system's own.
     evidence: Option<Evidence>,
 }
 
-/// What speaks for others' writes.
+/// Evidence that excess writes are others'.
 #[derive(Debug)]
 struct Evidence {
-    /// What other programs have written lately, wherever.
+    /// What other programs wrote recently, to any drive.
     lately: Lately,
-    /// The drives where it may have gone instead.
+    /// The drives that may have received it instead.
     elsewhere: Vec<Device>,
-    /// Whether one of those is also below the target, which is on loop devices: what passes through them is not
-    /// elsewhere.
+    /// Whether the target is on loop devices, so that one of these drives is also below it: what passes
+    /// through the loop devices did not go elsewhere.
     on_loops: bool,
 }
 
 impl OthersIoProbe {
-    /// Begins to count for a target of these devices and members, under a root (`/`). `own` says that it is a stack of
-    /// ours, which only the load uses.
+    /// Starts counting for a target of these devices and members, under a root (`/`). `own` means a stack
+    /// that we built, which only the load uses.
     pub fn open(root: &Path, levels: &Levels, members: &[Member], own: bool) -> Self {
         let mut drives: Vec<Beside> = Vec::new();
         let mut wholes = Vec::new();
@@ -100,7 +100,7 @@ impl OthersIoProbe {
                 }),
             }
         }
-        // A drive that is used whole as well has nothing beside it.
+        // A drive that is also used whole has nothing beside the target.
         drives.retain(|drive| !levels.bottom.iter().any(|device| device.name == drive.name));
         let files = members.iter().any(|member| member.device.is_none());
         let top = (!own && !levels.top.is_empty()).then(|| Top {
@@ -113,9 +113,9 @@ impl OthersIoProbe {
         Self { drives, top }
     }
 
-    /// What others did since the last call, by drive; `counted` says whether the block layer sees all of the load's I/O,
-    /// and `others_written` is what other programs have written since the last call by their own counts, if any can be
-    /// read.
+    /// What others did since the last call, by drive. `counted` says whether the block layer sees all of the
+    /// load's I/O; `others_written` is what other programs wrote since the last call by their own counts, if
+    /// any of them can be read.
     pub fn window(&mut self, now_ns: u64, counted: bool, others_written: Option<u64>) -> Vec<OthersIo> {
         let mut found: Vec<OthersIo> = self.drives.iter_mut().filter_map(Beside::window).collect();
         let Some(top) = self.top.as_mut().and_then(|top| top.window(now_ns, others_written)) else {
@@ -135,7 +135,7 @@ impl OthersIoProbe {
     }
 }
 
-/// The whole drive that a device is or is part of, and whether it is a part.
+/// The whole drive of a device or partition, and whether it is a partition.
 fn whole_of(device: &LevelDevice) -> Option<(LevelDevice, bool)> {
     let dir = device.stat.parent()?;
     let is_part = dir.join("partition").exists();
@@ -144,7 +144,7 @@ fn whole_of(device: &LevelDevice) -> Option<(LevelDevice, bool)> {
     Some((LevelDevice { name, stat: whole.join("stat") }, is_part))
 }
 
-/// How the devices at the top are called: by the one drive below them, if it is one, else by themselves.
+/// What to call the devices at the top: the drive below them if there is only one, else their own names.
 fn name_of(wholes: &[String], top: &[LevelDevice]) -> String {
     match (wholes, top) {
         ([drive], _) => drive.clone(),
@@ -173,7 +173,7 @@ impl Evidence {
         }
     }
 
-    /// Adds what other programs have written, less what has reached other drives meanwhile; `on_target` has been
+    /// Adds what other programs wrote, less what has meanwhile reached other drives; `on_target` bytes were
     /// written to the target.
     fn add(&mut self, now_ns: u64, bytes: u64, on_target: u64) {
         self.lately.add(now_ns, bytes);
@@ -184,7 +184,7 @@ impl Evidence {
 
 impl Beside {
     fn window(&mut self) -> Option<OthersIo> {
-        // The parts after the whole, so that what passes between rather counts for the target.
+        // Parts after the whole, so that I/O in between counts for the target.
         let whole = self.whole.window();
         let parts = sum(&mut self.parts);
         let ((read, written), parts) = (whole?, parts?);
@@ -200,7 +200,7 @@ impl Beside {
 
 impl Top {
     fn window(&mut self, now_ns: u64, others_written: Option<u64>) -> Option<OthersIo> {
-        // Its own count after the devices', so that what passes between rather counts for the load.
+        // This process's count after the devices', so that I/O in between counts for the load.
         let all = sum(&mut self.devices);
         let own = self.own.window();
         if let Some(evidence) = &mut self.evidence {
@@ -224,19 +224,19 @@ impl Top {
 
 /// Bytes read and written by all of these since the last call; none if one can't be read.
 fn sum(devices: &mut [Device]) -> Option<(u64, u64)> {
-    // All are read even if one fails, as the next window begins here for each of them.
+    // Read all of them even if one fails, as the next window starts here for each.
     let all: Vec<_> = devices.iter_mut().map(Device::window).collect();
     all.into_iter().try_fold((0, 0), |sum, of| of.map(|of| (sum.0 + of.0, sum.1 + of.1)))
 }
 
-/// How far what is counted lies below its maximum.
+/// How far a changing amount lies below its maximum.
 #[derive(Debug, Default)]
 struct Beyond {
     below: u128,
 }
 
 impl Beyond {
-    /// By how much it rose above its maximum, now that it changed by so much.
+    /// How far this change takes it above its maximum.
     fn rise(&mut self, change: i128) -> u64 {
         let by = change.unsigned_abs();
         if change < 0 {
@@ -249,7 +249,7 @@ impl Beyond {
     }
 }
 
-/// What this process itself reads and writes.
+/// This process's own reads and writes.
 #[derive(Debug)]
 struct OwnIo {
     path: PathBuf,
@@ -262,7 +262,7 @@ impl OwnIo {
         Self { last: IoCounts::read(&path), path }
     }
 
-    /// Bytes read and written since the last call; fewer are written than before where what was dirty is dropped.
+    /// Bytes read and written since the last call; written bytes may be negative, when dirty pages are dropped.
     fn window(&mut self) -> Option<[i128; 2]> {
         let now = IoCounts::read(&self.path);
         let (now, last) = (now, std::mem::replace(&mut self.last, now));
@@ -272,8 +272,8 @@ impl OwnIo {
     }
 }
 
-/// A process's I/O with storage, all its threads and the children that it has waited for included: an `io` in `/proc`. By
-/// hand: three of its lines, of each process; procfs-core rejects a file that lacks any of the others.
+/// A process's storage I/O (`io` in `/proc`), including all its threads and its reaped children. Parsed by
+/// hand: three lines are needed, for each process, and procfs-core rejects a file that lacks any of the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::meter) struct IoCounts {
     read_bytes: u64,
@@ -282,7 +282,7 @@ pub(in crate::meter) struct IoCounts {
 }
 
 impl IoCounts {
-    /// None where another user's may not be read.
+    /// None where another user's `io` may not be read.
     pub fn read(path: &Path) -> Option<Self> {
         let text = std::fs::read_to_string(path).ok()?;
         let of = |name: &str| {
@@ -302,13 +302,13 @@ impl IoCounts {
         self.read_bytes
     }
 
-    /// Bytes written or made dirty, without those dropped before they were written.
+    /// Bytes written or made dirty, less those dropped before write-back.
     pub fn written(&self) -> i128 {
         i128::from(self.write_bytes) - i128::from(self.cancelled_write_bytes)
     }
 }
 
-/// What other programs have written of late, which the kernel may still have to write back, oldest first.
+/// What other programs wrote recently and the kernel may still have to write back; oldest first.
 #[derive(Debug, Default)]
 struct Lately(VecDeque<(u64, u64)>);
 
@@ -320,7 +320,7 @@ impl Lately {
         }
     }
 
-    /// Takes as much as there is, up to this many bytes.
+    /// Takes up to this many bytes, the oldest first.
     fn take(&mut self, bytes: u64) -> u64 {
         let mut wanted = bytes;
         for (_, left) in &mut self.0 {

@@ -1,4 +1,4 @@
-//! A made-up host: a drive with two partitions, another drive, and an array of both.
+//! A fake host: a drive with two partitions, another drive, and an array of both.
 
 use std::fs;
 
@@ -29,13 +29,13 @@ impl Host {
         self.root.path().join("sys/block").join(device).join("stat")
     }
 
-    /// What a device has read and written since the beginning.
+    /// What a device has read and written so far.
     fn moved(&self, device: &str, read: u64, written: u64) {
         let (read, written) = (read * MB / SECTOR, written * MB / SECTOR);
         fs::write(self.stat(device), format!("9 0 {read} 1 9 0 {written} 1 0 0 0\n")).unwrap();
     }
 
-    /// What this process has submitted, made dirty and dropped since the beginning.
+    /// What this process has submitted, made dirty and dropped so far.
     fn own(&self, read: u64, write: u64, dropped: u64) {
         let path = self.root.path().join("proc/self/io");
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -93,7 +93,7 @@ fn the_rest_of_a_drive_is_others_even_beside_a_stack_of_ours() {
 fn what_this_process_did_not_submit_is_others() {
     let host = Host::new();
     let mut probe = host.probe(&["sda"], &["sda"], false, false);
-    // 30 MB are still under way, and 20 MB of others'.
+    // 30 MB are still in flight, and others moved 20 MB.
     host.own(100, 40, 0);
     host.moved("sda", 90, 40);
     assert_eq!(shown(&at(&mut probe, 1, None)), [("sda", Some(0), Some(0))]);
@@ -113,7 +113,7 @@ fn what_the_load_made_dirty_is_its_own_when_it_is_written_back() {
     assert_eq!(shown(&at(&mut probe, 1, Some(50))), [("sda", Some(0), Some(0))]);
     host.moved("sda", 0, 450);
     assert_eq!(shown(&at(&mut probe, 2, Some(50))), [("sda", Some(0), Some(0))], "nobody can tell yet");
-    // Half of the rest was dropped with its file.
+    // Half of the rest was dropped along with its file.
     host.own(0, 500, 25);
     host.moved("sda", 0, 515);
     assert_eq!(shown(&at(&mut probe, 3, Some(0))), [("sda", Some(0), Some(40))]);
@@ -133,7 +133,7 @@ fn on_a_file_system_others_wrote_what_their_own_counts_account_for() {
     assert_eq!(next(10, Some(0)), [Some(2)], "a journal's, for all that is known, and 2 MB beside it");
     assert_eq!(next(30, Some(15)), [Some(17)]);
     assert_eq!(next(60, None), [Some(2)], "unknown on it, and known beside it");
-    // What programs made dirty is written back within some time.
+    // What programs made dirty is written back before long.
     assert_eq!(next(60, Some(100)), [Some(2)]);
     assert_eq!(next(130, Some(0)), [Some(72)]);
     for _ in 0..40 {
@@ -155,7 +155,7 @@ fn what_went_to_another_drive_is_no_evidence() {
     host.moved("nvme0n1", 0, 45);
     host.moved("sda", 0, 90);
     assert_eq!(shown(&at(&mut probe, 2, Some(50))), [("nvme0n1", Some(0), Some(40))]);
-    // What a loop device writes, the drive below it writes, too; beside it, 80 MB went elsewhere.
+    // What a loop device writes, the drive below it writes too; 80 MB more went elsewhere.
     fs::create_dir(host.stat("md0").with_file_name("loop")).unwrap();
     let mut on_loop = host.probe(&["md0"], &["md0"], true, false);
     host.moved("md0", 0, 30);
@@ -197,6 +197,6 @@ fn devices_that_cannot_be_told_apart_are_named_together() {
 #[test]
 fn this_process_s_own_count_is_read() {
     let own = IoCounts::read(Path::new("/proc/self/io"));
-    // Kernels without task accounting have none.
+    // Kernels without task accounting don't have it.
     assert!(own.is_some() || !Path::new("/proc/self/io").exists(), "{own:?}");
 }

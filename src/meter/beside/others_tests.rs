@@ -1,4 +1,4 @@
-//! Made-up processes, and this system's.
+//! Fake processes, and this system's own.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ const OWN: i32 = 50;
 struct Proc(tempfile::TempDir);
 
 impl Proc {
-    /// With init, two of the kernel's threads, this process and a shell that started it.
+    /// With init, two kernel threads, this process, and the shell that started it.
     fn new() -> Self {
         let proc = Self(tempfile::tempdir().unwrap());
         proc.process(1, "init", 0, [0, 0]);
@@ -44,13 +44,13 @@ impl Proc {
         fs::remove_dir_all(self.0.path().join(id.to_string())).unwrap();
     }
 
-    /// What a process and its children that it has waited for have written.
+    /// What a process and its reaped children wrote.
     fn wrote(&self, id: i32, bytes: u64, dropped: u64) {
         let text = format!("read_bytes: 5\nwrite_bytes: {bytes}\ncancelled_write_bytes: {dropped}\n");
         fs::write(self.0.path().join(id.to_string()).join("io"), text).unwrap();
     }
 
-    /// Ticks of user, nice and system time together; others are not looked at.
+    /// Ticks of user, nice and system time together; the other fields are not read.
     fn ran(&self, ticks: u64) {
         fs::write(self.0.path().join("stat"), format!("cpu  {ticks} 0 0 900 80 70 60 50 0 0\ncpu0 0\n"))
             .unwrap();
@@ -61,8 +61,8 @@ impl Proc {
     }
 }
 
-/// Thousandths of a core that the kernel's threads and others used, and what of these is unattributed, in a window that
-/// ends then.
+/// Thousandths of a core used by kernel threads and by others, and how much of the latter is unattributed, in
+/// the window that ends at `seconds`.
 fn at(probe: &mut OthersProbe, seconds: u64) -> Option<[i64; 3]> {
     let cpu = probe.window(seconds * SECOND_NS, CpuFigures::default());
     let thousandths = |cores: Option<f64>| Some((cores? * 1000.0).round() as i64);
@@ -98,7 +98,7 @@ fn what_ended_counts_once() {
     proc.process(60, "make", 40, [10, 1000]);
     proc.process(61, "cc1", 60, [300, 0]);
     let mut probe = proc.probe();
-    // It ran for half a second more, and its parent waited for it; another one came and went.
+    // It ran for another half second and was reaped; another child came and went.
     proc.ends(61);
     proc.process(60, "make", 40, [10, 1000 + 350 + 20]);
     proc.ran(70);
@@ -106,13 +106,13 @@ fn what_ended_counts_once() {
     proc.process(62, "cc1", 60, [400, 0]);
     proc.ran(470);
     assert_eq!(at(&mut probe, 2).unwrap()[1], 4000);
-    // The parent was read before it had waited for its child, which had ended when it was its turn.
+    // The parent was read before it reaped its child, which had ended by the time it was to be read.
     proc.ends(62);
     assert_eq!(at(&mut probe, 3).unwrap()[1], 0);
     proc.process(60, "make", 40, [10, 1370 + 405]);
     proc.ran(475);
     assert_eq!(at(&mut probe, 4).unwrap()[1], 50, "not its four seconds again");
-    // A number that is given again is another process.
+    // A reused PID is another process.
     proc.process(60, "yes", 40, [25, 0]);
     let stat = proc.0.path().join("60/stat");
     let text = fs::read_to_string(&stat).unwrap().replace(" 1060 9 9", " 5000 9 9");
@@ -143,7 +143,7 @@ fn what_no_process_accounts_for_is_others() {
             })
             .collect::<Vec<_>>()
     };
-    // Ticks that are wrong by a tenth of a core are quiet.
+    // An error of a tenth of a core in the ticks raises nothing.
     assert!(seconds(59, 6, 0).iter().all(|used| *used == [0; 3]));
     let hidden = seconds(200, 8, 6);
     assert_eq!(hidden[7], [0, 1500, 1500], "{hidden:?}");
@@ -203,14 +203,14 @@ fn what_others_write_counts_once_whoever_has_the_count() {
     proc.wrote(61, 350, 10);
     assert!(at(&mut probe, 1).is_some());
     assert_eq!((probe.written(), probe.written()), (Some(40), Some(0)));
-    // It wrote 60 more and ended, another one came and went, and a third one began.
+    // It wrote 60 more and ended; another came and went, and a third one started.
     proc.ends(61);
     proc.wrote(60, 1000 + 400 + 70, 0);
     proc.process(62, "ld", 60, [0, 0]);
     proc.wrote(62, 7, 0);
     assert!(at(&mut probe, 2).is_some());
     assert_eq!(probe.written(), Some(60 + 70 + 7));
-    // Where nobody else's can be read, it is unknown.
+    // If nobody else's count can be read, it is unknown.
     let blind = Proc::new();
     let mut probe = blind.probe();
     assert!(at(&mut probe, 1).is_some());

@@ -1,4 +1,4 @@
-//! What a worker counts while it runs, read by the meters from another thread.
+//! A worker's counts while it runs, read by the meters from another thread.
 //!
 //! Each cell has one writer, so a count is a plain load, add and store: no lock, no read-modify-write
 //! on the bus. Counters only grow (and wrap); the meters keep the last reading and take the difference. The
@@ -52,7 +52,7 @@ impl Counter {
     }
 }
 
-/// What an interface did about commands that did not complete.
+/// An interface's actions on commands that did not complete.
 #[derive(Debug, Default)]
 pub struct IncidentCell([Counter; 2]);
 
@@ -72,7 +72,7 @@ impl IncidentCell {
     }
 }
 
-/// What an interface's polling found.
+/// The results of an interface's polling.
 #[derive(Debug, Default)]
 pub struct PollCell([Counter; 4]);
 
@@ -99,14 +99,14 @@ impl PollCell {
 #[derive(Debug)]
 pub struct LatencyCell {
     counts: Box<[AtomicU32; BUCKETS]>,
-    /// One past the highest bucket ever used: as far as a reader must look.
+    /// One past the highest bucket ever used: readers need look no further.
     used: AtomicU32,
     max_ns: AtomicU64,
 }
 
 impl Default for LatencyCell {
     fn default() -> Self {
-        // Through a vector, for a zeroed allocation that never passes through the stack.
+        // Through a vector, for a zeroed allocation that is never on the stack.
         let counts: Vec<AtomicU32> = (0..BUCKETS).map(|_| AtomicU32::new(0)).collect();
         let counts = counts.into_boxed_slice().try_into().expect("the vector has that length");
         Self { counts, used: AtomicU32::new(0), max_ns: AtomicU64::new(0) }
@@ -135,14 +135,14 @@ impl LatencyCell {
         self.counts[..used].iter().map(|count| count.load(Relaxed))
     }
 
-    /// The largest latency since the last call. A record at the very moment of the call may count for the
-    /// next call.
+    /// The largest latency since the last call. One recorded during the call may count for the next
+    /// call.
     pub fn take_max_ns(&self) -> u64 {
         self.max_ns.swap(0, Relaxed)
     }
 }
 
-/// What a worker counts for one member.
+/// A worker's counts for one member.
 #[derive(Debug, Default)]
 pub struct MemberCell {
     /// Bytes read.
@@ -151,7 +151,7 @@ pub struct MemberCell {
     pub written_bytes: Counter,
 }
 
-/// All that a worker counts.
+/// Everything that a worker counts.
 #[derive(Debug)]
 pub struct WorkerCell {
     /// The class that the worker belongs to.
@@ -180,9 +180,9 @@ pub struct WorkerCell {
     pub flush: Option<LatencyCell>,
     /// Bytes of each member, in the target's order.
     pub members: Box<[MemberCell]>,
-    /// What has begun and not ended.
+    /// Its I/Os in flight, and its next intended start.
     pub under_way: UnderWay,
-    /// Its slow I/Os, if they are kept.
+    /// Its slow I/Os, if they are logged.
     pub slow: Option<SlowCell>,
     /// The worker's thread, 0 until it has started.
     pub thread_id: AtomicI32,
@@ -191,7 +191,7 @@ pub struct WorkerCell {
 }
 
 impl WorkerCell {
-    /// A cell for a worker of the class over that many members.
+    /// A cell for a worker of the class on this many members.
     pub fn new(class: Class, rated: bool, members: usize) -> Self {
         let wal = class == Class::Wal;
         Self {
@@ -215,17 +215,17 @@ impl WorkerCell {
         }
     }
 
-    /// The same with room for that many I/Os under way, and commits that wait for their flush.
+    /// The same with room for this many I/Os in flight, including commits that wait for their flush.
     pub fn with_room(self, slots: u64) -> Self {
         Self { under_way: UnderWay::new(slots as usize), ..self }
     }
 
-    /// The same with a log of the I/Os that take that long; 0 means none.
+    /// The same with a log of the I/Os that take at least this long; 0 means none.
     pub fn logging_slow(self, threshold_ns: u64) -> Self {
         Self { slow: (threshold_ns > 0).then(|| SlowCell::new(threshold_ns)), ..self }
     }
 
-    /// An intended start is missed, after it had waited that long: a client would have waited at least so long.
+    /// Counts an intended start as missed after this wait: a client would have waited at least as long.
     #[inline]
     pub fn miss(&self, waited_ns: u64) {
         self.missed.add(1);
@@ -243,7 +243,7 @@ impl WorkerCell {
         }
     }
 
-    /// Counts a failure.
+    /// Counts a failed I/O or flush.
     pub fn error(&self, errno: i32) {
         let at = usize::try_from(errno).unwrap_or(0).min(ERRNO_MAX - 1);
         self.errnos[at].add(1);

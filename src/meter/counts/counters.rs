@@ -5,7 +5,7 @@ use std::ops::{AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 
-/// Polls of completion queues so far, and the time that they took. Sleeping between two polls does not count.
+/// Polls of completion queues so far, and the time they took. Sleeping between polls does not count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Polls {
@@ -48,7 +48,7 @@ impl Polls {
         (self.polling_ns > 0).then(|| self.empty_polling_ns as f64 / self.polling_ns as f64)
     }
 
-    /// Counts a poll that found that many completions and took that long.
+    /// Counts a poll, with the number of completions it found and the time it took.
     #[inline]
     pub fn count(&mut self, found: u32, took_ns: u64) {
         self.polls += 1;
@@ -60,7 +60,7 @@ impl Polls {
     }
 }
 
-/// What an interface did about commands that did not complete.
+/// An interface's actions on commands that did not complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Incidents {

@@ -1,8 +1,8 @@
-//! What a storage engine under the classes did by itself: its log, flushes and compactions, its cache, and
+//! What a storage engine under the classes did on its own: its log, flushes and compactions, its cache, and
 //! how long it held up writes.
 //!
 //! The counts are the engine's own and only grow while it runs, even if it is closed and reopened; a window's
-//! are the differences between its two ends.
+//! counts are the differences between its two ends.
 
 use std::ops::{Add, AddAssign, Sub};
 
@@ -30,7 +30,7 @@ pub struct EngineTotals {
     pub stall_ns: u64,
     /// Data blocks that were in the engine's cache (`rocksdb.block.cache.data.hit`).
     pub cache_hits: u64,
-    /// Data blocks that were not (`rocksdb.block.cache.data.miss`).
+    /// Data blocks that were not in it (`rocksdb.block.cache.data.miss`).
     pub cache_misses: u64,
     /// Gets that a filter answered without a read (`rocksdb.bloom.filter.useful`).
     pub filter_hits: u64,
@@ -115,7 +115,7 @@ impl Sub for EngineTotals {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EngineFigures {
-    /// What it did.
+    /// Its counts.
     #[serde(flatten)]
     pub counts: EngineTotals,
     /// Times of its operations in microseconds, since it was opened: `RocksDB`'s histograms.

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 
-/// I/Os that a worker keeps until it is read, once a window.
+/// I/Os that a worker keeps until they are read, once per window.
 const KEPT: usize = 64;
 /// I/Os that a window keeps of each class: the slowest.
 const KEPT_OF_WINDOW: usize = 64;
 /// The slowest I/Os that totals keep.
 pub const KEPT_OF_RUN: usize = 20;
-/// After this many, windows keep only what belongs to the slowest of the run; all are still counted.
+/// Once windows have kept this many, they keep only the slowest of the run; all are still counted.
 pub const KEPT_OF_WINDOWS: usize = 20_000;
 
-/// What was slow.
+/// The kind of a slow I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -43,63 +43,63 @@ impl SlowKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SlowIo {
-    /// Whose it was.
+    /// Its class.
     pub class: Class,
-    /// What it was.
+    /// Its kind.
     pub kind: SlowKind,
-    /// When it was handed over, in nanoseconds from the run's start.
+    /// When it was submitted, in nanoseconds from the run's start.
     pub at_ns: u64,
-    /// How long it took from there to its completion.
+    /// Time from submission to completion.
     pub service_ns: u64,
-    /// The member, by its place among the run's members.
+    /// The member, by its index among the run's members.
     pub member: u64,
-    /// Where in the member's file or device; 0 for a flush.
+    /// The offset in the member's file or device; 0 for a flush.
     pub offset_bytes: u64,
     /// Its length; 0 for a flush.
     pub bytes: u64,
-    /// I/Os that its worker had under way when it completed, itself included.
+    /// I/Os that its worker had in flight when it completed, itself included.
     pub depth: u64,
 }
 
-/// Times that a reader tries again, as the worker is just writing.
+/// How often a reader retries while the worker is writing.
 const TRIES: usize = 100;
 
 /// A worker's slow I/Os, read by the meters from another thread. Neither side waits for the other or allocates.
 #[derive(Debug)]
 pub struct SlowCell {
-    /// From this service time on an I/O is slow.
+    /// I/Os with at least this service time are slow.
     pub threshold_ns: u64,
     slots: Box<[Slot]>,
     /// I/Os so far, kept or not.
     count: AtomicU64,
-    /// Changes of the slots so far, twice each: odd while one is under way.
+    /// Twice the number of changes to the slots so far; odd during a change.
     version: AtomicU64,
-    /// With every slot taken by the slowest, what an I/O must exceed to be kept, and the reader's `taken` then.
+    /// Once every slot holds an unread I/O: the service time to exceed, and the value of `taken` at that time.
     full: (AtomicU64, AtomicU64),
-    /// The version up to which the slots were read. This alone is written by the reader.
+    /// The version up to which the slots were read; only the reader writes this.
     taken: AtomicU64,
 }
 
-/// An I/O, and the version that it made.
+/// An I/O, and the version that stored it.
 #[derive(Debug, Default)]
 struct Slot {
     version: AtomicU64,
     values: [AtomicU64; 6],
 }
 
-/// The place of the service time among a slot's values.
+/// The index of the service time in a slot's values.
 const SERVICE: usize = 1;
 
 impl SlowCell {
-    /// Room for as many as a window keeps.
+    /// With room for as many I/Os as a worker keeps.
     pub fn new(threshold_ns: u64) -> Self {
         let slots = (0..KEPT).map(|_| Slot::default()).collect();
         let [count, version, taken, floor, since] = Default::default();
         Self { threshold_ns, slots, count, version, full: (floor, since), taken }
     }
 
-    /// Counts an I/O, and keeps it as long as it is one of the slowest that were not read yet; only the one writer may
-    /// call this. Its time is on the worker's clock, and its class is that of the worker.
+    /// Counts an I/O, and keeps it while it is one of the slowest that have not been read yet; only the one
+    /// writer may call this. Its time is on the worker's clock, and its class is that of the worker.
     #[cold]
     pub fn keep(&self, io: SlowIo) {
         self.count.store(self.count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -108,7 +108,7 @@ impl SlowCell {
         if since.load(Ordering::Relaxed) == taken && io.service_ns <= floor.load(Ordering::Relaxed) {
             return;
         }
-        // What was read makes room first, then what took least.
+        // I/Os that were read make room first, then the fastest.
         let rank = |slot: &&Slot| {
             let is_unread = slot.version.load(Ordering::Relaxed) > taken;
             if is_unread { slot.values[SERVICE].load(Ordering::Relaxed) } else { 0 }
@@ -134,13 +134,13 @@ impl SlowCell {
         self.version.store(version, Ordering::Release);
     }
 
-    /// How many were slow so far, kept or not.
+    /// How many I/Os were slow so far, kept or not.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Takes what was kept since the last call; only the one reader may call this. Where the worker was stopped amid a
-    /// change, they are left for the next call.
+    /// Takes what was kept since the last call; only the one reader may call this. If the worker was stopped
+    /// during a change, its I/Os are left for the next call.
     pub fn take(&self, class: Class, into: &mut Vec<SlowIo>) {
         let (before, taken) = (into.len(), self.taken.load(Ordering::Relaxed));
         for _ in 0..TRIES {
@@ -172,8 +172,8 @@ impl Slot {
     }
 }
 
-/// Those of a window that are kept, of all classes and at most `left`, with their times since the run began. Whatever
-/// belongs to the slowest of the run so far (`slowest`) is kept beyond that.
+/// The slow I/Os of a window to keep, of all classes and at most `left`, with their times since the run
+/// began. Those among the slowest of the run so far (`slowest`) are kept even beyond that.
 pub fn slow_of_window(
     classes: [&mut Vec<SlowIo>; 4],
     began_ns: u64,
@@ -192,7 +192,7 @@ pub fn slow_of_window(
     all
 }
 
-/// Keeps that many, the slowest, in the order of their begin.
+/// Keeps this many, the slowest, in order of their start.
 pub fn keep_slowest(ios: &mut Vec<SlowIo>, count: usize) {
     if ios.len() > count {
         ios.sort_by_key(|io| std::cmp::Reverse(io.service_ns));
@@ -229,7 +229,7 @@ mod tests {
         let cell = SlowCell::new(5);
         let mut taken = Vec::new();
         for window in 1..4 {
-            // The slowest come last, first, and anywhere between.
+            // The slowest come last, first, or anywhere in between.
             let of = |at: u64| SlowIo { at_ns: at, ..flush(10 + (at * 7919 * window) % 1009) };
             (0..1009).for_each(|at| cell.keep(of(at)));
             taken.clear();
@@ -259,7 +259,7 @@ mod tests {
         cell.take(Class::Wal, &mut taken);
         assert!(taken.iter().all(|found| *found == io(found.at_ns)), "none is torn");
         assert!(taken.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns), "none twice");
-        // Each is slower than those before, so the last ones stay.
+        // Each is slower than those before it, so the last ones stay.
         assert_eq!(taken.last(), Some(&io(COUNT - 1)));
     }
 

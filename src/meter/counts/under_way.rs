@@ -1,37 +1,37 @@
-//! What a worker has begun and not ended, read by the meters while the worker itself may hang in a system call.
+//! The I/Os that a worker has in flight, readable by the meters even while the worker hangs in a system call.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde::{Deserialize, Serialize};
 
-/// An I/O that has begun and not ended, on the workers' clock.
+/// An I/O in flight, with its times on the workers' clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begun {
-    /// When it was handed over.
+    /// When it was submitted.
     pub start_ns: u64,
-    /// When it was intended, for a class with a rate.
+    /// When it was meant to start, for a class with a rate.
     pub intended_ns: Option<u64>,
 }
 
-/// The intended starts of a class with a rate that its worker has not yet looked at.
+/// The intended starts that the worker of a class with a rate has not reached yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intents {
     /// The next one.
     pub next_ns: u64,
-    /// The time between two, on average.
+    /// The mean time between two.
     pub spacing_ns: u64,
 }
 
 impl Intents {
-    /// Those before that time, about.
+    /// Those before that time, approximately.
     pub fn before(&self, ns: u64) -> impl Iterator<Item = u64> {
         let Self { next_ns, spacing_ns } = *self;
         (next_ns..ns).step_by(spacing_ns.max(1) as usize)
     }
 }
 
-/// A worker's I/Os by slot, and its next intended start. It has one writer, and stores of whole words only:
-/// what is read while the worker goes on may mix two I/Os of a slot.
+/// A worker's I/Os by slot, and its next intended start. It has one writer, which only stores whole words: a
+/// reader may see a mix of two I/Os of a slot.
 #[derive(Debug)]
 pub struct UnderWay {
     slots: Box<[Slot]>,
@@ -39,7 +39,7 @@ pub struct UnderWay {
     spacing_ns: AtomicU64,
 }
 
-/// Times are one more than they are; 0 means none.
+/// Times are stored plus one; 0 means none.
 #[derive(Debug, Default)]
 struct Slot {
     start: AtomicU64,
@@ -47,13 +47,13 @@ struct Slot {
 }
 
 impl UnderWay {
-    /// Room for that many I/Os at once.
+    /// With room for this many I/Os at once.
     pub fn new(slots: usize) -> Self {
         let slots = (0..slots).map(|_| Slot::default()).collect();
         Self { slots, next_ns: AtomicU64::new(0), spacing_ns: AtomicU64::new(0) }
     }
 
-    /// An I/O begins; one in a slot that there is no room for goes unseen.
+    /// An I/O begins; if its slot is beyond the room, it goes unseen.
     #[inline]
     pub fn begin(&self, slot: usize, start_ns: u64, intended_ns: Option<u64>) {
         if let Some(at) = self.slots.get(slot) {
@@ -62,7 +62,7 @@ impl UnderWay {
         }
     }
 
-    /// It has ended.
+    /// The slot's I/O has ended.
     #[inline]
     pub fn end(&self, slot: usize) {
         if let Some(at) = self.slots.get(slot) {
@@ -70,12 +70,12 @@ impl UnderWay {
         }
     }
 
-    /// Everything after these slots has ended.
+    /// Everything from this slot on has ended.
     pub fn end_from(&self, slot: usize) {
         (slot..self.slots.len()).for_each(|slot| self.end(slot));
     }
 
-    /// What is intended next, and how far apart the intended starts are.
+    /// Sets the next intended start, and the time between starts.
     #[inline]
     pub fn intend(&self, next_ns: u64, spacing_ns: u64) {
         self.spacing_ns.store(spacing_ns, Relaxed);
@@ -87,7 +87,7 @@ impl UnderWay {
         self.next_ns.store(0, Relaxed);
     }
 
-    /// The I/Os that have not ended.
+    /// The I/Os in flight.
     pub fn begun(&self) -> Vec<Begun> {
         let begun = |slot: &Slot| {
             let start_ns = slot.start.load(Relaxed).checked_sub(1)?;
@@ -96,7 +96,7 @@ impl UnderWay {
         self.slots.iter().filter_map(begun).collect()
     }
 
-    /// The intended starts to come, for a class with a rate that is not stopped.
+    /// The intended starts to come; none without a rate, or once the class is stopped.
     pub fn intents(&self) -> Option<Intents> {
         let next_ns = self.next_ns.load(Relaxed).checked_sub(1)?;
         Some(Intents { next_ns, spacing_ns: self.spacing_ns.load(Relaxed) })

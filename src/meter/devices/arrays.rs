@@ -1,5 +1,5 @@
-//! The arrays below the members, md's and Btrfs's own, checked with each window: sysfs answers at once,
-//! whatever the drives do.
+//! The arrays below the members, md's and Btrfs's own, checked in each window: sysfs answers at once,
+//! whatever the drives are doing.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use crate::settings::ArrayState;
 #[derive(Debug, Default)]
 pub struct ArrayProbe {
     arrays: Vec<ArrayWatch>,
-    /// What they did by themselves at the last look, which is the beginning of the window that runs.
+    /// What they were doing on their own at the last look, when the current window began.
     doing: Vec<Upkeep>,
-    /// The state that was asked for then; none before the first window's end.
+    /// The state that was asked for at that time; none before the first window's end.
     as_set: Option<ArrayState>,
 }
 
 impl ArrayProbe {
-    /// Begins to watch the arrays below the members, under a root (`/`), as they are now.
+    /// Starts watching the arrays below the members, as they are now, under a root (`/`).
     pub fn open(root: &Path, members: &[Member]) -> Self {
         let below = |member: &Member| match (&member.path, member.device) {
             (_, Some(number)) => ArrayWatch::below(root, number),
@@ -31,15 +31,15 @@ impl ArrayProbe {
         Self { doing: upkeep(&arrays), arrays, as_set: None }
     }
 
-    /// The kernel's names of md's arrays.
+    /// The kernel's names of the md arrays.
     pub fn md_names(&self) -> Vec<&str> {
         let is_md = |array: &&ArrayWatch| matches!(array, ArrayWatch::Md(_));
         self.arrays.iter().filter(is_md).map(ArrayWatch::name).collect()
     }
 
-    /// What the arrays do by themselves beside the load, at the end of a window or as it began: what ended meanwhile
-    /// took its time from the load. Each with the state that was asked for when it was seen first, as a turn to the
-    /// next state ends what the one before began; `as_set` is what is asked for now.
+    /// What the arrays do on their own besides the load, at the end of the window or when it began: what ended
+    /// in between took time from the load too. Each comes with the state asked for when it was first seen,
+    /// because a turn to the next state ends what the previous one began; `as_set` is the state asked for now.
     pub fn upkeep(&mut self, as_set: ArrayState) -> Vec<(Upkeep, ArrayState)> {
         let now = upkeep(&self.arrays);
         let before = std::mem::replace(&mut self.doing, now.clone());
@@ -53,7 +53,7 @@ impl ArrayProbe {
         doing
     }
 
-    /// What the arrays have lost since; empty where all their members work.
+    /// What the arrays have lost since the watch began; empty if all their members work.
     pub fn window(&self) -> Vec<Lost> {
         self.arrays.iter().filter_map(ArrayWatch::look).collect()
     }
@@ -73,7 +73,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    /// A host with an array of one drive, and what it says of itself.
+    /// A fake host with an array of one drive.
     struct Host(tempfile::TempDir);
 
     impl Host {
@@ -104,7 +104,7 @@ mod tests {
         }
 
         fn meters(&self) -> Meters {
-            // Twice the same array: data and WAL.
+            // The same array twice, for data and WAL.
             let member = Member { name: "md9".into(), device: Some((9, 9)), path: None };
             let members = vec![member.clone(), member];
             let arrays = ArrayProbe::open(self.0.path(), &members);

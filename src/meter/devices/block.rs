@@ -5,39 +5,39 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 const SECTOR_BYTES: u64 = 512; // of these statistics, whatever the device's blocks are
-/// The place of a device's flushes and of their time in its `stat`.
+/// The index of a device's flush count in its `stat`; the flushes' time follows it.
 const FLUSHES: usize = 15;
 
-/// Reads what the block layer counts of the members that are devices.
+/// Reads the block layer's counts for the members that are devices.
 #[derive(Debug, Default)]
 pub struct BlockProbe {
     members: Vec<Option<Device>>,
 }
 
-/// Reads and writes that a device completed, and the time that they took together.
+/// Reads and writes that a device completed, and their total time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriveIos {
-    /// Reads and writes, as they reached the device: split and merged by the kernel.
+    /// Reads and writes as they reached the device, after the kernel split and merged them.
     pub ios: u64,
-    /// Milliseconds from the beginning of each, the kernel's queue included, to its end.
+    /// Milliseconds from the start of each to its end, including its time in the kernel's queue.
     pub ms: u64,
 }
 
 impl DriveIos {
-    /// The mean latency in nanoseconds, as `iostat -x` has it in `r_await` and `w_await`, here of reads and writes
+    /// The mean latency in nanoseconds, like `r_await` and `w_await` of `iostat -x`, but for reads and writes
     /// together; none without any.
     pub fn mean_ns(&self) -> Option<f64> {
         (self.ios > 0).then(|| self.ms as f64 * 1e6 / self.ios as f64)
     }
 }
 
-/// What a device did in a window.
+/// A device's I/O in a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::meter) struct Passed {
     pub read_bytes: u64,
     pub written_bytes: u64,
     pub ios: DriveIos,
-    /// Flushes, which are counted of whole drives and never of partitions; none before Linux 5.5, which does not.
+    /// Flushes, which are counted only for whole drives, not partitions; none before Linux 5.5, which lacks them.
     pub flushes: Option<DriveIos>,
 }
 
@@ -48,7 +48,7 @@ impl DriveIos {
 }
 
 impl Passed {
-    /// Both devices' together.
+    /// The sum of both devices' counts.
     pub fn and(self, other: Self) -> Self {
         Self {
             read_bytes: self.read_bytes + other.read_bytes,
@@ -67,26 +67,26 @@ pub(in crate::meter) struct Device {
     last: Option<Counters>,
 }
 
-/// What a device counts.
+/// A device's counts.
 #[derive(Debug, Clone, Copy)]
 struct Counters {
     read: Direction,
     written: Direction,
-    /// Flushes, of which it counts no sectors.
+    /// Flushes, for which no sectors are counted.
     flushed: Option<Direction>,
 }
 
-/// The same of its reads, its writes or its flushes.
+/// The counts of its reads, its writes or its flushes.
 #[derive(Debug, Clone, Copy)]
 struct Direction {
     ios: u64,
     sectors: u64,
-    /// The kernel prints its lower 32 bits: with a deep queue it begins anew after some hours.
+    /// The kernel prints only its lower 32 bits: with a deep queue it wraps after some hours.
     ms: u32,
 }
 
 impl BlockProbe {
-    /// Begins to count: the device number (major, minor) of each member that is a device, in order,
+    /// Starts counting for each member that is a device, in order, by its number (major, minor),
     /// under a root (`/`).
     pub fn open(root: &Path, members: &[Option<(u32, u32)>]) -> Self {
         let device = |(major, minor): (u32, u32)| {
@@ -102,7 +102,7 @@ impl BlockProbe {
 }
 
 impl Device {
-    /// Begins to count, by a `stat` of sysfs.
+    /// Starts counting from a `stat` file of sysfs.
     pub(in crate::meter) fn open(stat: PathBuf) -> Self {
         Self { last: counters(&stat), stat }
     }
@@ -112,12 +112,12 @@ impl Device {
         self.passed().map(|passed| (passed.read_bytes, passed.written_bytes))
     }
 
-    /// What it did since the last call.
+    /// Its I/O since the last call.
     pub(in crate::meter) fn passed(&mut self) -> Option<Passed> {
         let now = counters(&self.stat);
         let last = std::mem::replace(&mut self.last, now);
         let (now, last) = (now?, last?);
-        // They start over if another device has taken the name.
+        // The counts restart if another device has taken the name.
         let since = |now: Direction, last: Direction| {
             let bytes = now.sectors.checked_sub(last.sectors)?.checked_mul(SECTOR_BYTES)?;
             let ms = u64::from(now.ms.wrapping_sub(last.ms));
@@ -129,7 +129,7 @@ impl Device {
     }
 }
 
-/// Its reads and writes, four fields each, and the last two fields, of its flushes; none if counting is switched off.
+/// Its reads and writes, four fields each, and its flushes, the last two fields; none if accounting is switched off.
 fn counters(stat: &Path) -> Option<Counters> {
     if !counts(stat) {
         return None;
@@ -146,12 +146,12 @@ fn counters(stat: &Path) -> Option<Counters> {
     Some(Counters { read: direction(0)?, written: direction(4)?, flushed })
 }
 
-/// The numbers of such a file.
+/// The numbers in such a file.
 fn fields(stat: &Path) -> Option<Vec<u64>> {
     std::fs::read_to_string(stat).ok()?.split_ascii_whitespace().map(|field| field.parse().ok()).collect()
 }
 
-/// Whether a device's I/O is counted: by its switch, or for a partition by that of its disk.
+/// Whether a device's I/O is counted: by its `iostats` switch, or for a partition that of its disk.
 fn counts(stat: &Path) -> bool {
     let Some(dir) = stat.parent() else { return true };
     let switch = |path: &str| std::fs::read_to_string(dir.join(path)).ok();
@@ -198,7 +198,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stat = dir.path().join("stat");
         let write = |text: &str| fs::write(&stat, text).unwrap();
-        // The milliseconds of the reads are about to begin anew.
+        // The milliseconds of the reads are about to wrap.
         write("100 0 800 4294967290 50 0 400 10 0 0 0 9 9 9 9 9 9");
         let mut device = Device::open(stat.clone());
         write("130 7 1040 24 60 3 480 40 2 0 0 9 9 9 9 9 9");
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(passed.ios.mean_ns(), Some(1.5e6));
         assert_eq!(passed.flushes, Some(DriveIos::default()));
         assert_eq!(device.passed().unwrap().ios.mean_ns(), None, "nothing was done");
-        // Older kernels end before the flushes.
+        // Older kernels lack the flush fields.
         write("130 7 1040 24 60 3 480 40 2 0 0 9 9 9 9");
         assert_eq!(device.passed().unwrap().flushes, None);
     }

@@ -1,4 +1,4 @@
-//! What drives by model write to their flash: they count it themselves, from their beginning on.
+//! The flash writes of modelled drives, which count them themselves from the moment they are created.
 
 use super::drives::FlashDelta;
 use crate::host::FlashWrites;
@@ -11,12 +11,12 @@ pub struct ByModel {
 }
 
 impl ByModel {
-    /// What was written since the last reading, from the drives' counts now; all of it at the first one, as nothing but
-    /// the load writes to them. None without such drives.
+    /// What was written since the last reading, from the drives' counts now; at the first one, all of it,
+    /// because only the load writes to them. None without such drives.
     pub fn since(&mut self, now: Option<FlashWrites>) -> Option<FlashDelta> {
         let FlashWrites { host_bytes, flash_bytes, unit_bytes, source } = now?;
         let mut before = std::mem::replace(self, Self { host_bytes, flash_bytes });
-        // Drives that have written less are new ones.
+        // Lower counts mean that the drives are new.
         if host_bytes < before.host_bytes {
             before = Self::default();
         }

@@ -1,5 +1,5 @@
-//! The drives below the members: how warm they are, whether they throttle, and whether they are still there.
-//! Read in a separate thread, as a drive that hangs takes long to answer.
+//! The drives below the members: their temperature, whether they throttle, and whether they are still there.
+//! Read in a separate thread, because a drive that hangs takes long to answer.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,9 +13,9 @@ use crate::host::{FlashSource, FlashWrites, Health, Look, Throttling, WatchedDri
 
 /// The shortest time between two queries of a drive, as each is a command to it.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Every how many rounds writes to flash are queried, as only whole runs show them.
+/// Writes to flash are queried once in this many rounds: only whole runs show them.
 const FLASH_LOOKS: u64 = 10;
-/// An older reading says nothing about a window.
+/// A reading older than this says nothing about a window.
 const STALE: Duration = Duration::from_secs(3);
 
 /// Reads the drives below the members.
@@ -34,7 +34,7 @@ struct Drives {
     readings: Mutex<Vec<Reading>>,
 }
 
-/// What is known about a drive.
+/// The latest that is known about a drive.
 #[derive(Debug, Clone, Default)]
 struct Reading {
     /// When it was last read.
@@ -45,42 +45,42 @@ struct Reading {
     /// The last health log.
     health: Option<Health>,
     throttling: Option<Throttling>,
-    /// The worst since the last window ended, if it was read since.
+    /// The worst since the last window ended, if the drive was read since.
     worst: Option<Throttling>,
-    /// The drive's current count of its writes, and that at the last window.
+    /// The drive's current count of its writes, and the count at the last window.
     flash: Option<FlashWrites>,
     flash_taken: Option<FlashWrites>,
 }
 
-/// What the drives have counted since the last window, all of them together.
+/// What all drives together have counted since the last window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlashDelta {
     /// Bytes that hosts wrote.
     pub host_bytes: u64,
     /// Bytes that were written to flash.
     pub flash_bytes: u64,
-    /// The resolution of the sums: the drives' units together.
+    /// The resolution of the sums: the drives' units added up.
     pub unit_bytes: u64,
     /// The source of the counts: the first drive's page.
     pub source: FlashSource,
 }
 
-/// What a window records about the drives.
+/// A window's figures of the drives.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DriveFigures {
     /// The temperature of each member's hottest drive, in degrees Celsius.
     pub members_c: Vec<Option<f64>>,
     /// For each member, the worst of its drives that report it.
     pub throttling: Vec<Option<Throttling>>,
-    /// The drives at or above the temperature from which on they may throttle.
+    /// The drives at or above the temperature from which they may throttle.
     pub hot: Vec<String>,
     /// The drives that throttled, by their own counts.
     pub throttled: Vec<String>,
     /// The drives that are gone, with their serials if known.
     pub lost: Vec<(String, Option<String>)>,
-    /// What the drives wrote to flash, queried every ten seconds; none unless all of them report it.
+    /// Bytes that the drives wrote to flash, queried every ten seconds; none unless all of them report it.
     pub flash: Option<FlashDelta>,
-    /// See [`crate::meter::window::Window::drive_ios`]; from the block layer, which the meters read.
+    /// See [`crate::meter::window::Window::drive_ios`]; from the block layer, read by the meters.
     pub ios: Option<DriveIos>,
     /// See [`crate::meter::window::Window::read`], likewise.
     pub read: ReadBelow,
@@ -101,7 +101,7 @@ impl DriveFigures {
 }
 
 impl DriveProbe {
-    /// Begins to watch the drives below the members, under a root (`/`).
+    /// Starts watching the drives below the members, under a root (`/`).
     pub fn open(root: &Path, members: &[Member]) -> Self {
         let below = |member: &Member| match (&member.path, member.device) {
             (_, Some(number)) => WatchedDrive::below(root, number),
@@ -136,7 +136,7 @@ impl DriveProbe {
         Self { drives: Arc::new(Drives { watched, readings }), members, _running: None }
     }
 
-    /// What was read since the last window ended, or before it if nothing was read since.
+    /// The readings since the last window ended, or the ones before it if there are none.
     pub fn window(&self) -> DriveFigures {
         self.at(Instant::now())
     }
@@ -144,7 +144,7 @@ impl DriveProbe {
     fn at(&self, now: Instant) -> DriveFigures {
         let mut readings = self.drives.readings.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = |at: Option<Instant>| at.is_some_and(|at| now.saturating_duration_since(at) <= STALE);
-        // A drive that is lost stays lost; anything else that is old says nothing.
+        // A lost drive stays lost; any other old reading says nothing.
         let seen: Vec<Reading> = readings
             .iter_mut()
             .map(|reading| {
@@ -176,7 +176,7 @@ impl DriveProbe {
     }
 }
 
-/// What all drives have written since the last such call; none if one does not report it.
+/// What all drives have written since the last such call; none if any of them does not report it.
 ///
 /// The pages belong to controllers: namespaces of one controller, which share its serial, count once.
 fn flash_since(watched: &[WatchedDrive], readings: &mut [Reading]) -> Option<FlashDelta> {
@@ -238,12 +238,12 @@ impl Reading {
     fn take(&mut self, look: Look, now: Instant) {
         let written = look.health.as_ref().zip(self.health.as_ref());
         let written = written.and_then(|(now, before)| now.throttling_since(before));
-        // A drive that does not count throttling is hot, or not known to be.
+        // A drive that does not count throttling is hot, or its state is unknown.
         self.throttling = written.max(look.hot.then_some(Throttling::Hot));
         self.worst = self.worst.max(self.throttling);
         (self.at, self.temperature_c, self.hot) = (Some(now), look.temperature_c, look.hot);
         self.lost = look.lost;
-        // The first log after one that failed covers all the time between.
+        // The first log after a failed one covers all the time in between.
         if look.health.is_some() {
             self.health = look.health;
         }

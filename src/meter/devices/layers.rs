@@ -1,4 +1,4 @@
-//! What is written and used below the load: the block layer's counters of a target's devices, and the space
+//! Bytes written and space used below the load: the block layer's counters of a target's devices, and the space
 //! in use on the file system.
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::host::Levels;
 #[derive(Debug, Default)]
 pub struct LayerProbe {
     top: Vec<Device>,
-    /// None if they are those at the top: read a moment later, they would seem to have written more.
+    /// None if they are the devices at the top: read a moment later, they would seem to have written more.
     bottom: Option<Vec<Device>>,
     capacity_bytes: u64,
     files: Vec<PathBuf>,
@@ -21,14 +21,14 @@ pub struct LayerProbe {
     own: bool,
 }
 
-/// What a window records of them.
+/// What these counters say about a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LayerFigures {
     /// Bytes written to the devices at the top; none if there are none, or one can't be read.
     pub top_bytes: Option<u64>,
     /// Bytes written to the drives.
     pub drives_bytes: Option<u64>,
-    /// What was read from both.
+    /// Bytes read from both.
     pub read: ReadBelow,
     /// The drives' reads and writes.
     pub drive_ios: Option<DriveIos>,
@@ -38,7 +38,7 @@ pub struct LayerFigures {
     pub used_bytes: Option<u64>,
 }
 
-/// Bytes read below the load in a window, others' included, as [`super::super::written::Written`] has those written.
+/// Bytes read below the load in a window, others' included; for writes see [`super::super::written::Written`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadBelow {
     /// From the devices at the top.
@@ -68,7 +68,7 @@ pub fn levels(members: &[Member]) -> Levels {
 }
 
 impl LayerProbe {
-    /// Begins to count the devices of these members. `own` says whether only the target uses their file
+    /// Starts counting for the devices of these members. `own` says whether only the target uses their file
     /// system, if there is one.
     pub fn open(levels: &Levels, members: &[Member], own: bool) -> Self {
         let counted = |devices: &[crate::host::LevelDevice]| -> Vec<Device> {
@@ -103,13 +103,13 @@ impl LayerProbe {
 }
 
 fn passed(devices: &mut [Device]) -> Option<Passed> {
-    // All are read even if one fails, as the next window begins here for each of them.
+    // Read all of them even if one fails, as the next window starts here for each.
     let all: Vec<_> = devices.iter_mut().map(Device::passed).collect();
     let both = |sum: Option<Passed>, more: Option<Passed>| Some(sum?.and(more?));
     all.into_iter().reduce(both).flatten()
 }
 
-/// What is in use on the file systems of these files.
+/// The space in use on the file systems of these files.
 fn in_use(files: &[PathBuf]) -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
     let mut seen = Vec::new();
@@ -126,7 +126,7 @@ fn in_use(files: &[PathBuf]) -> Option<u64> {
     bytes
 }
 
-/// What these files occupy; for a folder, everything in it.
+/// The space that these files occupy; for a folder, everything in it.
 pub fn of_files(files: &[PathBuf]) -> Option<u64> {
     const BLOCK_BYTES: u64 = 512; // of this count, whatever the file system's blocks are
     let blocks: Option<u64> = files.iter().map(|file| blocks_of(file)).sum();
@@ -189,7 +189,7 @@ mod tests {
         let of = |own| LayerProbe::open(&Levels::default(), std::slice::from_ref(&member), own).window();
         let files = of(false).used_bytes.unwrap();
         assert!((1 << 20..2 << 20).contains(&files), "{files}");
-        // As `df` shows it; others may change it meanwhile.
+        // As `df` shows it; other programs may change it meanwhile.
         let out = std::process::Command::new("df")
             .args(["--block-size=1", "--output=used"])
             .arg(&path)

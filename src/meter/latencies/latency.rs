@@ -100,7 +100,7 @@ mod tests {
     fn a_percentile_needs_ten_samples_beyond_it() {
         let holds = |n: u64| {
             let mut delta = of(0..n.min(50_000));
-            // The rest at once.
+            // The rest in one call.
             delta.histogram.record_n(50_000, n.saturating_sub(50_000)).unwrap();
             let Latency { p50, p90, p99, p999, p9999, p99999, p999999, .. } = summarize(&delta).unwrap();
             let all = [p50, p90, p99, p999, p9999, p99999, p999999];

@@ -23,7 +23,7 @@ pub struct Pooled {
     pub span_ns: u64,
 }
 
-/// The percentiles of a latency that its window does not have; none where even sixty windows have too few samples.
+/// The percentiles that a window itself lacks; none where even sixty windows have too few samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PooledLatency {
     /// Median.
@@ -32,12 +32,12 @@ pub struct PooledLatency {
     pub p90: Option<Pooled>,
     /// 99th percentile.
     pub p99: Option<Pooled>,
-    /// The longest, in the windows of the percentile that takes most of them: beside that, the last window's own could be
-    /// the smaller one.
+    /// The longest, over the windows of the percentile that needs the most of them: the last window's own
+    /// maximum could be smaller than that percentile.
     pub max: Option<Pooled>,
 }
 
-/// A class's latencies likewise.
+/// A class's latencies, likewise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PooledLatencies {
     /// See [`crate::meter::window::Latencies::service_ns`].
@@ -58,12 +58,12 @@ pub struct Pool {
     recent: [[Recent; 4]; 4],
 }
 
-/// As few windows as have enough samples for every percentile, the newest last.
+/// The fewest windows that have enough samples for every percentile, the newest last.
 #[derive(Debug, Clone, Default)]
 struct Recent(VecDeque<(Samples, u64)>);
 
 impl Pool {
-    /// Takes the next window; what it lacks itself is that of the last windows of its setting.
+    /// Takes the next window; percentiles that it lacks come from the last windows of its setting.
     pub fn window(&mut self, window: &Window) -> [PooledLatencies; 4] {
         let setting = Some((window.setting, window.warmup));
         if window.turned || window.paused || self.setting != setting {
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::units::SECOND_NS;
 
-    /// A window in which the WAL had that many commits, each twice as long as the window before.
+    /// A window with this many commits of the WAL, each taking twice as long as in the window before.
     fn window(index: u64, commits: u64) -> Window {
         let mut window = Window { index, duration_ns: SECOND_NS, ..Window::default() };
         let mut histogram = Histogram::new(3).unwrap();

@@ -1,19 +1,19 @@
-//! A latency's samples as the few values that occur, to pool those of several windows.
+//! A latency's samples as the few distinct values that occur, to pool those of several windows.
 
 use hdrhistogram::Histogram;
 
 use super::latency::SAMPLES_BEYOND;
 
-/// Samples by value; a value stands for those of its histogram's bucket.
+/// Samples by value; a value stands for all samples in its histogram bucket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Samples {
-    /// Values in nanoseconds and their numbers, by value.
+    /// Values in nanoseconds with their counts, ascending.
     counts: Vec<(u64, u64)>,
     count: u64,
 }
 
 impl Samples {
-    /// Those of a histogram, whose exact maximum is known.
+    /// The samples of a histogram; `max_ns` is the exact maximum, if known.
     pub fn of(histogram: &Histogram<u64>, max_ns: Option<u64>) -> Self {
         let max_ns = max_ns.unwrap_or(u64::MAX);
         let value = |ns| histogram.highest_equivalent(ns).min(max_ns);
@@ -24,7 +24,7 @@ impl Samples {
         Self { counts, count: histogram.len() }
     }
 
-    /// All together.
+    /// All of these together.
     pub fn pooled<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut pooled = Self::default();
         for samples in all {
@@ -40,24 +40,24 @@ impl Samples {
         pooled
     }
 
-    /// Their number.
+    /// The number of samples.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The largest.
+    /// The largest sample.
     pub fn max(&self) -> Option<u64> {
         self.counts.last().map(|(value_ns, _)| *value_ns)
     }
 
-    /// The percentile beyond which one in that many samples lies; none if fewer than [`SAMPLES_BEYOND`] do.
+    /// The percentile with one in `one_in` samples beyond it; none if fewer than [`SAMPLES_BEYOND`] are.
     pub fn percentile(&self, one_in: u64) -> Option<u64> {
         let beyond = self.count / one_in;
         (beyond >= SAMPLES_BEYOND).then(|| self.ranked(self.count - beyond))
     }
 
-    /// The same from however few samples, between two of them where it lies there: of different numbers of samples of
-    /// one distribution, neither is larger on average.
+    /// The same from any number of samples, interpolated where it lies between two: how many samples of a
+    /// distribution there are does not shift it on average.
     pub fn level(&self, one_in: u64) -> Option<f64> {
         let rank = (self.count + 1) as f64 * (1.0 - 1.0 / one_in as f64);
         let [low, high] = [rank.floor(), rank.ceil()].map(|rank| (rank as u64).clamp(1, self.count.max(1)));
@@ -65,7 +65,7 @@ impl Samples {
         (self.count > 0).then(|| low + (high - low) * rank.fract())
     }
 
-    /// The sample with that many at or below it, itself included.
+    /// The sample of this rank: that many are at or below it, itself included.
     fn ranked(&self, rank: u64) -> u64 {
         let mut passed = 0;
         let found = self.counts.iter().find(|(_, count)| {

@@ -6,7 +6,7 @@ use super::samples::Samples;
 
 /// Samples beyond a percentile in each stretch.
 const BEYOND: u64 = 3;
-/// Windows of a stretch that are held one by one.
+/// Windows of a stretch that are kept one by one.
 const HELD: usize = 64;
 
 /// Neighbouring windows.
@@ -17,7 +17,7 @@ pub struct SampleStretch {
     pub windows: usize,
 }
 
-/// The windows in stretches that hold enough samples each; what is left over at the end belongs to the last one.
+/// Groups windows into stretches that each hold enough samples; windows left over at the end join the last one.
 pub fn stretches<'a>(windows: impl Iterator<Item = &'a Arc<Samples>>, one_in: u64) -> Vec<SampleStretch> {
     let mut stretches: Vec<SampleStretch> = Vec::new();
     let mut open: Vec<&Samples> = Vec::new();
@@ -46,7 +46,7 @@ fn is_enough<'a>(windows: impl Iterator<Item = &'a Samples>, one_in: u64) -> boo
     windows.map(Samples::count).sum::<u64>() / one_in >= BEYOND
 }
 
-/// A percentile of each of these stretches, while the windows of a run come: only those of the last two are held.
+/// A percentile of each such stretch, while the windows of a run arrive: only the windows of the last two are kept.
 pub struct StretchLevels {
     one_in: u64,
     levels: Vec<f64>,
@@ -55,7 +55,7 @@ pub struct StretchLevels {
 }
 
 impl StretchLevels {
-    /// Of the percentile beyond which one in that many samples lies.
+    /// For the percentile with one in `one_in` samples beyond it.
     pub fn new(one_in: u64) -> Self {
         Self { one_in, levels: Vec::new(), last: Vec::new(), open: Vec::new() }
     }

@@ -1,9 +1,9 @@
 //! The processor over a window: the whole system's shares and cycles.
 //!
-//! Shares come from `/proc/stat`, whose user time already contains that of guests. Cycles come from the
+//! Shares come from `/proc/stat`, whose user time already includes that of guests. Cycles come from the
 //! performance-monitoring unit; if it can't be opened or did not count, they are estimated as busy time ×
-//! clock frequency, without what the hypervisor took, as none of our cycles ran then. By hand, as sysinfo gives
-//! one share of each CPU, and here its parts are needed.
+//! clock frequency, without what the hypervisor took, as none of our cycles ran then. Parsed by hand, because
+//! sysinfo gives a single share per CPU, and its parts are needed here.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -23,12 +23,12 @@ pub(in crate::meter) fn is_coarse(duration_ns: u64) -> bool {
     duration_ns < COARSE_BELOW_NS
 }
 
-/// Steal over the last half second or more: in shorter windows, a single tick looks like a lot.
+/// Steal over at least the last half second: in shorter windows, a single tick looks like a lot.
 #[derive(Debug, Default)]
 pub(in crate::meter) struct Steal(VecDeque<(u64, f64)>);
 
 impl Steal {
-    /// The share up to the end of a window of that length and share; none as long as all windows together are
+    /// The share up to the end of a window of this length and share; none while all windows together are
     /// too short.
     pub fn window(&mut self, duration_ns: u64, share: f64) -> Option<f64> {
         self.0.push_back((duration_ns, share));
@@ -70,7 +70,7 @@ impl CpuProbe {
         Self(Some(System { stat, counter, frequency: FrequencyProbe::new(root), last }))
     }
 
-    /// For no system: all figures stay zero, as simulated runs must repeat exactly.
+    /// Reads nothing: all figures stay zero, as simulated runs must repeat exactly.
     pub fn none() -> Self {
         Self(None)
     }
@@ -126,10 +126,10 @@ impl System {
     }
 }
 
-/// The figures raised to this process's own CPU time, by its threads' clocks. The system can't have been less
+/// Raises the figures to this process's own CPU time, by its threads' clocks. The system can't have been less
 /// busy than that: the kernel's ticks miss threads that run between them and, in a machine with an emulated
-/// timer, some that poll. If they miss over a tenth of it, which is more than their coarseness, estimates are
-/// raised to it; counted cycles stay.
+/// timer, some that poll. If they miss over a tenth of it, which is more than their coarseness explains,
+/// estimates are raised to it; counted cycles stay as they are.
 pub(in crate::meter) fn at_least_own(figures: CpuFigures, own_cores: f64, duration_ns: u64) -> CpuFigures {
     let figures = CpuFigures { own_cores, ..figures };
     let cpus = f64::from(figures.cpus);
@@ -180,7 +180,7 @@ impl Ticks {
         Self { user: user + nice, system, interrupt: irq + softirq, steal, idle: idle + iowait }
     }
 
-    /// The difference; a small step back of the kernel's idle and waiting times counts as zero.
+    /// The difference; a small step back of the kernel's idle and I/O-wait times counts as zero.
     fn since(&self, last: &Self) -> Self {
         Self {
             user: self.user.saturating_sub(last.user),
@@ -289,7 +289,7 @@ mod tests {
         let counted = CpuFigures { cycles_source: CyclesSource::Pmu, frequency_hz: None, ..ticks.clone() };
         assert!(close(at_least_own(counted, 1.4, SECOND).cycles, 6e8));
         assert!(close(by_ticks(&raised, SECOND).cycles, ticks_cycles));
-        // Below that, ticks are merely coarse; and what the hypervisor took is not the threads'.
+        // Below that, ticks are merely coarse; and what the hypervisor took is not the threads' time.
         let little = at_least_own(ticks.clone(), 0.65, SECOND);
         assert_eq!((little.busy, little.cycles), (0.35, 6e8));
         let stolen = CpuFigures { user: 0.8, system: 0.0, steal: 0.2, busy: 1.0, ..ticks.clone() };

@@ -1,5 +1,5 @@
-//! The clock frequency of each CPU, if the system reports it. By hand, as sysinfo does not say where a frequency
-//! comes from, and takes 0 for one that is unknown.
+//! The clock frequency of each CPU, if the system reports it. Read by hand, because sysinfo does not say
+//! where a frequency comes from, and reports an unknown one as 0.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub struct Frequencies {
 }
 
 impl Frequencies {
-    /// The mean over CPUs, each weighted by its busy time: idle CPUs' frequency does not matter.
+    /// The mean over CPUs, each weighted by its busy time: an idle CPU's frequency does not matter.
     pub fn mean_hz(&self, busy: &BTreeMap<u32, u64>) -> Option<f64> {
         let weight = |cpu: &u32| busy.get(cpu).copied().unwrap_or(0) as f64;
         let all: f64 = self.hz.keys().map(weight).sum();

@@ -7,7 +7,7 @@
 //! | [`cpu`] | the processor over a window: the whole system's shares and cycles |
 //! | [`frequency`] | the clock frequency of each CPU, if the system reports it |
 //! | [`pmu`] | cycles of the whole system from the performance-monitoring unit |
-//! | [`sqpoll`] | how long kernel threads that poll submission queues found work |
+//! | [`sqpoll`] | how long the kernel's SQPOLL threads found work |
 //! | [`tasks`] | what this process's own threads cost and read |
 
 pub mod cpu;

@@ -23,7 +23,7 @@ impl Pmu {
     /// Opens and starts the counters.
     ///
     /// # Errors
-    /// The system's error, if there is no such unit or it is forbidden (`perf_event_paranoid`).
+    /// The system's error, if there is no such unit or its use is forbidden (`perf_event_paranoid`).
     pub fn open(cpus: &[u32]) -> io::Result<Self> {
         let counters = cpus.iter().map(|&cpu| counter(cpu)).collect::<io::Result<_>>()?;
         Ok(Self { cpus: cpus.to_vec(), counters })
@@ -65,7 +65,7 @@ impl CycleCounter for Pmu {
     }
 }
 
-/// A count scaled up to the whole time, if the unit was shared with other users.
+/// A count scaled up to the whole time, if the counter was multiplexed with those of other users.
 fn scaled(count: u64, enabled_ns: u64, running_ns: u64) -> Option<f64> {
     (running_ns > 0).then(|| count as f64 * enabled_ns as f64 / running_ns as f64)
 }

@@ -1,12 +1,12 @@
-//! How long the kernel threads that poll submission queues found work, from the rings' `fdinfo` (Linux 6.9).
+//! How long the kernel's SQPOLL threads found work, from the rings' `fdinfo` (Linux 6.9).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// The file's text is empty while the ring's lock is taken, mostly by that very thread.
+/// The file reads as empty while the ring's lock is held, mostly by that very thread.
 const TRIES: usize = 20;
 
-/// What a polling thread did since it began, in microseconds.
+/// What a polling thread has done since it started, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::meter) struct Polled {
     work_us: u64,
@@ -14,7 +14,7 @@ pub(in crate::meter) struct Polled {
 }
 
 impl Polled {
-    /// The share of its time since then in which it found work.
+    /// The share of its time since `last` in which it found work.
     pub fn share_since(self, last: Option<&Self>) -> f64 {
         let last = last.copied().unwrap_or(Self { work_us: 0, total_us: 0 });
         let total_us = self.total_us.saturating_sub(last.total_us);
@@ -23,8 +23,8 @@ impl Polled {
     }
 }
 
-/// Each polling thread of this process's rings, by its number; those whose kernel does not report it are left
-/// out. `tasks` is the process's folder of threads.
+/// The polling threads of this process's rings, by thread number; those whose kernel does not report this are
+/// left out. `tasks` is the process's folder of threads.
 pub(in crate::meter) fn read(tasks: &Path) -> HashMap<i32, Polled> {
     let Some(process) = tasks.parent() else { return HashMap::new() };
     let files = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
@@ -41,7 +41,7 @@ pub(in crate::meter) fn read(tasks: &Path) -> HashMap<i32, Polled> {
     rings.filter_map(times).flatten().collect()
 }
 
-/// The thread's number and its times, if the text has them. By hand: procfs-core does not know this text.
+/// The thread's number and its times, if the text has them. Parsed by hand: procfs-core does not know this text.
 fn parse(text: &str) -> Option<(i32, Polled)> {
     let of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
     let thread = i32::try_from(of("SqThread:")?).ok().filter(|id| *id > 0)?;

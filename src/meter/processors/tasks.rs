@@ -1,13 +1,13 @@
-//! What the process's own threads cost and read: workers, their helpers in the kernel, the rest.
+//! What this process's own threads cost and read: workers, their helpers in the kernel, and the rest.
 //!
-//! A worker's CPU time comes from its thread's clock. A worker that could run but waits for a CPU counts as
-//! busy too, as it is not waiting for storage: field 2 of its `schedstat`, if the kernel has it. So does what
-//! serves it: where such a thread has no time left, it is the limit. The
-//! process's clock includes every thread, even `io_uring`'s kernel-side ones: these are threads of the
-//! process, named after the thread that they serve (`iou-wrk-TID`; `iou-sqp-TID` for a polled submission
-//! queue, whose own helpers are named after it). The threads that flush for a worker of `sync` follow the
-//! same scheme (`flush-TID`). `read_bytes` in a thread's `io` file counts what that thread requested of the
-//! block layer, so reads served by a cache are not in it.
+//! A worker's CPU time comes from its thread's clock. A worker that could run but waits for a CPU also counts
+//! as busy, as it is not waiting for storage: field 2 of its `schedstat`, if the kernel has it. So does any
+//! thread that serves it: if that thread is never idle, it is the limit. The process's clock includes every
+//! thread, even `io_uring`'s kernel-side ones: these are threads of the process, named after the thread that
+//! they serve (`iou-wrk-TID`; `iou-sqp-TID` for a polled submission queue, whose own helpers are named after
+//! it). Threads that flush for a `sync` worker follow the same scheme (`flush-TID`). `read_bytes` in a
+//! thread's `io` file counts what that thread requested from the block layer, so reads served by a cache are
+//! not included.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
@@ -20,12 +20,12 @@ use super::sqpoll::{self, Polled};
 use crate::class::Class;
 use crate::units::SECOND_NS;
 
-/// Prefixes of the names of `RocksDB`'s own threads.
+/// Name prefix of `RocksDB`'s own threads.
 const ENGINE: &str = "rocksdb:";
-/// Prefixes of the names of threads that work for another one, whose number follows.
+/// Name prefix of threads that work for another one, whose number follows.
 pub const SERVES: &str = "flush-";
 
-/// What the threads did since the last call.
+/// The threads' CPU use and reads since the last call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TaskFigures {
     /// See [`crate::meter::window::CpuFigures::own_cores`].
@@ -34,18 +34,18 @@ pub struct TaskFigures {
     pub overhead_cores: f64,
     /// See [`crate::meter::window::ClassFigures::busiest_worker`], by class.
     pub busiest_worker: [Option<f64>; 4],
-    /// Bytes that reads took from storage since this was last given, by class; only now and then.
+    /// Bytes read from storage since they were last given, by class; given only now and then.
     pub storage_reads: Option<[Option<u64>; 4]>,
 }
 
 /// CPU time that another process used for a class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskTimes {
-    /// Of the process, as far as not attributed to another class.
+    /// CPU time of the process, except what is attributed to another class.
     pub own_ns: u64,
-    /// Of everything that neither works nor serves workers, likewise.
+    /// CPU time of the threads that neither work nor serve workers, likewise.
     pub overhead_ns: u64,
-    /// Of the class's busiest worker, with its waits for a CPU.
+    /// CPU time of the class's busiest worker, including its waits for a CPU.
     pub busiest_ns: Option<u64>,
 }
 
@@ -105,12 +105,12 @@ struct Tasks {
     folder: PathBuf,
     clocks: Box<dyn Clocks>,
     threads: HashMap<i32, Thread>,
-    /// What each polling thread of a ring had worked at the last reading, of all that it ran.
+    /// How long each ring's polling thread had run, and found work, at the last reading.
     polled: HashMap<i32, Polled>,
     at_ns: u64,
     process_ns: u64,
     storage_at_ns: u64,
-    /// Classes whose reads the last reading of storage included.
+    /// The classes whose reads were included in the last storage reading.
     counted: [bool; 4],
     round: u64,
 }
@@ -130,22 +130,22 @@ struct Thread {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Worker(Class),
-    /// A thread that serves that thread, most of them on the kernel's side.
+    /// A thread that serves that thread; most of these are on the kernel's side.
     Serves(i32),
-    /// One that also polls that thread's submission queue, and so runs without having work.
+    /// One that also polls that thread's submission queue, and so runs even without work.
     Polls(i32),
-    /// A thread of the storage engine, which flushes and merges.
+    /// A thread of the storage engine, which flushes and compacts.
     Engine,
     Other,
 }
 
 impl TaskProbe {
-    /// For this process, from that time on.
+    /// For this process, starting at `now_ns`.
     pub fn open(now_ns: u64) -> Self {
         Self::under(Path::new("/proc/self/task"), Box::new(KernelClocks), now_ns)
     }
 
-    /// For the threads in that folder, with those clocks.
+    /// For the threads in this folder, with these clocks.
     pub fn under(folder: &Path, clocks: Box<dyn Clocks>, now_ns: u64) -> Self {
         let mut tasks = Tasks {
             folder: folder.to_owned(),
@@ -155,7 +155,7 @@ impl TaskProbe {
             polled: HashMap::new(),
             at_ns: now_ns,
             storage_at_ns: now_ns,
-            // The threads that read for classes do not exist yet, so everything they read is included.
+            // Threads that read for classes do not exist yet, so everything that they read is included.
             counted: [true; 4],
             round: 0,
         };
@@ -163,13 +163,13 @@ impl TaskProbe {
         Self(Some(tasks))
     }
 
-    /// For no process: all figures stay empty, as simulated runs must repeat exactly.
+    /// Reads nothing: all figures stay empty, as simulated runs must repeat exactly.
     pub fn none() -> Self {
         Self(None)
     }
 
     /// The figures since the last call, given the workers' threads with their classes, and which classes read
-    /// through the page cache. Storage reads are given a second or more after the last time.
+    /// through the page cache. Storage reads are given when at least a second has passed since the last time.
     pub fn window(&mut self, now_ns: u64, workers: &[(i32, Class)], through_cache: [bool; 4]) -> TaskFigures {
         let tasks = self.0.as_mut();
         tasks.map(|tasks| tasks.window(now_ns, workers, through_cache)).unwrap_or_default()
@@ -222,7 +222,7 @@ impl Tasks {
                 continue;
             };
             let Some(cpu_ns) = self.clocks.thread_ns(id) else { continue };
-            // What a thread used before it was first seen counts, except at the first reading.
+            // CPU time from before a thread was first seen counts, except at the first reading.
             let thread = self.threads.entry(id).or_insert_with(|| Thread {
                 kind: Kind::Other,
                 cpu_ns: if first { cpu_ns } else { 0 },
@@ -235,7 +235,7 @@ impl Tasks {
             if let Some(class) = workers.get(&id) {
                 thread.kind = Kind::Worker(*class);
             } else if thread.kind == Kind::Other && thread.looks < 2 {
-                // Twice, as a new thread names itself only after it has started.
+                // Twice, because a new thread sets its name only after it has started.
                 thread.looks += 1;
                 thread.kind = kind(&self.folder, id);
             }
@@ -256,8 +256,8 @@ impl Tasks {
         (overhead_ns, self.busiest(&busy, &workers))
     }
 
-    /// The time of the busiest thread that works for each class: a worker, or what serves it. Of a thread that
-    /// polls only the share in which it found work counts, if the kernel reports that.
+    /// The time of the busiest thread that works for each class: a worker, or a thread that serves one. For a
+    /// thread that polls, only the share in which it found work counts, if the kernel reports that.
     fn busiest(&mut self, busy: &[(i32, Kind, u64)], workers: &HashMap<i32, Class>) -> [Option<u64>; 4] {
         let polls = busy.iter().any(|(_, kind, _)| matches!(kind, Kind::Polls(_)));
         let polled = if polls { sqpoll::read(&self.folder) } else { HashMap::new() };
@@ -265,7 +265,7 @@ impl Tasks {
         let only = classes.next().filter(|first| classes.all(|class| class == *first));
         let mut busiest_ns = [None; 4];
         for &(id, kind, ns) in busy {
-            // Numbers in names are the system's, which differ from ours in a container.
+            // Thread numbers in names are the system's, which differ from ours in a container.
             let Some(class) = self.class_of(kind).or(only) else { continue };
             let share = match (kind, polled.get(&id)) {
                 (Kind::Polls(_), Some(now)) => now.share_since(self.polled.get(&id)),
@@ -296,7 +296,7 @@ impl Tasks {
     }
 
     /// Bytes from storage since the last call, for the classes that read through the page cache. A class that
-    /// did not at the last call has none yet.
+    /// did not do so at the last call has none yet.
     fn storage_reads(&mut self, through_cache: [bool; 4]) -> [Option<u64>; 4] {
         let counted = std::mem::replace(&mut self.counted, through_cache);
         let mut reads = std::array::from_fn(|at| (counted[at] && through_cache[at]).then_some(0));
@@ -307,8 +307,8 @@ impl Tasks {
         for (id, kind, class) in owners {
             let wanted = match class {
                 Some(class) => through_cache[class.index()],
-                // Serves a thread that we do not know: thread numbers in names are the system's, which differ
-                // from ours in a container.
+                // It serves a thread that we do not know: thread numbers in names are the system's, which
+                // differ from ours in a container.
                 None => any && !matches!(kind, Kind::Other | Kind::Engine),
             };
             let now = if wanted { read_bytes(&self.folder, id) } else { None };
@@ -318,7 +318,7 @@ impl Tasks {
             match class {
                 Some(class) if wanted => {
                     let sum = &mut reads[class.index()];
-                    // If a thread can't be read, or could not be before, its class is unknown.
+                    // If a thread can't be read, or could not be before, its class's reads are unknown.
                     *sum = sum.zip(read).map(|(sum, read)| sum + read);
                 }
                 _ => unclaimed += read.unwrap_or(0),
@@ -329,7 +329,7 @@ impl Tasks {
     }
 }
 
-/// Attributes reads of unknown origin to the only possible class; otherwise nothing is known.
+/// Attributes reads of unknown origin to the only class they can belong to; if there are several, none is known.
 fn claim(reads: &mut [Option<u64>; 4], through_cache: [bool; 4], unclaimed: u64) {
     if unclaimed == 0 {
         return;
@@ -351,8 +351,8 @@ fn kind(folder: &Path, id: i32) -> Kind {
     polls.or_else(serves).unwrap_or(Kind::Other)
 }
 
-/// Time for which a thread could have run but waited for a CPU. By hand, as this is read of each thread for each
-/// window: two numbers take no parser.
+/// Time for which a thread could have run but waited for a CPU. Parsed by hand: it is read for each thread in
+/// each window, and two numbers need no parser.
 fn waited_ns(folder: &Path, id: i32) -> Option<u64> {
     let text = std::fs::read_to_string(folder.join(id.to_string()).join("schedstat")).ok()?;
     text.split_ascii_whitespace().nth(1)?.parse().ok()

@@ -1,4 +1,4 @@
-//! Threads of a made-up process, and this one's own.
+//! Threads of a fake process, and this one's own.
 
 use super::*;
 use std::fs;
@@ -143,7 +143,7 @@ fn a_thread_that_cannot_be_read_leaves_its_class_unknown() {
 fn this_process_shows_its_busy_thread() {
     let id = rustix::thread::gettid().as_raw_nonzero().get();
     let task = Path::new("/proc/self/task");
-    // What it ran and waited, neither of which goes back.
+    // What it ran and waited; neither goes down.
     let busy_ns = || KernelClocks.thread_ns(id).unwrap() + waited_ns(task, id).unwrap_or(0);
     let began = std::time::Instant::now();
     let before_open = busy_ns();
@@ -172,7 +172,7 @@ fn threads_of_the_kernel_that_work_for_a_class_are_its_limit_too() {
     fake.thread(22, "iou-wrk-21", 980_000_000, 0);
     let figures = probe.window(SECOND_NS, &WORKERS, [false; 4]);
     assert_eq!(figures.busiest_worker, [Some(0.97), Some(0.98), None, None]);
-    // Of unknown workers, as in a container: known only where a single class runs.
+    // Threads that serve unknown workers, as in a container: their class is known only where a single class runs.
     fake.thread(30, "iou-wrk-4711", 990_000_000, 0);
     let figures = probe.window(2 * SECOND_NS, &WORKERS, [false; 4]);
     assert_eq!(figures.busiest_worker, [Some(0.0), Some(0.0), None, None]);

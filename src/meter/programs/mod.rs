@@ -4,7 +4,7 @@
 //!
 //! | module | is about |
 //! |---|---|
-//! | [`program`] | what a program that is the load used and reports, as data |
+//! | [`program`] | what a program that is the load used and reported, as data |
 //! | [`program_io`] | what a program's processes read and wrote, by their names |
 //! | [`program_threads`] | the busiest thread of a program's client |
 //! | [`program_probe`] | reads what a program that is the load uses |

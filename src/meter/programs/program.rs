@@ -1,4 +1,4 @@
-//! What a program that is the load used and reports of itself. What the kernel does not count is unknown, never zero.
+//! What a program that is the load used and reports. Anything that the kernel does not count is unknown, never zero.
 
 use std::collections::BTreeMap;
 
@@ -6,27 +6,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::settings::Better;
 
-/// A program in a window, or over a run. Counts are those of its cgroup, with all that it started.
+/// A program in a window, or over a run. Counts are those of its cgroup, including everything that it started.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProgramFigures {
     /// Processor time in ns (`cpu.stat`).
     pub cpu_ns: Option<u64>,
-    /// Bytes of memory at the end, page cache included; over a run, the most of its windows.
+    /// Bytes of memory at the end, page cache included; over a run, the maximum of its windows.
     pub memory_bytes: Option<u64>,
     /// Bytes of these that are page cache, likewise.
     pub cache_bytes: Option<u64>,
-    /// Bytes of these that are of no file (`memory.stat`), likewise.
+    /// Bytes of these that are anonymous memory (`memory.stat`), likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anonymous_bytes: Option<u64>,
     /// Bytes of its memory that are swapped out, likewise; none where the kernel does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swapped_bytes: Option<u64>,
-    /// Pages that had left its page cache, and were read again (`workingset_refault_file`).
+    /// Pages that were evicted from its page cache and read again (`workingset_refault_file`).
     pub refaults: Option<u64>,
-    /// Processes that the kernel killed for memory.
+    /// Processes that the kernel killed for lack of memory.
     pub oom_kills: Option<u64>,
-    /// Bytes read from the devices at the top, whoever asked for them.
+    /// Bytes read from the devices at the top, whoever read them.
     pub top_read_bytes: Option<u64>,
     /// Bytes written to the devices at the top.
     pub top_written_bytes: Option<u64>,
@@ -34,7 +34,7 @@ pub struct ProgramFigures {
     pub drives_read_bytes: Option<u64>,
     /// Bytes written to the drives.
     pub drives_written_bytes: Option<u64>,
-    /// Time in which some task of the host waited for a processor, in ns (`/proc/pressure/cpu`).
+    /// Time in which some task on the host waited for a processor, in ns (`/proc/pressure/cpu`).
     pub cpu_some_ns: Option<u64>,
     /// Time in which some task waited for I/O, in ns.
     pub io_some_ns: Option<u64>,
@@ -45,10 +45,10 @@ pub struct ProgramFigures {
     /// Processor time of the server's processes (`command.start`); none without a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu_ns: Option<u64>,
-    /// Processor time of what is measured (`command.run`).
+    /// Processor time of the measured command (`command.run`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_cpu_ns: Option<u64>,
-    /// Processor time of the one thread of these that ran most in its window, of those left at its end (`schedstat`).
+    /// Processor time of its thread that ran most in the window, among those left at the end (`schedstat`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_thread_ns: Option<u64>,
     /// Pages that were not in memory and had to be read (`pgmajfault`).
@@ -57,19 +57,19 @@ pub struct ProgramFigures {
     /// Reads and writes that the devices at the top completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_ios: Option<u64>,
-    /// Milliseconds that these took together, the kernel's queue included; none where the block layer takes no times.
+    /// Their total time in milliseconds, the kernel's queue included; none where the block layer takes no times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_ms: Option<u64>,
     /// Reads and writes that the drives completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drives_ios: Option<u64>,
-    /// Milliseconds that these took together.
+    /// Their total time in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drives_ms: Option<u64>,
     /// Flushes that the drives completed; none where the kernel does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drives_flushes: Option<u64>,
-    /// Milliseconds that these took together.
+    /// Their total time in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drives_flush_ms: Option<u64>,
     /// Bytes that the program wrote by its own account, between two answers of its probe.
@@ -78,25 +78,25 @@ pub struct ProgramFigures {
     /// Bytes written to the drives between the same moments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application_drives_bytes: Option<u64>,
-    /// What its processes read and wrote, by their names; absent where that can't be read.
+    /// Bytes that its processes read and wrote, by process name; absent where that can't be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_name: Option<BTreeMap<String, ProcessIo>>,
-    /// What the program reports of itself, by the names of `[command.metrics]`; those without a value are missing.
+    /// What the program reports, by the names in `[command.metrics]`; metrics without a value are missing.
     pub metrics: BTreeMap<String, MetricFigures>,
 }
 
-/// What processes of one name read and wrote.
+/// The I/O of all processes of one name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProcessIo {
-    /// Bytes that they had read from drives.
+    /// Bytes that they read from drives.
     pub read_bytes: u64,
-    /// Bytes that they wrote past the page cache or made dirty in it, without those dropped before they were written.
+    /// Bytes that they wrote past the page cache or made dirty in it, less those dropped before write-back.
     pub written_bytes: u64,
 }
 
 impl ProcessIo {
-    /// Adds a later one.
+    /// Adds a later one's bytes.
     pub fn add(&mut self, later: &Self) {
         self.read_bytes = self.read_bytes.saturating_add(later.read_bytes);
         self.written_bytes = self.written_bytes.saturating_add(later.written_bytes);
@@ -107,7 +107,7 @@ impl ProcessIo {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MetricFigures {
-    /// Values.
+    /// Number of values.
     pub count: u64,
     /// Their mean.
     pub mean: f64,
@@ -118,18 +118,18 @@ pub struct MetricFigures {
     /// Their unit; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// Which way it gets better, where the profile says so.
+    /// Which direction is better, where the profile says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub better: Option<Better>,
 }
 
 impl MetricFigures {
-    /// Of one value.
+    /// For a single value.
     pub fn of(value: f64, unit: &str) -> Self {
         Self { count: 1, mean: value, min: value, max: value, unit: unit.to_owned(), better: None }
     }
 
-    /// Adds later ones.
+    /// Adds later values.
     pub fn add(&mut self, later: &Self) {
         let count = self.count.saturating_add(later.count);
         if count > 0 {
@@ -148,7 +148,7 @@ fn mean_ns(ios: Option<u64>, ms: Option<u64>) -> Option<f64> {
 }
 
 impl ProgramFigures {
-    /// Bytes that the drives took per byte that the program wrote by its own account.
+    /// Bytes written to the drives per byte that the program wrote by its own account.
     pub fn wa_a(&self) -> Option<f64> {
         let application = self.application_bytes.filter(|bytes| *bytes > 0)?;
         Some(self.application_drives_bytes? as f64 / application as f64)
@@ -159,7 +159,7 @@ impl ProgramFigures {
         mean_ns(self.top_ios, self.top_ms)
     }
 
-    /// That of the drives.
+    /// The mean latency of the drives, in ns.
     pub fn drives_mean_ns(&self) -> Option<f64> {
         mean_ns(self.drives_ios, self.drives_ms)
     }
@@ -185,7 +185,7 @@ impl ProgramFigures {
             }
             (sums, _) => *sums = None,
         }
-        // A probe answers in some windows alone.
+        // A probe answers only in some windows.
         for (sum, later) in [
             (&mut self.application_bytes, later.application_bytes),
             (&mut self.application_drives_bytes, later.application_drives_bytes),
@@ -200,7 +200,7 @@ impl ProgramFigures {
         }
     }
 
-    /// What adds up over windows.
+    /// The counts, which add up over windows.
     fn counts(&self) -> [Option<u64>; 21] {
         [
             self.cpu_ns,

@@ -1,9 +1,9 @@
-//! What the processes of a program read and wrote, by their names.
+//! What a program's processes read and wrote, by their names.
 //!
-//! The kernel adds what a process did to its parent when the parent has waited for it. So that short programs have their
-//! own names, processes are looked at many times a second, and what a parent takes over from a child that was seen counts
-//! for the child. What one moved that nobody saw is its parent's; one whose parent had ended before counts as far as it was
-//! seen.
+//! When a process is reaped, the kernel adds its counts to its parent's. So that short-lived programs appear
+//! under their own names, processes are read many times a second, and what a parent takes over from a child
+//! that was seen counts for the child. I/O of a child that was never seen counts for its parent; a child
+//! whose parent had ended before it counts as far as it was seen.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,16 +16,16 @@ use crate::host::processes_in;
 use crate::meter::beside::others_io_probe::IoCounts;
 use crate::threads;
 
-/// Between two looks; more where they would cost more than a hundredth of a processor.
+/// Time between two readings; longer where they would cost more than a hundredth of a processor.
 const APART: Duration = Duration::from_millis(10);
 const COST_ONE_IN: u32 = 100;
-/// Names that are kept apart.
+/// The most names that are kept apart.
 const NAMES_MAX: usize = 32;
 const NAME_CHARS_MAX: usize = 40;
-/// The name of all beyond these.
+/// The name of all others.
 const REST: &str = "(others)";
 
-/// What was read and written.
+/// Bytes read and written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Moved {
     read: u64,
@@ -52,24 +52,24 @@ impl Moved {
     }
 }
 
-/// A process when it was last seen.
+/// A process as it was last seen.
 #[derive(Debug, Clone)]
 struct Seen {
     begun: u64,
     parent: u32,
-    /// What the kernel calls it, from which its name is made.
+    /// The kernel's name for it, from which its name is made.
     comm: String,
     name: String,
     moved: Moved,
-    /// Whether that was the first time.
+    /// Whether that was the first time it was seen.
     is_new: bool,
 }
 
-/// What has been seen so far.
+/// Everything seen so far.
 #[derive(Debug, Default)]
 struct Processes {
     seen: HashMap<u32, Seen>,
-    /// What children that ended had moved, and the name of the last: their parent has it once it has waited for them.
+    /// I/O of children that have ended, and the name of the last: it moves to their parent once they are reaped.
     owed: HashMap<u32, (Moved, String)>,
     sums: BTreeMap<String, Moved>,
     /// Whether any counts could be read.
@@ -77,7 +77,7 @@ struct Processes {
     ended: bool,
 }
 
-/// Looks at the processes of cgroups until it is dropped.
+/// Reads the processes of cgroups until it is dropped.
 #[derive(Debug, Clone)]
 pub struct ByName(Arc<Watched>);
 
@@ -95,10 +95,10 @@ impl Drop for Watched {
 }
 
 impl ByName {
-    /// Begins with the processes in these cgroups.
+    /// Starts with the processes in these cgroups.
     ///
     /// # Errors
-    /// If there can be no more threads.
+    /// If no more threads can be started.
     pub fn watch(groups: Vec<PathBuf>) -> Result<Self> {
         let state = Arc::new(Mutex::new(Processes::default()));
         let proc = PathBuf::from("/proc");
@@ -121,19 +121,19 @@ impl ByName {
         Ok(Self(Arc::new(Watched { proc, groups, state })))
     }
 
-    /// Looks at a process that has ended and is about to be waited for: its counts go with it.
+    /// Reads a process that has exited, before it is reaped and its counts are lost.
     pub fn last_look(&self, pid: u32) {
         let mut state = self.state();
         state.end_gone(&self.0.proc);
         state.add(&self.0.proc, pid);
     }
 
-    /// What was moved since the last call, by name; none where it can't be read.
+    /// Bytes moved since the last call, by name; none where they can't be read.
     pub fn take(&self) -> Option<BTreeMap<String, ProcessIo>> {
         let mut state = self.state();
         let pids: Vec<u32> = self.0.groups.iter().flat_map(|dir| processes_in(dir)).collect();
         state.look(&self.0.proc, &pids);
-        // The next time the names are made anew: servers change them as they begin.
+        // The next reading makes the names anew: servers change theirs as they start.
         state.seen.values_mut().for_each(|seen| seen.comm.clear());
         let sums = std::mem::take(&mut state.sums);
         state.is_known.then(|| limited(sums))
@@ -159,19 +159,19 @@ fn limited(sums: BTreeMap<String, Moved>) -> BTreeMap<String, ProcessIo> {
 }
 
 impl Processes {
-    /// Looks at these processes, and at those seen before that have ended, and are not in their group any more, until they
-    /// are waited for: only then has their parent what they moved.
+    /// Reads these processes, and those seen before that have exited and left their group, until they are
+    /// reaped: only then do their parents have what they moved.
     fn look(&mut self, proc: &Path, pids: &[u32]) {
-        // First, so that what their parents have taken over is known for theirs.
+        // First, so that what their parents took over from them is recognized as theirs.
         self.end_gone(proc);
         let left: Vec<u32> = self.seen.keys().copied().filter(|pid| !pids.contains(pid)).collect();
         left.iter().chain(pids).for_each(|pid| self.add(proc, *pid));
-        // A parent that is gone, or not of the program, never has what its children moved. One that lives has been asked
-        // since: what it grows by from now on is not that of a child that had moved nothing.
+        // A parent that is gone, or not of the program, never shows what its children moved. A parent that lives
+        // has been read since: what it grows by from now on is not that of a child that had moved nothing.
         self.owed.retain(|pid, (moved, _)| self.seen.contains_key(pid) && *moved != Moved::default());
     }
 
-    /// Ends those that have been waited for: children before their parents, which had theirs.
+    /// Removes reaped processes, children before parents: a parent's counts include its reaped children's.
     fn end_gone(&mut self, proc: &Path) {
         let is_there = |pid: u32, begun: u64| {
             stat(&proc.join(pid.to_string())).is_some_and(|(_, _, still)| still == begun)
@@ -182,12 +182,12 @@ impl Processes {
         gone.into_iter().for_each(|(_, pid)| self.end(pid));
     }
 
-    /// Its parent will have what it moved, and what its own children had.
+    /// Its parent's counts will grow by what it moved, and by what its own children moved that it did not show yet.
     fn end(&mut self, pid: u32) {
         let below = self.owed.remove(&pid).map_or(Moved::default(), |(moved, _)| moved);
         let Some(ended) = self.seen.remove(&pid) else { return };
         let moved = ended.moved.and(below);
-        // One that was idle for longer is not named for what another moved, which nobody saw.
+        // A process that was idle for longer does not lend its name to what another moved unseen.
         if moved != Moved::default() || ended.is_new {
             let owed = self.owed.entry(ended.parent).or_default();
             *owed = (owed.0.and(moved), ended.name);
@@ -216,7 +216,7 @@ impl Processes {
             let left = owed.without(grew);
             grew = grew.without(owed);
             if left == Moved::default() {
-                // What is beyond was the child's, between its last look and its end.
+                // The rest is what the child moved after we last read it.
                 self.sum(child, grew);
                 grew = Moved::default();
             } else {
@@ -235,8 +235,8 @@ impl Processes {
     }
 }
 
-/// What the kernel calls a process, its parent, and when it began. By hand: three of the fields that procfs-core parses,
-/// of each process, many times a second.
+/// A process's name by the kernel, its parent, and its start. Parsed by hand: of the fields that procfs-core
+/// parses, three are needed, for each process, many times a second.
 fn stat(folder: &Path) -> Option<(String, u32, u64)> {
     let text = String::from_utf8_lossy(&std::fs::read(folder.join("stat")).ok()?).into_owned();
     let (head, rest) = text.rsplit_once(')')?;
@@ -246,7 +246,7 @@ fn stat(folder: &Path) -> Option<(String, u32, u64)> {
     Some((comm, parent, fields.nth(17)?.parse().ok()?))
 }
 
-/// Its name: the kernel's, or where a process says more of itself, as those of `PostgreSQL` do (`postgres: checkpointer`), that.
+/// Its name: the kernel's, or the longer title that some set, as `PostgreSQL`'s do (`postgres: checkpointer`).
 fn name_of(folder: &Path, comm: &str) -> String {
     let title = std::fs::read(folder.join("cmdline")).unwrap_or_default();
     let title =
@@ -254,7 +254,7 @@ fn name_of(folder: &Path, comm: &str) -> String {
     let says = title.strip_prefix(comm).and_then(|rest| rest.strip_prefix(": "));
     let name = match says {
         Some(says) => {
-            // What it does now, and for whom, would be a name for each moment.
+            // What it is doing now, and for whom, would make a new name every moment.
             let words =
                 says.split_whitespace().take_while(|word| !word.starts_with('[') && !word.contains('('));
             format!("{comm}: {}", words.collect::<Vec<_>>().join(" "))
@@ -268,7 +268,7 @@ fn name_of(folder: &Path, comm: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A folder of processes that are made up.
+    /// A folder of fake processes.
     struct Proc(tempfile::TempDir);
 
     impl Proc {
@@ -283,7 +283,7 @@ mod tests {
             std::fs::write(folder.join("io"), io).unwrap();
         }
 
-        /// Its parent has waited for it.
+        /// Its parent has reaped it.
         fn waited_for(&self, pid: u32) {
             std::fs::remove_dir_all(self.0.path().join(pid.to_string())).unwrap();
         }
@@ -307,7 +307,7 @@ mod tests {
         proc.set(2, "dd", 1, 100, 50);
         state.look(&path, &[1, 2]);
         assert_eq!(sums(&state), [("dd", 100, 50), ("sh", 4, 0)]);
-        // It has moved more by its end, which only its parent shows; that may be a while later.
+        // It moved more before its end, which only its parent shows, and perhaps a while later.
         proc.waited_for(2);
         state.look(&path, &[1]);
         proc.set(1, "sh", 0, 4 + 170, 80);
@@ -343,7 +343,7 @@ mod tests {
         state.look(&path, &[1]);
         proc.set(1, "sh", 0, 107, 0);
         state.look(&path, &[]);
-        // As by the last look at it.
+        // As of the last reading.
         state.add(&path, 1);
         assert_eq!(sums(&state), [("sh", 107, 0)]);
         proc.waited_for(1);
@@ -355,7 +355,7 @@ mod tests {
     fn a_parent_and_its_child_that_end_between_two_looks_count_once() {
         let proc = Proc(tempfile::tempdir().unwrap());
         let path = proc.0.path().to_owned();
-        // The order of what was seen is another one each time.
+        // The map's order differs each time.
         for _ in 0..50 {
             let mut state = Processes::default();
             proc.set(1, "sh", 0, 0, 0);
@@ -363,7 +363,7 @@ mod tests {
             state.look(&path, &[1, 2]);
             proc.waited_for(2);
             proc.set(1, "sh", 0, 104, 0);
-            // Both are out of their group, the parent not waited for yet.
+            // Both have left their group; the parent has not been reaped yet.
             state.look(&path, &[]);
             assert_eq!(sums(&state), [("dd", 104, 0)]);
         }
@@ -382,7 +382,7 @@ mod tests {
         proc.set(1, "sh", 0, 0, 50);
         state.look(&path, &[1]);
         assert_eq!(sums(&state), [("sh", 0, 50)]);
-        // One that was seen once may have moved all of it since.
+        // A process that was seen only once may have moved all of it since.
         proc.set(3, "dd", 1, 0, 0);
         state.look(&path, &[1, 3]);
         proc.waited_for(3);

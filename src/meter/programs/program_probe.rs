@@ -1,4 +1,4 @@
-//! Reads what a program that is the load uses: its cgroup's own counts, the devices below it, and pressure.
+//! Reads what a program that is the load uses: its cgroup's counts, the devices below it, and pressure.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::host::{CgroupVersion, LevelDevice, LevelDrive, Levels};
 use crate::meter::devices::block::{Device, Passed};
 
-/// What grows while a program runs.
+/// Counts that grow while a program runs.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
-    /// Of all of it, of its server, and of what is measured.
+    /// Of the whole program, of its server, and of the measured command.
     cpu_ns: [Option<u64>; 3],
     refaults: Option<u64>,
     major_faults: Option<u64>,
@@ -24,27 +24,27 @@ struct Counts {
 /// Reads what a program uses.
 #[derive(Debug)]
 pub struct ProgramProbe {
-    /// The cgroup of all of it, of its server, and of what is measured.
+    /// The cgroups of the whole program, of its server, and of the measured command.
     groups: [PathBuf; 3],
     memory: Option<(PathBuf, CgroupVersion)>,
     top: Vec<Device>,
     bottom: Vec<Device>,
-    /// The whole drives with these: of them alone, flushes are counted.
+    /// The whole drives below these: flushes are counted only for whole drives.
     whole: Vec<Device>,
-    /// The drives from one answer of a probe for bytes of the application to the next.
+    /// The drives once more, read from one answer of a probe for application bytes to the next.
     since_answer: Vec<Device>,
     by_name: ByName,
-    /// Of what is measured.
+    /// Of the measured command.
     threads: BusiestThread,
     last: Counts,
 }
 
 impl ProgramProbe {
-    /// Begins to count: the cgroup in which its processes are, with those of its server and of what is measured, that
-    /// with its memory, and the devices below its folder.
+    /// Starts counting: the cgroup of its processes, with those of its server and of the measured command;
+    /// the cgroup with its memory; and the devices below its folder.
     ///
     /// # Errors
-    /// If there can be no more threads.
+    /// If no more threads can be started.
     pub fn open(
         (group, [server, run]): (&Path, [PathBuf; 2]),
         memory: Option<&(PathBuf, CgroupVersion)>,
@@ -71,7 +71,7 @@ impl ProgramProbe {
         Ok(probe)
     }
 
-    /// Its processes by their names.
+    /// The I/O of its processes, by their names.
     pub fn by_name(&self) -> &ByName {
         &self.by_name
     }
@@ -91,7 +91,7 @@ impl ProgramProbe {
         }
     }
 
-    /// Processes that the kernel killed for memory since the program's cgroup was made.
+    /// Processes that the kernel killed for lack of memory since the program's cgroup was made.
     pub fn oom_kills(&self) -> u64 {
         self.killed().unwrap_or(0)
     }
@@ -110,7 +110,7 @@ impl ProgramProbe {
         passed(&mut self.since_answer).map(|passed| passed.written_bytes)
     }
 
-    /// What it used since the last call.
+    /// What the program used since the last call.
     pub fn window(&mut self) -> ProgramFigures {
         let now = self.counts();
         let last = std::mem::replace(&mut self.last, now);
@@ -156,7 +156,7 @@ impl ProgramProbe {
     }
 }
 
-/// What a cgroup has of memory now.
+/// A cgroup's current use of memory.
 #[derive(Debug, Clone, Copy, Default)]
 struct MemoryUse {
     all_bytes: Option<u64>,
@@ -184,14 +184,14 @@ fn memory_of((dir, version): &(PathBuf, CgroupVersion)) -> MemoryUse {
     }
 }
 
-/// What devices did; none without any, or if one can't be read.
+/// The devices' counts together; none without any device, or if one can't be read.
 fn passed(devices: &mut [Device]) -> Option<Passed> {
-    // All are read even if one fails, as the next window begins here for each of them.
+    // Read all of them even if one fails, as the next window starts here for each.
     let each: Vec<_> = devices.iter_mut().map(Device::passed).collect();
     each.into_iter().collect::<Option<Vec<_>>>()?.into_iter().reduce(Passed::and)
 }
 
-/// How long tasks of the host have waited since it started; none where the kernel does not count it.
+/// How long tasks on this host have waited since it booted; none where the kernel does not count it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pressure {
     /// Some task for a processor.
@@ -205,7 +205,7 @@ pub struct Pressure {
 }
 
 impl Pressure {
-    /// As it is now.
+    /// The current totals.
     pub fn read() -> Self {
         let [cpu, io, memory] = ["cpu", "io", "memory"].map(|of| text(&Path::new("/proc/pressure").join(of)));
         Self {
@@ -217,8 +217,8 @@ impl Pressure {
     }
 }
 
-/// The total of a line `some avg10=… total=µs`. By hand: procfs-core rejects a file without a line `full`, as kernels
-/// before 5.13 have for processors.
+/// The total of a line `some avg10=… total=µs`. Parsed by hand: procfs-core rejects a file without a line
+/// `full`, as kernels before 5.13 have for processors.
 fn waited_ns(text: &str, kind: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.split(' ').next() == Some(kind))?;
     line.rsplit_once("total=")?.1.trim().parse::<u64>().ok()?.checked_mul(1000)
@@ -228,7 +228,7 @@ fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// A number of a file with a name and a number in each line.
+/// The number after a name, in a file with one name and number per line.
 fn number(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }

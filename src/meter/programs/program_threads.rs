@@ -1,10 +1,10 @@
-//! The busiest thread of what is measured of a program: whether its client could do more.
+//! The busiest thread of a program's measured command: whether its client could do more.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// As many threads are looked at.
+/// The most threads that are read.
 const THREADS_MAX: usize = 1024;
 
 /// How long each thread of a cgroup has run.
@@ -13,12 +13,12 @@ pub struct BusiestThread {
     /// The cgroup's list of threads.
     threads: PathBuf,
     proc: PathBuf,
-    /// Each thread's time when it was last looked at, in ns.
+    /// Each thread's run time when it was last read, in ns.
     ran_ns: BTreeMap<u32, u64>,
 }
 
 impl BusiestThread {
-    /// Of that cgroup.
+    /// For that cgroup.
     pub fn of(group: &Path) -> Self {
         let mut threads = Self {
             threads: group.join("cgroup.threads"),
@@ -29,20 +29,20 @@ impl BusiestThread {
         threads
     }
 
-    /// Time in ns for which the thread ran that ran most since the last call, of those that are left; none where there is
-    /// none, or the kernel does not count it.
+    /// The run time in ns of the thread that ran most since the last call, among those left; none if there
+    /// are none, or the kernel does not count it.
     pub fn window(&mut self) -> Option<u64> {
         let text = fs::read_to_string(&self.threads).unwrap_or_default();
         let ids = text.lines().filter_map(|line| line.parse().ok()).take(THREADS_MAX);
         let now: BTreeMap<u32, u64> = ids.filter_map(|id| Some((id, self.ran_ns(id)?))).collect();
-        // One that is new has run in this window alone.
+        // A new thread has run only in this window.
         let since = |(id, ns): (&u32, &u64)| ns.saturating_sub(self.ran_ns.get(id).copied().unwrap_or(0));
         let most = now.iter().map(since).max();
         self.ran_ns = now;
         most
     }
 
-    /// By hand: the first of the numbers that procfs-core parses, of each thread, in each window.
+    /// Parsed by hand: of the numbers that procfs-core parses, only the first is needed.
     fn ran_ns(&self, id: u32) -> Option<u64> {
         let text = fs::read_to_string(self.proc.join(id.to_string()).join("schedstat")).ok()?;
         text.split_ascii_whitespace().next()?.parse().ok()
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(busiest.window(), Some(900));
         threads(&[(7, 1000), (8, 950)]);
         assert_eq!(busiest.window(), Some(500));
-        // One has ended, another's number is used again.
+        // One has ended, and the number of another is reused.
         threads(&[(7, 40)]);
         assert_eq!(busiest.window(), Some(0));
         threads(&[(7, 60), (9, 30)]);

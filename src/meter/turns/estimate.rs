@@ -1,21 +1,21 @@
-//! How much a figure differs between two stretches of windows, with an interval: does it differ clearly?
+//! How much a figure differs between two stretches of windows, with an interval, and whether it differs clearly.
 //!
-//! Windows that follow each other resemble each other, levels drift, and a hiccup spoils one or two: a test that takes
-//! windows for independent would find a clear change in every third pair of equal settings. So:
+//! Successive windows resemble each other, levels drift, and a hiccup spoils one or two: a test that takes
+//! windows as independent would find a clear change in every third pair of equal settings. So:
 //!
-//! - The change is that of the mean of the logarithms, and no more than twice that of the median: a hiccup moves the
-//!   one, not the other.
-//! - Its spread follows from the windows' own, without hiccups, and from their correlation with the one before (an
-//!   AR(1) process). Few windows show that badly: it is taken to be [`PRIOR_CORRELATION`] until there are more than
-//!   [`PRIOR_WINDOWS`]. Where each side is long enough, five means of a fifth of it bound the spread from below, for
-//!   what varies slowly.
-//! - Between two recordings a level may have wandered further than in them: their interval is wider, and more so where
-//!   their fifths differ by more than noise explains.
+//! - The change is that of the mean of the logarithms, judged as no more than twice that of the median: a hiccup
+//!   moves the mean, not the median.
+//! - Its spread follows from the windows' own, without hiccups, and from their correlation with the one before
+//!   (an AR(1) process). Few windows estimate that badly: it is averaged with [`PRIOR_CORRELATION`], which weighs
+//!   as much as [`PRIOR_WINDOWS`]. Where each side is long enough, the means of its fifths bound the spread from
+//!   below, to cover slow variation.
+//! - Between two recordings a level may have wandered further than within either: their interval is wider, and
+//!   wider still where their fifths differ by more than noise explains.
 //! - The bounds are Student's, at [`ERROR`] for all the figures that are judged together (Bonferroni).
 //! - A small change is never clear: a level wanders that far by itself, whatever the windows say.
 //!
-//! Before and after are not randomised: a level that jumps just when a knob is turned looks like the turn's doing. How
-//! often equal settings differ clearly nevertheless is measured by this module's tests.
+//! Before and after are not randomised: a level that jumps just when a knob is turned looks like the turn's
+//! effect. How often equal settings nevertheless differ clearly is measured by this module's tests.
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
@@ -24,40 +24,40 @@ use crate::meter::window::Verdict;
 
 /// With fewer windows on a side there is no estimate.
 pub const WINDOWS_MIN: usize = 3;
-/// How often one of the figures that are judged together may differ clearly by chance.
+/// How often any of the figures that are judged together may differ clearly by chance.
 const ERROR: f64 = 0.05;
-/// The least change that is clear: of a turn, and of recordings, between which levels wander further.
+/// The smallest change that can be clear: for a turn, and for recordings, between which levels wander further.
 pub const TURN_CHANGE_MIN: f64 = 0.03;
 /// See [`TURN_CHANGE_MIN`].
 pub const RECORDING_CHANGE_MIN: f64 = 0.05;
-/// From that many windows between both sides on, they are recordings of their own.
+/// With at least this many windows between them, the two sides count as separate recordings.
 const APART_WINDOWS: usize = 30;
-/// How much wider their interval is, for levels that wander too slowly to be seen in one of them.
+/// How much wider their interval is, for levels that wander too slowly to show within one of them.
 const APART_CAUTION: f64 = 1.35;
 
-/// What stands for zero, as a share of the largest value.
+/// Stands for zero, as a share of the largest value.
 pub const STALLED: f64 = 1e-3;
-/// The correlation of a window with the next one, before there are any, and how many windows that counts for.
+/// The correlation of a window with the next that is assumed beforehand, and how many windows it weighs as much as.
 const PRIOR_CORRELATION: f64 = 0.6;
 const PRIOR_WINDOWS: f64 = 20.0;
-/// Any closer and the windows would not say where the level is at all.
+/// Any higher, and the windows would say nothing about where the level is.
 const CORRELATION_MAX: f64 = 0.98;
-/// What the formulas, which hold for many windows, leave out: a factor, and what of it shrinks as windows come.
+/// What the formulas, which hold for many windows, leave out: a factor, and the part of it that shrinks with more.
 const CAUTION: f64 = 1.2;
 const CAUTION_WINDOWS: f64 = 5.0;
-/// A window that is more standard deviations than this from the median counts as that far.
+/// A window further from the median than this many standard deviations counts as that far.
 const HICCUP: f64 = 4.0;
-/// A normal distribution's standard deviation over its median distance from the median.
+/// The standard deviation of a normal distribution over its median absolute deviation.
 const NORMAL_PER_MEDIAN: f64 = 1.4826;
-/// The number of means of a side, the fewest windows that go into one, and the factor from their spread to that of
-/// the sides: half of what it is for a random walk, and twice that for independent windows.
+/// The number of block means per side, the fewest windows in a block, and the factor from the blocks' spread
+/// to that of the sides: half of what it is for a random walk, and twice that for independent windows.
 const BLOCKS: usize = 5;
 const BLOCK_WINDOWS_MIN: usize = 2;
 const BLOCKS_CAUTION: f64 = 1.3;
 
-/// Neighbouring fifths of a side that differ by this much more than noise explains (as squares) show a level that wanders
-/// on: as noise counts what is as alike as this at most. The factor goes from their squares to those of the sides, if a
-/// third of one lies between them.
+/// If neighbouring fifths of a side differ by this many times what noise explains (in squares), the level
+/// wanders; noise is taken to be correlated by at most this much. The last factor goes from the fifths'
+/// squares to those of the sides, with a third of a side between them.
 const WANDERS: f64 = 1.5;
 const NOISE_CORRELATION_MAX: f64 = 0.7;
 const WANDERED: f64 = 7.5;
@@ -65,20 +65,20 @@ const WANDERED: f64 = 7.5;
 /// A figure's windows on one side, oldest first.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
-    /// All that show how it varies.
+    /// All windows, which show how it varies.
     pub windows: &'a [f64],
-    /// The number of them, those nearest to the other side, that say where it is.
+    /// How many of them, those nearest to the other side, say where it is.
     pub counted: usize,
 }
 
 impl<'a> Side<'a> {
-    /// A side of which all windows count.
+    /// A side on which all windows count.
     pub fn of(windows: &'a [f64]) -> Self {
         Self { windows, counted: windows.len() }
     }
 }
 
-/// A change, as a fraction of the value before; the interval holds it but for the error.
+/// A change, as a fraction of the value before, and the interval that holds it at the error rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// From the values before to those after.
@@ -89,25 +89,25 @@ pub struct Estimate {
     pub high: f64,
     /// Whether it is more than chance, and not too small.
     pub is_clear: bool,
-    /// The least logarithm that says whether it is: of the means, of the medians' doubled, and of the wholes.
+    /// The smallest absolute logarithm that decides this: of the means, of twice the medians, and of the wholes.
     judged: f64,
 }
 
 impl Estimate {
-    /// The same of a figure that has these values over the sides as wholes. What most windows do may differ from what all
-    /// of their I/Os do together: the interval holds that change, too, and only where both are of one direction, and
-    /// neither is too small, the change is clear.
+    /// The same for a figure that has these values over the sides as wholes. What most windows do may differ
+    /// from what all their I/Os do together: the interval covers that change too, and the change is clear
+    /// only if both have the same direction and neither is too small.
     pub fn of_wholes(self, (before, after): (f64, f64), together: Together) -> Self {
         let ln = (after / before).ln();
         let agrees = ln * self.change > 0.0 && ln.abs() > together.change_min.ln_1p();
-        // There is none from zero.
+        // From zero there is no relative change.
         let change = Some(ln.exp_m1()).filter(|change| change.is_finite());
         let (low, high) = change.map_or((self.low, self.high), |of| (self.low.min(of), self.high.max(of)));
         let judged = if agrees { self.judged.min(ln.abs()) } else { 0.0 };
         Self { low, high, is_clear: self.is_clear && agrees, judged, ..self }
     }
 
-    /// The same where a level wanders that far by itself, as a logarithm: a change is clear only beyond.
+    /// The same where a level wanders this far by itself, as a logarithm: only a change beyond that is clear.
     pub fn beyond(self, reach: f64) -> Self {
         let ln = self.change.ln_1p();
         let (low, high) = ((ln - reach).exp_m1(), (ln + reach).exp_m1());
@@ -125,19 +125,19 @@ impl Estimate {
     }
 }
 
-/// What is judged together.
+/// The figures that are judged together, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct Together {
     /// The number of figures.
     pub figures: usize,
-    /// The windows between both sides, which count for neither.
+    /// The number of windows between the sides, which count for neither.
     pub gap: usize,
-    /// The least change that is clear.
+    /// The smallest change that can be clear.
     pub change_min: f64,
 }
 
 impl Together {
-    /// How often each of them may differ clearly by chance.
+    /// How often each figure may differ clearly by chance.
     pub(super) fn error(self) -> f64 {
         ERROR / self.figures.max(1) as f64
     }
@@ -149,7 +149,7 @@ pub fn estimate(before: Side, after: Side, together: Together) -> Option<Estimat
     if most <= 0.0 || !most.is_finite() {
         return None;
     }
-    // Zero has no logarithm; a window in which nothing was done is this far below the others.
+    // Zero has no logarithm: a window in which nothing was done counts as this far below the largest.
     let ln = |values: &[f64]| values.iter().map(|value| value.max(most * STALLED).ln()).collect::<Vec<_>>();
     let (all_before, all_after) = (ln(before.windows), ln(after.windows));
     let counted_before = &all_before[all_before.len().saturating_sub(before.counted)..];
@@ -184,7 +184,7 @@ pub fn estimate(before: Side, after: Side, together: Together) -> Option<Estimat
     })
 }
 
-/// Whether repeats of two settings differ by more than chance: Student's t-test of their logarithms, with that error.
+/// Whether repeats of two settings differ by more than chance: Student's t-test of their logarithms, at this error.
 pub fn repeats_differ(one: &[f64], other: &[f64], error: f64) -> bool {
     let ln = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
     let (one, other) = (ln(one), ln(other));
@@ -199,7 +199,7 @@ struct Noise {
     windows: f64,
     correlation: f64,
     variance: f64,
-    /// The mean square from one window to the next.
+    /// The mean squared difference between successive windows.
     step: f64,
 }
 
@@ -217,19 +217,19 @@ impl Noise {
             windows += side.len() as f64;
         }
         let seen = if squares > 0.0 { products / pairs * windows / squares } else { 0.0 };
-        // Around the windows' own mean, they seem to be less alike than they are (Marriott, Pope 1954).
+        // Around the windows' own mean, their correlation is underestimated (Marriott, Pope 1954),
         let unbiased = seen + 1.5 * (1.0 + 3.0 * seen) / windows;
         let weighed = (unbiased * windows + PRIOR_CORRELATION * PRIOR_WINDOWS) / (windows + PRIOR_WINDOWS);
         let correlation = weighed.clamp(0.0, CORRELATION_MAX);
-        // And to vary less.
+        // and so is their variance.
         let lost: f64 =
             sides.iter().map(|side| of_mean(correlation, side.len()) * side.len() as f64 / windows).sum();
         let variance = squares / windows / (1.0 - lost).max(0.1);
         Self { windows, correlation, variance, step: steps / pairs }
     }
 
-    /// The standard deviation of the difference between the sides by a level that wanders on, where fifths of them show
-    /// one.
+    /// The standard deviation of the difference between the sides that is due to a wandering level; none if
+    /// their fifths show no such level.
     fn wandered(&self, sides: [&[f64]; 2]) -> Option<f64> {
         let windows = sides[0].len().min(sides[1].len()) / BLOCKS;
         if windows < BLOCK_WINDOWS_MIN {
@@ -237,21 +237,21 @@ impl Noise {
         }
         let of_sides = sides.map(|side| squared_steps(&block_means(&without_hiccups(side))).sum::<f64>());
         let seen = (of_sides[0] + of_sides[1]) / (2 * BLOCKS - 2) as f64;
-        // A level that wanders hardly shows from one window to the next.
+        // A wandering level hardly shows from one window to the next.
         let alike = self.correlation.min(NOISE_CORRELATION_MAX);
         let variance = self.step / (2.0 * (1.0 - alike));
         let noise = 2.0 * variance * (of_mean(alike, windows) - between_means(alike, windows, 0, windows));
         (seen > WANDERS * noise).then(|| (WANDERED * (seen - noise)).sqrt())
     }
 
-    /// The standard deviation of the difference between the means of that many windows.
+    /// The standard deviation of the difference between the means of this many windows.
     fn spread(&self, before: usize, after: usize, gap: usize) -> f64 {
         let both = of_mean(self.correlation, before) + of_mean(self.correlation, after);
         let common = 2.0 * between_means(self.correlation, before, gap, after);
         (self.variance * (both - common)).max(0.0).sqrt()
     }
 
-    /// The number of independent windows that would say as much about the variance, less one.
+    /// Degrees of freedom: the number of independent windows that would say as much about the variance, less one.
     fn freedom(&self) -> f64 {
         let square = self.correlation.powi(2);
         (self.windows * (1.0 - square) / (1.0 + square) - 1.0).max(2.0)
@@ -262,7 +262,7 @@ impl Noise {
     }
 }
 
-/// The values, those far from most moved nearer: what happens once or twice says little about the others.
+/// The values, with outliers pulled in: what happens once or twice says little about the rest.
 pub(super) fn without_hiccups(values: &[f64]) -> Vec<f64> {
     let level = median(values);
     let distances: Vec<f64> = values.iter().map(|value| (value - level).abs()).collect();
@@ -282,7 +282,7 @@ fn between_means(correlation: f64, before: usize, gap: usize, after: usize) -> f
     correlation.powi(gap as i32 + 1) * sum(before) * sum(after) / (before * after) as f64
 }
 
-/// The spread of the means of a fifth of a side, if both are long enough.
+/// The spread of the means of the sides' fifths, if both sides are long enough.
 fn blocks_spread(before: &[f64], after: &[f64]) -> Option<f64> {
     if before.len().min(after.len()) < BLOCKS * BLOCK_WINDOWS_MIN {
         return None;
@@ -291,7 +291,7 @@ fn blocks_spread(before: &[f64], after: &[f64]) -> Option<f64> {
     Some((squares / (2 * BLOCKS - 2) as f64).sqrt())
 }
 
-/// The means of each fifth.
+/// The mean of each fifth.
 fn block_means(side: &[f64]) -> Vec<f64> {
     let at = |block: usize| block * side.len() / BLOCKS;
     (0..BLOCKS).map(|block| mean(&side[at(block)..at(block + 1)])).collect()

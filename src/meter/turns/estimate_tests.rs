@@ -1,27 +1,27 @@
-//! How often equal settings differ clearly, and different ones do, on made series of a figure's windows: white,
-//! autocorrelated, with spikes, drift and jumps.
+//! How often equal settings, and different ones, differ clearly, on synthetic series of a figure's windows:
+//! white, autocorrelated, with spikes, drift and jumps.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::*;
 
-/// The windows of a turn: of the run before it, between, and after; as the ledger takes them.
+/// The windows of a turn, as the ledger takes them: before it, in between, and after it.
 const TURNS: [(usize, usize, usize); 5] = [(5, 3, 3), (10, 3, 5), (30, 3, 5), (60, 3, 5), (60, 3, 20)];
 const COUNTED: usize = 10;
 const FIGURES: u64 = 11;
 
-/// Whether tests go through all series, as in the soak.
+/// Whether tests run all series, as in the soak.
 pub(crate) fn is_whole() -> bool {
     std::env::var_os("SOAK").is_some()
 }
 
-/// How many of these series a test goes through: all in the soak (`SOAK=1`), a quarter else. Their seeds are fixed.
+/// How many of these series a test runs: all in the soak (`SOAK=1`), otherwise a quarter. Their seeds are fixed.
 pub(crate) fn series(all: u64) -> u64 {
     if is_whole() { all } else { all / 4 }
 }
 
-/// Holds the help against what was measured.
+/// Asserts that the help states what was measured.
 pub(crate) fn assert_in_help(words: &str) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/help/figures.md");
     let help = std::fs::read_to_string(path).unwrap();
@@ -29,7 +29,7 @@ pub(crate) fn assert_in_help(words: &str) {
     assert!(help.contains(words), "{path} does not say: {words}");
 }
 
-/// The same of what only the whole of the series shows.
+/// The same for what only the full set of series shows.
 pub(crate) fn assert_in_help_if_whole(words: &str) {
     println!("the help says: {words}");
     if is_whole() {
@@ -41,7 +41,7 @@ fn turn(gap: usize) -> Together {
     Together { figures: FIGURES as usize, gap, change_min: TURN_CHANGE_MIN }
 }
 
-/// How many of that many lines of equal settings, or of a change by `factor` of the first figure, have a clear one.
+/// How many of these lines, of equal settings or with the first figure changed by `factor`, have a clear change.
 fn clear_lines(lines: u64, (before, gap, after): (usize, usize, usize), kind: Kind, factor: f64) -> u64 {
     let figures = if factor <= 1.0 { FIGURES } else { 1 };
     let is_clear = |line: u64| {
@@ -97,19 +97,19 @@ fn turns_that_do_nothing_are_clear_in_one_line_of_twenty_at_most() {
         all = (all.0 + clear.iter().sum::<u64>(), all.1 + lines * TURNS.len() as u64);
         assert!(clear.iter().sum::<u64>() * 4 <= lines, "{}: {clear:?}", kind.name);
         worst = clear.into_iter().fold(worst, u64::max);
-        // With few windows before a turn that are much alike, more than one in twenty: the help says so.
+        // With few windows before a turn that are much alike, it is more than one in twenty: the help says so.
         assert!(clear.iter().all(|clear| clear * 12 <= lines), "{}: {clear:?}", kind.name);
     }
     println!("all: {} of {}", all.0, all.1);
     assert!(all.0 * 40 <= all.1, "{all:?}: more than one in forty");
-    assert_in_help_if_whole(&format!("spikes and autocorrelation it was one in {},", all.1 / all.0));
+    assert_in_help_if_whole(&format!("spikes and autocorrelation, it was one in {};", all.1 / all.0));
     assert_in_help_if_whole(&format!("it was {worst} of {lines}."));
 }
 
-/// Two recordings of equal settings: the windows of each, those between them, and how many such pairs.
+/// Two recordings of equal settings: the windows of each, those in between, and the number of such pairs.
 const RECORDINGS: [(usize, usize, u64); 3] = [(30, 10, 160), (60, 20, 160), (300, 60, 60)];
 
-/// They have twenty figures that are compared together, each independent of the others, which is the worst case.
+/// Each pair compares twenty figures together, independent of each other, which is the worst case.
 fn clear_pairs(kind: Kind, (windows, between, pairs): (usize, usize, u64)) -> u64 {
     const TOGETHER: u64 = 20;
     let together = Together { figures: TOGETHER as usize, gap: 60, change_min: RECORDING_CHANGE_MIN };
@@ -134,7 +134,7 @@ fn recordings_of_equal_settings_differ_clearly_in_one_of_twenty_at_most() {
         println!("{:<17} {clear:?} of {pairs:?} pairs of recordings", kind.name);
         let sum = clear.iter().sum::<u64>();
         assert!(sum * 20 <= pairs.iter().sum::<u64>(), "{}: {clear:?} of {pairs:?}", kind.name);
-        // A level that jumps between two recordings looks like a setting, the more so the less else they vary.
+        // A level that jumps between two recordings looks like a setting, all the more if little else varies.
         if kind.jumps > 0.0 {
             of_each = clear[2];
             assert!(clear[2] * 5 <= pairs[2], "{clear:?}");
@@ -150,11 +150,11 @@ fn recordings_of_equal_settings_differ_clearly_in_one_of_twenty_at_most() {
     let lines = pairs.iter().sum::<u64>() * KINDS.len() as u64;
     println!("all: {all} of {lines}");
     assert!(all * 40 <= lines, "{all} of {lines}");
-    assert_in_help_if_whole(&format!("it was {all} of {lines} pairs of recordings"));
-    assert_in_help_if_whole(&format!("{of_each} of {} of five minutes", pairs[2]));
+    assert_in_help_if_whole(&format!("{all} of {lines} pairs of recordings had a clear change"));
+    assert_in_help_if_whole(&format!("{of_each} of {} pairs of five-minute recordings", pairs[2]));
 }
 
-/// What the ledger can see: its own power, which is that of a duel only where the windows are quiet.
+/// What the ledger can detect: its own power, which equals a duel's only where the windows are quiet.
 #[test]
 fn large_changes_of_quiet_figures_are_clear() {
     let found = |kind, factor| clear_lines(200, (30, 3, 5), kind, factor) / 2;
@@ -164,8 +164,10 @@ fn large_changes_of_quiet_figures_are_clear() {
     }
     assert!(of_kinds[0][0] >= 95 && of_kinds[1][2] >= 95 && of_kinds[4][3] >= 75);
     let ([quiet, ..], [five, ten, twenty, fifty]) = (of_kinds[0], of_kinds[3]);
-    assert_in_help(&format!("of 5% in {quiet} of 100 turns on quiet series"));
-    assert_in_help(&format!("of 5, 10, 20 or 50% in {five}, {ten}, {twenty} and {fifty} of 100"));
+    assert_in_help(&format!("On quiet series, a change of 5% is found in {quiet} of 100 turns"));
+    assert_in_help(&format!(
+        "changes of 5, 10, 20 or 50% are found in {five}, {ten}, {twenty} and {fifty} of 100"
+    ));
 }
 
 #[test]
@@ -193,26 +195,26 @@ fn a_stall_is_a_clear_change_and_small_ones_are_not() {
     assert_eq!(of(&[1.0; 2], &[1.0; 5]), None);
 }
 
-/// How a figure varies where nobody turns anything. Shares of its level; a window is a second.
+/// How a figure varies while nobody turns anything, in shares of its level; a window is a second.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
-    /// The correlation with the window before, and the standard deviation of that.
+    /// The noise: its correlation with the window before, and its standard deviation.
     pub(crate) correlation: f64,
     pub(crate) deviation: f64,
     /// The standard deviation of a step of the random walk.
     pub(crate) walk: f64,
-    /// How often a hiccup begins that takes up to 30%, and half as much in each window after.
+    /// How often a hiccup begins that takes up to 30%, and half as much in each later window.
     pub(crate) spikes: f64,
     /// How often the level jumps by 10%.
     pub(crate) jumps: f64,
-    /// The mean by which a tenth of the windows are above the others (of the logarithm), as percentiles are.
+    /// By how much a tenth of the windows lie above the others on average (of the logarithm), as with percentiles.
     pub(crate) tail: f64,
-    /// Every how many windows something takes 40%, as a compaction or a checkpoint.
+    /// The period, in windows, of something that takes 40%, such as a compaction or a checkpoint.
     pub(crate) period: usize,
 }
 
-/// Nothing of all that.
+/// No variation at all.
 const NONE: Kind = Kind {
     name: "",
     correlation: 0.0,
@@ -224,7 +226,7 @@ const NONE: Kind = Kind {
     period: 0,
 };
 
-/// The kinds that a rule is measured with.
+/// The kinds that the rules are measured with.
 pub(crate) const KINDS: [Kind; 8] = [
     Kind { name: "quiet", deviation: 0.01, ..NONE },
     Kind { name: "noisy", deviation: 0.04, ..NONE },
@@ -244,7 +246,7 @@ pub(crate) const KINDS: [Kind; 8] = [
     Kind { name: "drift", deviation: 0.002, walk: 0.003, ..NONE },
 ];
 
-/// A series of one kind; always the same for the same seed.
+/// A series of one kind; the same seed always gives the same series.
 pub(crate) struct Series {
     kind: Kind,
     random: SmallRng,
@@ -263,7 +265,7 @@ impl Series {
         Self { kind, random, window, correlated, walked: 0.0, spike: 0.0, jumped: 0.0 }
     }
 
-    /// The next window of a setting whose level is that.
+    /// The next window of a setting with this level.
     pub(crate) fn next(&mut self, level: f64) -> f64 {
         let Kind { correlation, deviation, walk, spikes, jumps, tail, period, .. } = self.kind;
         let random = &mut self.random;

@@ -1,16 +1,16 @@
-//! The ledger: what each turn of a knob did, as windows before against windows after.
+//! The ledger: what each turn of a knob did, from windows before and after it.
 //!
-//! It compares clean windows past their settling time: before the turn, the last ten of the old setting; after it, the
-//! first five of the new one, or up to twenty if a p99 has too few I/Os otherwise. A verdict needs three on each side,
-//! and no flag that forbids it (what others use forbids only that on cycles). Whether a change is clear follows from how
-//! much the windows vary, up to sixty of them ([`super::estimate`], [`super::turn_figures`]), and from what the run does
-//! where no knob is turned ([`super::wander`]).
+//! It compares clean windows past their settling time: before the turn, the last ten of the old setting; after
+//! it, the first five of the new one, or up to twenty if a p99 would otherwise have too few I/Os. A verdict
+//! needs three on each side, and no flag that forbids it (what others use forbids only the verdict on cycles).
+//! Whether a change is clear depends on how much the windows vary, up to sixty of them ([`super::estimate`],
+//! [`super::turn_figures`]), and on what the run does while no knob is turned ([`super::wander`]).
 //!
-//! A turn that comes before its predecessor can be judged overtakes it: the windows before the first such
-//! turn are then compared with those after the last, and the last one's line says so. One that leads back to the value
-//! before the first is not judged, since both sides have the same setting.
+//! A turn that comes before its predecessor can be judged overtakes it: the windows before the first such turn
+//! are then compared with those after the last, and the last one's line says so. A turn back to the value
+//! before the first is not judged, because both sides have the same setting.
 //!
-//! All turns of a duel are one line, without figures: it judges its windows itself.
+//! All turns of a duel are one line, without figures: a duel judges its own windows.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,13 +24,13 @@ use crate::meter::flag::{FlagKind, stem};
 use crate::meter::window::{Change, Flag, LedgerLine, Window};
 use crate::settings::values::program::KNOBS_MAX;
 
-/// The most that show how much windows vary.
+/// The most windows that are used to tell how much they vary.
 const HISTORY_WINDOWS: usize = 60;
 /// A line is closed after this many windows,
 pub const AFTER_WINDOWS: usize = 5;
 /// or this many, if a percentile needs them.
 const AFTER_WINDOWS_MAX: usize = 20;
-/// A pseudo-turn takes this many, as many of them on each side as a line has after its turn.
+/// A pseudo-turn takes this many windows: on each side as many as a line has after its turn.
 const PSEUDO_WINDOWS: usize = AFTER_WINDOWS + GAP_WINDOWS + AFTER_WINDOWS;
 
 /// A turn of a knob.
@@ -46,9 +46,9 @@ pub struct Turn {
     pub to: String,
     /// Whether it undoes the last turn.
     pub undo: bool,
-    /// The values of the duel whose turn it is; none if it is of none.
+    /// The values of the duel that the turn is part of; none if it is part of none.
     pub duel: Option<[String; 2]>,
-    /// What the setting survives before and after it.
+    /// What the setting survives before and after the turn.
     pub survives: (Survival, Survival),
 }
 
@@ -57,11 +57,11 @@ pub struct Turn {
 pub struct Survival {
     /// How durable commits are by the WAL's own setting.
     pub commits: u8,
-    /// What survives by each knob of a program's own, by its place; against other values of the same knob.
+    /// What survives under each of the program's own knobs, by index; only comparable within a knob.
     pub own: [u8; KNOBS_MAX],
     /// Whether commits survive a power cut.
     pub power_cut: PowerCut,
-    /// Drives that may be lost without losing data, whichever they are.
+    /// How many drives, whichever they are, may be lost without losing data.
     pub drives_lost: u64,
 }
 
@@ -122,7 +122,7 @@ pub struct Ledger {
     lines: Vec<LedgerLine>,
     /// Steady windows since the last turn.
     steady: VecDeque<Sample>,
-    /// The last of them, of which no pseudo-turn has been made.
+    /// How many of the last ones no pseudo-turn has used yet.
     unused: usize,
     wander: Wander,
     /// The last line, while it collects windows.
@@ -136,33 +136,33 @@ struct Open {
     began: Beginning,
     before: Vec<Sample>,
     after: Vec<Sample>,
-    /// Classes that have failed since, and what others have changed: what comes after that can't be compared.
+    /// Classes that have failed since, and what others have changed: windows after that can't be compared.
     forbidding: Vec<String>,
 }
 
-/// The setting under which a line's windows before were measured: that before its turn, or before the first
+/// The setting that a line's windows before were measured under: the one before its turn, or before the first
 /// of several turns that came too quickly to be judged one by one.
 #[derive(Debug, Clone)]
 struct Beginning {
     /// The number of that turn.
     number: u64,
-    /// The only knob turned since, and its value then; none if several were turned.
+    /// The only knob turned since, and its value before that; none if several were turned.
     knob: Option<(String, String)>,
     survives: Survival,
 }
 
-/// What a line needs from a window.
+/// The parts of a window that a line needs.
 #[derive(Debug, Clone, Default)]
 struct Sample {
     measured: Measured,
     forbidding: Vec<String>,
     drifting: Vec<String>,
-    /// Flags that are worth knowing but forbid nothing.
+    /// Flags worth noting that forbid nothing.
     noted: Vec<String>,
 }
 
 impl Ledger {
-    /// Writes a line for a turn; the last one is closed with what it has. Returns the lines that
+    /// Writes a line for a turn; the previous line is closed as it is. Returns the lines that
     /// changed, the new one last.
     pub fn turn(&mut self, mut turn: Turn) -> Vec<LedgerLine> {
         if let Some(values) = turn.duel.take() {
@@ -210,7 +210,7 @@ impl Ledger {
         duel.into_iter().chain(closed).chain([line]).collect()
     }
 
-    /// Adds a turn to the line of its duel, which begins with the first.
+    /// Adds a turn to the line of its duel; the first turn starts that line.
     fn turn_in_duel(&mut self, turn: Turn, [from, to]: [String; 2]) -> Vec<LedgerLine> {
         let closed = if self.open.is_some() { self.close() } else { None };
         self.take_steady();
@@ -231,8 +231,8 @@ impl Ledger {
         closed.into_iter().chain(changed).collect()
     }
 
-    /// Adds a turn to the line of its duel that was closed before: a program's knob has its value from before only once its
-    /// command has ended.
+    /// Adds a turn to the line of its duel, which was closed before: a program's knob is back at its old
+    /// value only once its command has ended.
     pub fn turn_after_duel(&mut self, mut turn: Turn) -> Vec<LedgerLine> {
         let values = turn.duel.take().unwrap_or_default();
         let of_duel = |line: &LedgerLine| {
@@ -242,7 +242,7 @@ impl Ledger {
                 && [&line.from, &line.to] == values.each_ref()
         };
         let Some(at) = self.lines.iter().rposition(of_duel) else {
-            // It ended before its first turn: what is measured from here on is another setting's all the same.
+            // The duel ended before its first turn: what is measured from here on is of another setting all the same.
             let mut changed = self.turn_in_duel(turn, values);
             changed.extend(self.close_duel(None));
             return changed;
@@ -254,7 +254,7 @@ impl Ledger {
         closed.into_iter().chain([changed]).collect()
     }
 
-    /// Closes the line of a duel that goes on, with what the duel came to. Returns it, if there was one.
+    /// Closes the line of a duel in progress, with the duel's outcome. Returns it, if there was one.
     pub fn close_duel(&mut self, outcome: Option<DuelOutcome>) -> Option<LedgerLine> {
         let line = self.lines.last_mut().filter(|line| is_open_duel(line))?;
         line.duel_outcome = outcome;
@@ -295,13 +295,13 @@ impl Ledger {
         vec![line.clone()]
     }
 
-    /// Makes one as soon as enough windows have come since the last one, or since a turn.
+    /// Makes a pseudo-turn once enough windows have come since the last one, or since a turn.
     fn pseudo_turn(&mut self) {
         self.unused += 1;
         if self.unused < PSEUDO_WINDOWS {
             return;
         }
-        // The second side is the first one of the next.
+        // The second side becomes the first side of the next one.
         self.unused = AFTER_WINDOWS;
         let windows = self.steady.range(self.steady.len() - PSEUDO_WINDOWS..);
         if windows.clone().any(|sample| !(sample.forbidding.is_empty() && sample.drifting.is_empty())) {
@@ -323,7 +323,7 @@ impl Ledger {
         self.steady.drain(..).collect()
     }
 
-    /// A class has failed: nothing is compared across that, even if it is started again. Returns the line that
+    /// A class has failed: nothing is compared across that, even if it is restarted. Returns the line that
     /// changed.
     pub fn class_failed(&mut self, class: Class) -> Option<LedgerLine> {
         self.forbid(vec![format!("{class} {}", FlagKind::Failed.text())])
@@ -362,7 +362,7 @@ impl Open {
         self.after.len() < WINDOWS_MIN
     }
 
-    /// Whether it takes more windows.
+    /// Whether it needs more windows.
     fn waits(&self) -> bool {
         let windows = self.after.len();
         windows < AFTER_WINDOWS
@@ -372,19 +372,19 @@ impl Open {
 }
 
 impl Beginning {
-    /// The beginning of both, if `next` follows at once.
+    /// The combined beginning, if `next` follows immediately.
     fn and(self, next: Self) -> Self {
         let one = self.knob.zip(next.knob).filter(|((knob, _), (next, _))| knob == next);
         Self { knob: one.map(|(first, _)| first), ..self }
     }
 
-    /// The value before, unless the knob has that again.
+    /// The value before, unless the knob has it again.
     fn value_before(&self, now: &str) -> Option<String> {
         self.knob.as_ref().map(|(_, from)| from.clone()).filter(|from| from != now)
     }
 }
 
-/// Adds a turn to a duel's line, which is returned: when it was, and the value after it.
+/// Adds a turn to a duel's line, which is returned: the time, and the value after it.
 fn add_to_duel(line: &mut LedgerLine, turn: (u64, String)) -> LedgerLine {
     line.duel.push(turn);
     let turns = if line.duel.len() == 1 { "turn" } else { "turns" };
@@ -392,7 +392,7 @@ fn add_to_duel(line: &mut LedgerLine, turn: (u64, String)) -> LedgerLine {
     line.clone()
 }
 
-/// Whether it is a duel that goes on.
+/// Whether it is the line of a duel in progress.
 fn is_open_duel(line: &LedgerLine) -> bool {
     line.open && !line.duel.is_empty()
 }
@@ -449,7 +449,7 @@ fn measured<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Vec<&'a Measur
     samples.into_iter().map(|sample| &sample.measured).collect()
 }
 
-/// Each stem of a flag once, in the words of the last window that had it.
+/// Each stem of a flag once, with the text of the last window that had it.
 fn once<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
     let by_kind: BTreeMap<_, _> = texts.map(|text| (stem(text), text)).collect();
     by_kind.into_values().cloned().collect()

@@ -55,7 +55,7 @@ fn a_duel_is_one_line_that_keeps_its_turns() {
     let line = run.last();
     assert_eq!((line.number, line.windows, line.scan_mb_per_s.verdict), (3, (3, 5), Verdict::Lower));
     assert!(run.ledger.lines.iter().all(|line| line.from != line.to), "{:?}", run.ledger.lines);
-    // A duel that goes on is closed by a turn of the operator's, and at the end.
+    // A duel in progress is closed by a turn of the operator's, and at the end.
     in_duel(&mut run, "128", "2");
     assert_eq!(run.turn_from("2", "128")[0].number, 4);
     in_duel(&mut run, "128", "2");
@@ -93,7 +93,7 @@ fn a_duels_turn_that_comes_when_it_is_over_joins_its_line_and_nothing_is_compare
     run.turn();
     run.windows(&[300.0; 5]);
     assert_eq!((run.last().number, run.last().scan_mb_per_s.before), (3, Some(200.0)));
-    // That of another duel, which ended before it, is a line of its own that waits for nothing.
+    // A turn of another duel, which ended before it, gets a line of its own that waits for nothing.
     let other = Turn { knob: "command.pool".into(), ..of_duel(&run, "a") };
     let changed = run.ledger.turn_after_duel(other);
     let last = changed.last().unwrap();

@@ -157,7 +157,7 @@ fn a_quick_undo_cancels_the_turn() {
         (TurnOutcome::NotJudged, Some("back before turn 1")),
         "both sides have the same setting"
     );
-    // What is turned at once after it is compared with the windows before all three.
+    // A turn made right after it is compared with the windows before all three.
     let mut run = Run::new();
     run.windows(&[100.0, 102.0, 101.0]);
     run.turn_from("128", "64");
@@ -225,7 +225,7 @@ fn each_knob_of_a_programs_own_is_held_against_its_own_values() {
     let mut run = Run::new();
     run.windows(&[100.0; 3]);
     assert!(run.turn_of(turn(&[9, 9], &[8, 9]))[0].less_durable);
-    // Back, while another becomes less durable: together they are, too.
+    // Turned back while another becomes less durable: together they are less durable, too.
     let changed = run.turn_of(turn(&[8, 9], &[9, 7]));
     assert!(changed[1].less_durable && changed[1].is_less_safe());
     run.windows(&[100.0; 5]);
@@ -348,7 +348,7 @@ fn unclean_windows_and_stopped_classes_are_left_out() {
     assert_eq!((line.cycles_per_byte.after, line.total_mb_per_s.verdict), (None, Verdict::Lower));
 }
 
-/// Commits of a window, `count` around that latency, with a tail of seven times it.
+/// A window's commits: `count` of about this latency, with a tail of seven times it.
 fn commits(window: &mut Window, count: u64, ns: u64) {
     let spread = |n: u64| ns * (90 + (n * 37 + window.index * 11) % 21) / 100;
     record(
@@ -400,7 +400,7 @@ fn a_line_takes_the_windows_that_a_p99_needs() {
         (Verdict::Higher, Verdict::Higher)
     );
     assert_eq!((changed[4].wal_p50_ns.verdict, changed[4].wal_p99_ns.after), (Verdict::Higher, None));
-    // With too few for any p99, it is not waited for.
+    // With too few commits for any p99, the line does not wait for one.
     run.turn();
     run.windows_with(&[100.0; 20], |window| commits(window, 20, 9_000_000));
     assert_eq!((run.last().windows.1, run.last().wal_p99_ns.after), (5, None));
@@ -421,7 +421,7 @@ fn missed_starts_are_a_share_of_those_intended() {
     assert_eq!((change.before, change.after, change.verdict), (Some(0.0), Some(0.25), Verdict::Higher));
 }
 
-/// Another program beside the load leaves cycles without a verdict, and the other figures with theirs.
+/// With another program beside the load, cycles get no verdict, but the other figures do.
 #[test]
 fn cycles_are_not_judged_beside_other_programs() {
     let cycles = |cycles: f64, others: bool| {

@@ -7,7 +7,7 @@
 //! | [`estimate`] | how much a figure differs between two stretches of windows, and whether clearly |
 //! | [`ledger`] | each turn of a knob: windows before against windows after |
 //! | [`outcome`] | what a turn did, in a word |
-//! | [`settling`] | settled after the last turn, and without a trend |
+//! | [`settling`] | whether the load has settled after the last turn, and has no trend |
 //! | [`turn_figures`] | the figures of a ledger's line, from both sides of its turn |
 //! | [`wander`] | how far a run's figures wander where no knob is turned |
 

@@ -5,12 +5,12 @@ use crate::meter::flag::{FlagKind, forbids_verdict, kind_of_turns};
 use crate::meter::ledger_figure::{FigureUnit, LedgerFigure};
 use crate::meter::window::{Change, LedgerLine, Verdict};
 
-/// What the windows on both sides of a turn say of it together.
+/// What the windows on both sides of a turn together say about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnOutcome {
-    /// It is a duel, which has a verdict of its own.
+    /// A duel, which has its own verdict.
     Duel,
-    /// It is not decided yet.
+    /// Not decided yet.
     Gathering,
     /// Something forbids a verdict.
     NotJudged,
@@ -18,12 +18,12 @@ pub enum TurnOutcome {
     NoClearChange,
     /// Something got better, and nothing worse.
     Better,
-    /// Something got worse, and nothing better, nor is more survived.
+    /// Something got worse, nothing got better, and no more is survived.
     Worse,
-    /// Both; or a gain after which less is survived, or a loss after which more.
+    /// Both; or a gain after which less is survived, or a loss after which more is.
     TradeOff,
-    /// What a program reports changed, and its profile does not say whether for the better; or I/Os of another size take
-    /// another time.
+    /// A program's figure changed, and its profile does not say which direction is better; or the I/Os have
+    /// another size, and so another latency.
     Different,
 }
 
@@ -53,14 +53,14 @@ pub fn is_gain(figure: LedgerFigure, change: &Change) -> Option<bool> {
 }
 
 impl LedgerLine {
-    /// What the turn did. One after which less is survived is never better, and one after which more is never worse: what
-    /// the one gains, and the other costs, is a trade-off.
+    /// What the turn did. A turn after which less is survived is never better, and one after which more is
+    /// survived is never worse: a gain in the first case, or a loss in the second, is a trade-off.
     pub fn outcome(&self) -> TurnOutcome {
         if !self.duel.is_empty() {
             return TurnOutcome::Duel;
         }
         if self.open {
-            // What was not measured before a turn never comes, and of flags only a trend may end.
+            // Windows missing before a turn never come, and of all flags only a trend may end.
             let stays =
                 |flag: &String| forbids_verdict(flag) && kind_of_turns(flag) != Some(FlagKind::Drifting);
             let never = self.windows.0 == 0 || self.flags.iter().any(stays);
@@ -89,8 +89,8 @@ impl LedgerLine {
         }
     }
 
-    /// Whether nothing has changed clearly but how long I/Os take that the turn made larger or smaller: with the bytes
-    /// that they move unchanged, a small one that is fast is no gain, nor is a large one that is slow a loss.
+    /// Whether the only clear changes are latencies of I/Os that the turn made larger or smaller: as long as
+    /// they move the same bytes, a small I/O that is fast is no gain, and a large one that is slow is no loss.
     pub fn is_of_other_sizes(&self) -> bool {
         let resized = |figure: LedgerFigure| {
             let class = figure.name.split(' ').next().unwrap_or_default().to_lowercase();
@@ -116,7 +116,7 @@ impl LedgerLine {
         if too_few_before {
             return Some("no baseline: it was turned too early".to_owned());
         }
-        // That it was short is the reason only where nothing else has been one all along. A drift may end.
+        // Too few windows are the reason only if no other flag was one throughout. A drift may end.
         let is_short =
             |flag: &&String| matches!(kind_of_turns(flag), Some(FlagKind::Overtaken | FlagKind::TooShort));
         let drifts = |flag: &&String| kind_of_turns(flag) == Some(FlagKind::Drifting);
@@ -131,7 +131,7 @@ impl LedgerLine {
         self.flags.iter().find(|flag| forbids_verdict(flag))
     }
 
-    /// Whether there are windows on both sides, and a flag alone forbids the verdict.
+    /// Whether there are enough windows on both sides, and only a flag forbids the verdict.
     pub fn is_flagged(&self) -> bool {
         let windows = self.windows.0.min(self.windows.1) as usize;
         windows >= WINDOWS_MIN && self.outcome() == TurnOutcome::NotJudged && self.forbidding().is_some()

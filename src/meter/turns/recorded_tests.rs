@@ -30,7 +30,7 @@ fn figures(windows: &[Window]) -> [Vec<f64>; 4] {
     ]
 }
 
-/// Of all places for a change between neighbouring windows, those at which a figure changed clearly, and their number.
+/// At how many of all places for a change between neighbouring windows a figure changed clearly, and of how many.
 fn clear(
     figures: &[Vec<f64>; 4],
     (before, gap, after): (usize, usize, usize),

@@ -17,7 +17,7 @@ pub(in crate::meter) const TREND_CHANGE: f64 = 0.05;
 /// Two-sided 1% of the normal distribution.
 const Z: f64 = 2.576;
 
-/// How long settling takes in windows of that length.
+/// How long settling takes with windows of this length.
 pub fn settling_ns(window_ns: u64) -> u64 {
     SETTLING_NS.max(u64::from(SETTLING_WINDOWS) * window_ns)
 }

@@ -1,8 +1,8 @@
 //! The figures of a ledger's line, from the windows on both sides of its turn.
 //!
-//! Rates are means of the windows'. Percentiles are those of all I/Os of a side together: its histograms are pooled. How
-//! much a percentile varies is judged by stretches: single windows where each has enough I/Os, else as many
-//! neighbouring ones together as have.
+//! Rates are means over the windows. Percentiles are those of all I/Os of a side: its histograms are pooled.
+//! How much a percentile varies is judged by stretches: single windows if each has enough I/Os, otherwise as
+//! many neighbouring ones as together have enough.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::meter::latencies::stretches::{SampleStretch, stretches};
 use crate::meter::window::{Change, ClassState, LedgerLine, Verdict, Window};
 use crate::settings::Better;
 
-/// The most windows before a turn that count, but for percentiles that need more samples.
+/// The most windows before a turn that count, except for percentiles that need more samples.
 pub const BEFORE_WINDOWS: usize = 10;
-/// The windows between both sides: that of the turn, and those in which the load settles.
+/// The windows between the sides: the turn's own, and those in which the load settles.
 pub(super) const GAP_WINDOWS: usize = 3;
 /// The percentile that a line waits for, as one in how many samples lies beyond it.
 const SLOWEST_ONE_IN: u64 = 100;
@@ -51,17 +51,17 @@ const FIGURES: [Figure; 11] = [
     Figure::Rate(6),
 ];
 
-/// What a line's figures need from a window.
+/// The parts of a window that a line's figures need.
 #[derive(Debug, Clone, Default)]
 pub(in crate::meter) struct Measured {
     rates: [Option<f64>; 7],
     latencies: [Option<Arc<Samples>>; 2],
-    /// What a program reports, with the side that is better, how drives were used by a trace, and their WA-D.
+    /// Figures of a program, of a trace, and of modelled drives (WA-D), each with its better direction.
     metrics: BTreeMap<String, (f64, Option<Better>)>,
 }
 
 impl Measured {
-    /// Of that window.
+    /// The figures of that window.
     pub(in crate::meter) fn of(window: &Window) -> Self {
         let running =
             |class| Some(window.class(class)).filter(|figures| figures.state == ClassState::Running);
@@ -103,12 +103,12 @@ impl Measured {
     }
 }
 
-/// The windows before a turn that count.
+/// The windows that count before a turn.
 pub(in crate::meter) fn counted<T>(before: &[T]) -> &[T] {
     &before[before.len().saturating_sub(BEFORE_WINDOWS)..]
 }
 
-/// Whether a latency's percentile would have enough samples if the line took up to that many windows.
+/// Whether a latency's percentile lacks samples, but would have enough with up to this many windows.
 pub(in crate::meter) fn waits_for_samples(after: &[&Measured], windows_max: usize) -> bool {
     (0..LATENCIES.len()).any(|at| {
         let count: u64 = after.iter().filter_map(|of| of.latencies[at].as_ref()).map(|of| of.count()).sum();
@@ -117,8 +117,8 @@ pub(in crate::meter) fn waits_for_samples(after: &[&Measured], windows_max: usiz
     })
 }
 
-/// Fills in the figures of a line from the windows on both sides, oldest first; `judged` says whether they may have
-/// verdicts, and cycles one, too; `wander`, what the run does by itself.
+/// Fills in a line's figures from the windows on both sides, oldest first. `judged` says whether they may have
+/// verdicts, and whether cycles may have one too; `wander` is what the run does by itself.
 pub(in crate::meter) fn compare(
     line: &mut LedgerLine,
     (before, after): (&[&Measured], &[&Measured]),
@@ -144,7 +144,7 @@ pub(in crate::meter) fn compare(
     });
     let metrics = of_program(before, after);
     let all = found.iter().chain(metrics.iter().map(|(_, sides)| sides));
-    // What is zero on both sides can't change clearly, by chance either.
+    // A figure that is zero on both sides can't change clearly, not even by chance.
     let can_change = |(before, after): &&(Values, Values)| {
         before.value.zip(after.value).is_some_and(|(before, after)| before != 0.0 || after != 0.0)
     };
@@ -169,7 +169,7 @@ pub(in crate::meter) fn compare(
         .collect();
 }
 
-/// What a program reports on both sides, by name.
+/// A program's figures on both sides, by name.
 fn of_program(before: &[&Measured], after: &[&Measured]) -> Vec<(String, (Values, Values))> {
     let mut names: Vec<&String> = after.iter().flat_map(|of| of.metrics.keys()).collect();
     names.sort_unstable();
@@ -186,11 +186,11 @@ fn of_program(before: &[&Measured], after: &[&Measured]) -> Vec<(String, (Values
 /// A figure on one side.
 #[derive(Debug, Default)]
 struct Values {
-    /// Of the side as a whole.
+    /// For the side as a whole.
     value: Option<f64>,
     /// By window or stretch, oldest first.
     all: Vec<f64>,
-    /// How many of them, those nearest to the turn, are of the side; the others show how it varies.
+    /// How many of them, those nearest to the turn, belong to the side; the others only show how it varies.
     counted: usize,
 }
 
@@ -211,7 +211,7 @@ impl Values {
         Self::pooled(&stretches, stretches.len(), one_in)
     }
 
-    /// Before a turn, the last windows count, and earlier ones as far as they are needed.
+    /// Before a turn, the last windows count, and earlier ones only as far as needed.
     fn pooled_before(mut windows: Vec<Arc<Samples>>, last: usize, one_in: u64) -> Self {
         windows.reverse();
         let mut stretches = stretches(windows.iter(), one_in);
@@ -239,7 +239,7 @@ impl Values {
     }
 
     fn range(&self) -> Option<(f64, f64)> {
-        // A percentile of all together may lie beside those of its stretches, if only by the width of a bucket.
+        // A percentile of all I/Os may lie outside those of its stretches, if only by the width of a bucket.
         let value = self.value?;
         Some(
             self.side().iter().fold((value, value), |(low, high), value| (low.min(*value), high.max(*value))),
@@ -247,7 +247,7 @@ impl Values {
     }
 }
 
-/// `wanders` is none if there may be no verdict; else how far the figure is known to wander by itself.
+/// `wanders` is none if there may be no verdict; otherwise it is how far the figure is known to wander by itself.
 fn changed(before: &Values, after: &Values, together: Together, wanders: Option<f64>) -> Change {
     let known = before.value.zip(after.value);
     let has_windows = before.counted.min(after.counted) >= WINDOWS_MIN;

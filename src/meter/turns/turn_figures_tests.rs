@@ -1,4 +1,4 @@
-//! How often percentiles of pooled windows differ clearly between equal settings, on made samples.
+//! How often percentiles of pooled windows differ clearly between equal settings, on synthetic samples.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::meter::turns::estimate::tests::{KINDS, Kind, Series, series};
 use crate::meter::window::LedgerLine;
 
-/// A window of I/Os whose level is that; their latencies are twice exponential, with a long tail.
+/// A window of I/Os with this level; their latencies are twice exponential, with a long tail.
 fn window(level: f64, ios: u64, random: &mut SmallRng) -> Measured {
     let mut histogram = Histogram::new(3).unwrap();
     for _ in 0..ios {
@@ -22,7 +22,7 @@ fn window(level: f64, ios: u64, random: &mut SmallRng) -> Measured {
     Measured { latencies: [Some(samples.clone()), Some(samples)], ..Measured::default() }
 }
 
-/// The line of a turn whose level changes by a factor; `ios` are a window's before and after it.
+/// The line of a turn that changes the level by a factor; `ios` are the I/Os per window before and after it.
 fn line(kind: Kind, seed: u64, ios: (u64, u64), factor: f64) -> LedgerLine {
     let (mut series, mut random) = (Series::new(kind, seed), SmallRng::seed_from_u64(seed));
     let before: Vec<_> = (0..20).map(|_| window(series.next(1e5), ios.0, &mut random)).collect();

@@ -1,21 +1,21 @@
-//! How far a run's figures wander by themselves, by pseudo-turns.
+//! How far a run's figures wander by themselves, measured by pseudo-turns.
 //!
-//! A level may stay where it is on both sides of a turn, and jump every half minute all the same: the windows beside the
-//! turn do not show that, but earlier ones do. A pseudo-turn is two sides of a turn's lengths where no knob was turned, so
-//! that what differs between them is the run's own doing. A turn's change is clear only beyond what the run's last
-//! pseudo-turns leave to chance.
+//! A level may stay where it is on both sides of a turn and still jump every half minute: the windows beside
+//! the turn do not show that, but earlier ones do. A pseudo-turn has two sides as long as a turn's, with no
+//! knob turned between them, so any difference between them is the run's own. A turn's change is clear only
+//! beyond what the run's last pseudo-turns leave to chance.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::estimate::{STALLED, Together, quantile, root_mean_square, without_hiccups};
 use crate::meter::window::LedgerLine;
 
-/// Pseudo-turns that count: the last ones,
+/// The most pseudo-turns that count, the latest ones,
 const TURNS_MAX: usize = 60;
-/// and no fewer than these, which say something about how far the next one goes.
+/// and the fewest that say how far the next one may go.
 const TURNS_MIN: usize = 8;
 
-/// What a run's figures did in its last pseudo-turns.
+/// How a run's figures changed over its last pseudo-turns.
 #[derive(Debug, Clone, Default)]
 pub(in crate::meter) struct Wander {
     /// The logarithms of after over before, by figure.
@@ -41,7 +41,7 @@ impl Wander {
         }
     }
 
-    /// How far a figure goes by chance, as a logarithm; none as long as too few pseudo-turns have shown it.
+    /// How far a figure goes by chance, as a logarithm; none while too few pseudo-turns have shown it.
     pub(super) fn reach(&self, figure: &str, together: Together) -> Option<f64> {
         let changes = self.changes.get(figure).filter(|changes| changes.len() >= TURNS_MIN)?;
         let changes: Vec<f64> = changes.iter().copied().collect();

@@ -9,10 +9,10 @@ use crate::meter::turns::ledger::{Ledger, Turn};
 use crate::meter::window::Window;
 use crate::units::SECOND_NS;
 
-/// Windows from one turn to the next: of which the first holds the turn, and two settle.
+/// Windows from one turn to the next, and how many of them hold the turn or settle after it.
 const WINDOWS: usize = 20;
 const SETTLING: usize = 3;
-/// Lines from the first pseudo-turns that count on.
+/// The number of lines before enough pseudo-turns have been seen.
 const LEARNING: usize = TURNS_MIN;
 
 /// A window with these rates; the scan's is the first.
@@ -24,7 +24,7 @@ fn window([total, wal]: [f64; 2]) -> Window {
     window
 }
 
-/// The windows of a run of that many turns, each of which changes the level by that factor, there or back.
+/// The windows of a run with this many turns, each of which changes the level by the factor, or back.
 fn made(kind: Kind, seed: u64, turns: usize, factor: f64) -> Vec<Window> {
     let mut figures = [0, 1].map(|figure| Series::new(kind, 2 * seed + figure));
     let level = |at: usize| 100.0 * if at / WINDOWS % 2 == 1 { factor } else { 1.0 };
@@ -38,7 +38,7 @@ fn recorded() -> Vec<f64> {
     text.split_whitespace().map(|rate| rate.parse().unwrap()).collect()
 }
 
-/// The lines of a run with a turn every [`WINDOWS`], from those on that know how far it wanders.
+/// The lines of a run with a turn every [`WINDOWS`], from the first that knows how far the run wanders.
 fn lines(windows: impl IntoIterator<Item = Window>) -> Vec<LedgerLine> {
     all_lines(windows).split_off(LEARNING)
 }
@@ -99,7 +99,7 @@ fn a_recorded_level_that_jumps_differs_clearly_in_one_line_of_fifty_at_most() {
     }
     assert!(all > 900 && found * 50 <= all, "{found} of {all}");
     assert_in_help(&format!(" {found} of {all} lines"));
-    assert_in_help(&format!(" and {ignorant} without that"));
+    assert_in_help(&format!("without this rule, {ignorant} had"));
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn changes_that_are_larger_than_the_level_wanders_are_clear() {
     }
 }
 
-/// Whether a change by three tenths of the throughput, and of the cycles, is clear after windows of one setting that went
-/// back and forth as far, changed by a function, and then a minute of quiet ones.
+/// Whether a change of three tenths in throughput, and in cycles, is clear after windows of one setting that
+/// went back and forth as far, changed by a function, and then a minute of quiet ones.
 fn is_clear_after(change: impl Fn(&mut Window)) -> [bool; 2] {
     const JUMPING: u64 = 120;
     let (mut ledger, mut second) = (Ledger::default(), 0);

@@ -9,7 +9,7 @@ pub const BINS_MAX: u64 = 600;
 /// The minimum length of a bin; longer windows get a bin each.
 pub const BIN_NS_MIN: u64 = 1_000_000_000;
 
-/// What was counted in a bin.
+/// The counts of a bin.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bin {
     /// Its start, on the run's clock.
@@ -20,7 +20,7 @@ pub struct Bin {
     pub class_bytes: [u64; 4],
     /// Completed I/Os of all classes.
     pub ios: u64,
-    /// What was written on each level.
+    /// Bytes written on each level.
     pub written: Written,
 }
 

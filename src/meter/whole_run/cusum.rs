@@ -7,8 +7,8 @@
 //! change and back after it, so that it is furthest from zero at the change. That counts as a change
 //!
 //! - if it is too far for chance: beyond 1.95 σ√n, which the sum over n values without a change reaches
-//!   once in a thousand times (Kolmogorov's distribution). σ is the larger of that of the steps from value to
-//!   value and that of the values from their side's mean, as either can be too small for few values;
+//!   once in a thousand times (Kolmogorov's distribution). σ is the larger of two estimates, from the steps
+//!   between values and from the values around their side's mean, as either can be too small for few values;
 //! - and if it matters: the means before and after differ by 5% of the larger one.
 //!
 //! Both sides of a change are then searched in the same way, and no side is shorter than fifteen values: a
@@ -38,7 +38,7 @@ pub fn changes(values: &[f64]) -> Vec<usize> {
     kept(values, found)
 }
 
-/// Keeps only those places found that have different levels on both sides, as a part was compared with a mean
+/// Keeps only the places whose two sides have different levels, because a part was compared with a mean
 /// that included later changes.
 fn kept(values: &[f64], mut found: Vec<usize>) -> Vec<usize> {
     let mut at = 0;
@@ -83,13 +83,13 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// By the steps from value to value (von Neumann): a trend and a change of level hardly add to it.
+/// From the steps between values (von Neumann): a trend or a change of level hardly adds to it.
 fn deviation(values: &[f64]) -> f64 {
     let steps: f64 = values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
     (steps / (2 * (values.len() - 1).max(1)) as f64).sqrt()
 }
 
-/// By the differences from each side's mean.
+/// From the differences to each side's mean.
 fn deviation_within(before: &[f64], after: &[f64]) -> f64 {
     let squares = |values: &[f64]| {
         let mean = mean(values);
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn chance_alone_rarely_makes_a_change() {
-        // Even if values differ a lot from each other, or come in bursts.
+        // Even if values differ a lot from each other, or bursts occur.
         for percent in [5.0, 30.0, 90.0] {
             let alarms = (0..300).filter(|seed| !changes(&series(&[(50.0, 300)], percent, *seed)).is_empty());
             assert!(alarms.count() <= 2, "noise of {percent}%");

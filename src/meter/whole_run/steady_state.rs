@@ -2,9 +2,9 @@
 //! change.
 //!
 //! The counted windows of one setting are put into bins ([`super::bins`]). For each class's MB/s per bin, and
-//! for WA-A and WA-D, both of each bin and cumulative at its end, CUSUM finds where the level changes
-//! ([`super::cusum`]). A change after a long time shows in the bins long before it shows in the sum; a small one
-//! among noisy bins shows in the sum alone. The run is
+//! for WA-A and WA-D, both per bin and cumulative at its end, CUSUM finds where the level changes
+//! ([`super::cusum`]). A change after a long time shows in the bins long before it shows in the cumulative
+//! ratio; a small change among noisy bins shows only in the cumulative one. The run is
 //!
 //! - **steady** since the last change of any of them, once each has kept its level for thirty bins. A bin
 //!   is a second in the first ten minutes, and a 300th to a 600th of a longer run, so that the longer it
@@ -62,7 +62,7 @@ pub struct Steadiness {
     pub state: SteadyState,
     /// Since when it is steady, or when it changed, in seconds from the run's start.
     pub at_s: Option<f64>,
-    /// Since when all figures are level, whether or not for long enough; none if they are not.
+    /// Since when all figures have been level, even if too little has been written; none if they are not.
     pub level_since_s: Option<f64>,
     /// How many times over the drives were written, if the load writes and WA-D is not reported (the rule of
     /// three) or is still 1.
@@ -90,7 +90,7 @@ pub struct Mean {
     pub mb_per_s: f64,
     /// I/Os per second of all classes.
     pub iops: f64,
-    /// For what was written in this span alone.
+    /// WA-A of what was written in this span alone.
     pub wa_a: Option<f64>,
     /// Bytes written to flash per byte that the drives accepted in this span; none where no drive reports it.
     pub wa_d: Option<f64>,
@@ -101,7 +101,7 @@ pub struct Mean {
 pub struct SteadyWatch {
     bins: Bins,
     setting: Option<u64>,
-    /// What was written to the target before the first counted window.
+    /// Bytes written to the target before the first counted window.
     before_bytes: Option<u64>,
     /// [`Window::written_bytes_total`] of the last window.
     total_bytes: u64,
@@ -139,7 +139,7 @@ impl SteadyWatch {
         let mut changes: Vec<usize> = series.iter().flat_map(Series::changes).collect();
         changes.sort_unstable();
         changes.dedup();
-        // A level needs all figures, so if one comes later there is none yet.
+        // A level needs all figures: if one appears later, there is none before that.
         let known = series.iter().map(|series| series.first).max().unwrap_or(0);
         let writes = bins.iter().any(|bin| bin.written.application_bytes > 0);
         let capacities = self.capacities(bins).filter(|_| writes || bins.is_empty());
@@ -147,7 +147,7 @@ impl SteadyWatch {
         let since = changes.last().copied().unwrap_or(0).max(known).max(full);
         let at_s = |bin: usize| bins.get(bin).map(|bin| seconds(bin.start_ns));
         let level = !series.is_empty() && bins.len() - since >= LEVEL;
-        // Known before a turn, but not yet for the time since.
+        // WA-D was known before a turn, but is not yet known for the time since.
         let wa_d_due = writes && self.written.wa_d().is_some() && !figures.iter().any(|name| name == "WA-D");
         let enough = !wa_d_due && capacities.as_ref().is_none_or(|of| of.written >= of.needed);
         let (state, at_s_of) = if level && enough {
@@ -180,7 +180,7 @@ impl SteadyWatch {
             Some(wa_d) if wa_d < WA_D_FRESH => CAPACITIES_FRESH,
             Some(_) => return None,
         };
-        // Past the block layer: what was handed over, counted once.
+        // If writes bypass the block layer: what was submitted, counted once.
         let before = self.before_bytes.unwrap_or(0);
         let bytes = written.drives_bytes.map_or(self.total_bytes, |bytes| bytes + before);
         let capacity_bytes = written.capacity_bytes?;
@@ -189,11 +189,11 @@ impl SteadyWatch {
     }
 }
 
-/// How often the drives were written over.
+/// How many times over the drives were written.
 struct Capacities {
     written: f64,
     needed: f64,
-    /// The first bin after the drives were written once, if that is needed.
+    /// The first bin after the drives were written once over, if that is needed.
     full_since: Option<usize>,
 }
 
@@ -253,7 +253,7 @@ fn series(bins: &[Bin]) -> Vec<Series> {
                 of(&sum)
             })
             .collect();
-        // Cumulative: once known it stays known, unless a count is lost.
+        // Cumulative: once known, it stays known unless a count is lost.
         if values.last().is_some_and(Option::is_some) {
             let first = values.iter().rposition(Option::is_none).map_or(0, |at| at + 1);
             let values = values[first..].iter().copied().flatten().collect();
@@ -263,8 +263,8 @@ fn series(bins: &[Bin]) -> Vec<Series> {
     all
 }
 
-/// An amplification by bin, from the first that has one on. Where a bin has too few bytes, those that follow are added
-/// until it is known, and have it together.
+/// An amplification by bin, from the first bin that has one. A bin with too few bytes is merged with those
+/// that follow until the ratio is known, which then holds for all of them.
 fn of_bins(bins: &[Bin], of: Ratio) -> Option<(usize, Vec<f64>)> {
     let (mut first, mut values) = (None, Vec::new());
     let (mut sum, mut pending) = (Written::default(), 0);
@@ -280,7 +280,7 @@ fn of_bins(bins: &[Bin], of: Ratio) -> Option<(usize, Vec<f64>)> {
     Some((first?, values))
 }
 
-/// The means at the beginning and at the end of the level that begins there.
+/// The means at the beginning of the run, and at the end of the level that begins at bin `since`.
 fn means(bins: &[Bin], since: usize) -> (Option<Mean>, Option<Mean>) {
     let run_s = bins.iter().map(|bin| seconds(bin.duration_ns)).sum::<f64>();
     let span_s = (run_s / MEAN_ONE_IN).min(MEAN_S);
@@ -325,7 +325,7 @@ impl Steadiness {
         self.state == SteadyState::Steady
     }
 
-    /// What it still waits for, in words; none if it does not wait, or only for time.
+    /// What it is still waiting for, in words; none if it is not waiting, or only for time.
     pub fn waits_for(&self) -> Option<String> {
         // Older recordings only had the rule of three.
         let (written, needed) = (self.capacities_written?, self.capacities_needed.unwrap_or(CAPACITIES));

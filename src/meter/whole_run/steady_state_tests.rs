@@ -73,7 +73,7 @@ fn a_run_warms_is_steady_changes_and_is_steady_again() {
     let end = at(300);
     assert_eq!((end.state, end.at_s), (SteadyState::Steady, Some(200.0)));
     let (burst, steady) = (end.burst.unwrap(), end.steady.unwrap());
-    // A third of the run each: the burst over its two levels, the steady mean over the last one alone.
+    // A third of the run each: the burst spans two levels, the steady mean only the last one.
     assert_eq!((burst.from_s, burst.to_s), (0.0, 100.0));
     assert_eq!((burst.mb_per_s, steady.mb_per_s, steady.iops), (220.0, 50.0, 50.0));
     assert_eq!((steady.from_s, steady.to_s, steady.wa_a), (200.0, 300.0, Some(2.0)));
@@ -210,7 +210,7 @@ fn a_change_in_a_recorded_run_is_found_to_the_second() {
     assert!((burst.mb_per_s - 40.0).abs() < 1.0 && (steady.mb_per_s - 20.0).abs() < 1.0);
 }
 
-/// Bins whose WA-A changes by a factor at one of them, and 600 after that; each is up to `percent` off.
+/// Bins whose WA-A changes by a factor at one of them, and 600 after it; each is off by up to `percent`.
 fn varying(change_at: usize, factor: f64, percent: f64, seed: u64) -> Vec<Bin> {
     let mut random = SmallRng::seed_from_u64(seed);
     let bin = |at: usize| {
@@ -231,7 +231,7 @@ fn changes_of_wa_a(bins: &[Bin], by_bin: bool) -> Vec<usize> {
     series.map(|series| series.changes()).unwrap_or_default()
 }
 
-/// How many bins after such a change it is found; none within 600.
+/// How many bins after such a change it is detected; none within 600.
 fn delay(change_at: usize, factor: f64, percent: f64, seed: u64, by_bin: bool) -> Option<usize> {
     let bins = varying(change_at, factor, percent, seed);
     let shows =
@@ -265,7 +265,7 @@ fn a_change_of_amplification_shows_within_forty_bins_however_late_it_comes() {
     }
 }
 
-/// Bins of a level that only varies make none look like a change.
+/// Bins that merely vary around a level do not look like a change.
 #[test]
 fn noise_of_the_bins_is_no_change_of_amplification() {
     let alarms = |percent| {

@@ -39,19 +39,19 @@ pub struct Totals {
     pub cpu: CpuFigures,
     /// The members, in the target's order; the WAL's own is last, if it has one.
     pub members: Vec<MemberFigures>,
-    /// What others did on the drives below the members.
+    /// Others' I/O on the drives below the members.
     #[serde(default)]
     pub others_io: Vec<OthersIo>,
-    /// What the storage engine under the classes did; none for pages.
+    /// The storage engine under the classes; none for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
-    /// What a program that is the load used and reports.
+    /// What a program that is the load used and reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramFigures>,
     /// Bytes written on each level below the application.
     #[serde(default)]
     pub written: Written,
-    /// Whether it is steady.
+    /// Whether the run is steady.
     #[serde(default)]
     pub steadiness: Steadiness,
     /// How much the throughput varies.
@@ -60,8 +60,8 @@ pub struct Totals {
     /// The slowest I/Os of those that windows kept.
     #[serde(default)]
     pub slowest: Vec<SlowIo>,
-    /// What makes the whole run untrustworthy: flags of at least a tenth of its windows, what the sums show,
-    /// and pauses and turns. The same for the classes' flags.
+    /// What makes the whole run untrustworthy: flags of at least a tenth of its windows, flags from the sums,
+    /// and pauses and turns. The same holds for the classes' flags.
     pub flags: Vec<Flag>,
 }
 
@@ -107,12 +107,12 @@ struct LatencySum(Option<LatencyDelta>);
 #[derive(Debug, Default)]
 struct FlagCounts(BTreeMap<String, (u64, Flag)>);
 
-/// Figures times nanoseconds.
+/// Figures weighted by nanoseconds.
 #[derive(Debug, Default)]
 struct CpuSums {
     weighted: CpuFigures,
     frequency_ns: u64,
-    /// Of the windows in which it is known what others used.
+    /// The time of the windows in which others' use is known.
     others_ns: f64,
     /// Bytes and I/Os of the windows whose cycles are known.
     bytes: u64,
@@ -123,7 +123,7 @@ struct CpuSums {
 
 impl Sums {
     /// Adds a counted window except its latencies, with each class's bytes from storage and bytes read if
-    /// both became known with it.
+    /// both became known in it.
     pub fn add(&mut self, window: &Window, storage: [Option<(u64, u64)>; 4]) {
         self.duration_ns += window.duration_ns;
         self.windows += 1;
@@ -166,7 +166,7 @@ impl Sums {
 
     /// The totals so far, with the flag from the block layer's cumulative counts.
     pub fn totals(&self, block_differs: Option<Flag>) -> Totals {
-        // The last window's flag is replaced by that over all windows.
+        // The last window's flag is replaced by the one over all windows.
         const OF_A_WINDOW: [FlagKind; 5] = [
             FlagKind::Steal,
             FlagKind::Others,
@@ -180,7 +180,7 @@ impl Sums {
         flags.retain(|flag| !OF_A_WINDOW.iter().any(|kind| flag.is(*kind)));
         let cpu = self.cpu.figures(self.duration_ns);
         let others_io = self.others_io.all();
-        // Bursts may matter to a tenth of the windows, and not to the sum: then the last one's flag stands.
+        // Bursts may matter in a tenth of the windows but not in the sum: then the last window's flag stands.
         if let Some(over_all) = flags::others_io(&others_io, self.duration_ns as f64 / 1e9) {
             flags.retain(|flag| !flag.is(FlagKind::OthersIo));
             flags.push(over_all);
@@ -207,7 +207,7 @@ impl Sums {
         }
     }
 
-    /// What says nothing where a program was the load.
+    /// Figures that say nothing where a program was the load: then their default.
     fn of_classes<T: Default>(&self, figures: impl Fn() -> T) -> T {
         if self.program.is_none() { figures() } else { T::default() }
     }
@@ -246,7 +246,7 @@ impl ClassSums {
         for (errno, count) in &window.errnos {
             *sum.errnos.entry(errno.clone()).or_default() += count;
         }
-        // Only a run's last window has it.
+        // Only the last window of a run has it.
         sum.drained = sum.drained.or(window.drained);
         sum.intended += window.intended;
         sum.missed += window.missed;

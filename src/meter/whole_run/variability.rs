@@ -8,7 +8,7 @@ use crate::units::{SECOND_NS, mb_per_s};
 
 /// The span of Figure 11.
 const LONG_S: u64 = 60;
-/// With fewer than this, shorter ones are used.
+/// With fewer spans than this, shorter ones are used.
 const SPANS_MIN: u64 = 3;
 
 /// How the throughput of all classes varies over means of a minute (a second if the run is shorter than three
@@ -16,7 +16,7 @@ const SPANS_MIN: u64 = 3;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Variability {
-    /// The span of a mean in seconds: 60 or 1 (or that of a longer window).
+    /// The span of a mean in seconds: 60 or 1, or the length of a longer window.
     pub of_s: u64,
     /// The number of means.
     pub spans: u64,
@@ -24,7 +24,7 @@ pub struct Variability {
     pub swing: Option<f64>,
     /// Their standard deviation over their mean.
     pub deviation: Option<f64>,
-    /// Seconds of windows in which a class that should have done something completed nothing: the longest of the four.
+    /// Seconds of windows in which a class completed nothing although something was due: the longest of the four.
     pub stalled_s: f64,
     /// The same for each class, by [`Class::index`].
     #[serde(with = "crate::class::by_name")]
@@ -38,11 +38,11 @@ pub struct VariabilityWatch {
     short: Spans,
     long: Spans,
     stalled_ns: [u64; 4],
-    /// Bytes per I/O of each class, when it last completed any.
+    /// Bytes per I/O of each class, as of the last time it completed any.
     page_bytes: [u64; 4],
 }
 
-/// What is needed of means over spans of one length.
+/// Running statistics of the means over spans of one length.
 #[derive(Debug)]
 struct Spans {
     s: u64,
@@ -74,9 +74,9 @@ impl VariabilityWatch {
             let figures = window.class(class);
             let page = &mut self.page_bytes[class.index()];
             *page = figures.bytes.checked_div(figures.ios).unwrap_or(*page);
-            // A stuck worker does not count what it should begin, so the rate decides. It may be so low that
-            // nothing is due in a window; with eight pages' worth due, Poisson arrivals give none once in
-            // 3,000.
+            // A stuck worker does not count the I/Os it should start, so the rate decides. It may be so low
+            // that nothing is due in a window; with eight pages' worth due, Poisson arrivals yield none once
+            // in 3,000.
             let due = figures.target_mb_per_s.is_none_or(|rate_mb_per_s| {
                 let due_bytes = rate_mb_per_s * window.duration_ns as f64 / 1e3;
                 figures.intended > 0 || (*page > 0 && due_bytes >= 8.0 * *page as f64)
@@ -180,7 +180,7 @@ mod tests {
         watch.add(&rated);
         assert_eq!(watch.stalled_ns, [SECOND_NS, 0, 0, 0]);
 
-        // A worker that hangs in a flush does not even count what it should have begun.
+        // A worker that hangs in a flush does not even count the I/Os it should have started.
         let mut watch = VariabilityWatch::default();
         for ios in [9, 0, 0, 9] {
             let mut rated = window(0, ios);

@@ -1,4 +1,4 @@
-//! What the checks run on, and their runs.
+//! The test bed of the checks, and their runs.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -24,24 +24,24 @@ use crate::settings::paths::expand_home;
 use crate::stack::system_folder::refuse_system_folder;
 use crate::units::MIB;
 
-/// What the checks run on.
+/// The storage that the checks run on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckedOn {
-    /// Files in a folder of their own below this one.
+    /// Files in their own folder below this one.
     Files(PathBuf),
-    /// Block devices, which are filled; what the checks need besides lies in a folder below the second.
+    /// Block devices, which are filled; anything else that the checks need goes into a folder below the second.
     Devices(Vec<String>, PathBuf),
 }
 
 impl CheckedOn {
-    /// The folder below which one is made for the checks.
+    /// The folder below which the checks' own folder is made.
     fn above(&self) -> &Path {
         match self {
             Self::Files(dir) | Self::Devices(_, dir) => dir,
         }
     }
 
-    /// What it is called, which a bundle must not show.
+    /// Its names, which a bundle must not show.
     pub(super) fn names(&self) -> Vec<String> {
         let devices = match self {
             Self::Files(_) => &[][..],
@@ -65,14 +65,14 @@ pub enum Extent {
 pub(super) struct Amounts {
     /// Bytes of the data file.
     pub file_bytes: u64,
-    /// Pairs of runs beside fio, and the length of each run.
+    /// Pairs of runs with fio, and the length of each run.
     pub pairs: usize,
     pub pair: Duration,
-    /// The run beside the block layer.
+    /// The length of a run compared with the block layer.
     pub bytes: Duration,
-    /// The time beside other meters.
+    /// The length of a run compared with other meters.
     pub cpu: Duration,
-    /// Writes that are taken back, of each kind.
+    /// Writes that are reverted, of each kind.
     pub planted: usize,
     /// The longest time of a duel, and its windows.
     pub duel: Duration,
@@ -107,18 +107,18 @@ impl Extent {
     }
 }
 
-/// The target, a folder for recordings, and who waits.
+/// The target, a folder for recordings, and the attester.
 pub(super) struct Bed<'a> {
     pub settings: Settings,
     pub amounts: Amounts,
     pub facts: Arc<Facts>,
-    /// What the folder of the checks can do; of devices, what their first can.
+    /// What the target can do: the checks' folder or, for devices, the first of them.
     pub target: Option<TargetFacts>,
     pub interrupts: &'a dyn Fn() -> usize,
     options: Options,
     folder: TempDir,
     runs: u32,
-    /// The data sets that go with the folder.
+    /// The data sets that are removed with the folder.
     sets: HashSet<u64>,
     said: HashSet<String>,
     pub attester: &'a mut dyn Attester,
@@ -132,7 +132,7 @@ pub trait Attester: Attendant {
     fn outcome(&mut self, outcome: &CheckOutcome);
 }
 
-/// A check that looks on at a run.
+/// A check that observes a run.
 pub(super) trait Onlooker {
     /// The target is open and filled, and the load begins.
     fn before(&mut self) {}
@@ -144,7 +144,7 @@ pub(super) trait Onlooker {
     fn after(&mut self) {}
 }
 
-/// Nobody.
+/// No observer.
 impl Onlooker for () {}
 
 /// A recorded run.
@@ -154,7 +154,7 @@ pub(super) struct Ran {
 }
 
 impl<'a> Bed<'a> {
-    /// Makes the folder; the target is opened by the first run.
+    /// Makes the folder; the first run opens the target.
     pub fn new(
         on: &CheckedOn,
         extent: Extent,
@@ -184,7 +184,7 @@ impl<'a> Bed<'a> {
         self.folder.path().join(name)
     }
 
-    /// Settings of other files, for a check of its own.
+    /// Settings with separate files, for a check that needs its own.
     pub fn apart(&self, name: &str, bytes: u64) -> Result<Settings> {
         quiet(&of_files(&self.place(name), bytes)?, &self.facts)
     }
@@ -224,7 +224,7 @@ impl<'a> Bed<'a> {
         if (self.interrupts)() > 0 {
             return Err(interrupted());
         }
-        // What uses a device may have changed since.
+        // The uses of a device may have changed since.
         if !settings.target.devices.is_empty() {
             self.facts = Arc::new(Facts { devices: Facts::read_devices(), ..(*self.facts).clone() });
         }
@@ -238,7 +238,7 @@ impl<'a> Bed<'a> {
         let recorded = headless::record_watched(&mut session, &dir, time, self.interrupts, &mut watch);
         onlooker.after();
         if (self.interrupts)() > 1 {
-            // I/O that does not drain is not waited for.
+            // I/O that does not drain is abandoned.
             std::mem::forget(session);
             return Err(interrupted());
         }
@@ -262,7 +262,7 @@ impl<'a> Bed<'a> {
     /// Removes what the checks made.
     ///
     /// # Errors
-    /// If something stays.
+    /// If something is left.
     pub fn remove(mut self) -> Result<()> {
         self.sets.drain().for_each(forget_map);
         let path = self.folder.path().to_owned();
@@ -300,7 +300,7 @@ fn of_files(dir: &Path, bytes: u64) -> Result<Settings> {
     Ok(settings)
 }
 
-/// The settings with no class running, through system calls that fio has as well.
+/// The settings with no class running, through system calls that fio offers too.
 fn quiet(settings: &Settings, facts: &Facts) -> Result<Settings> {
     let interface = if facts.libaio.reason().is_none() { "libaio" } else { "sync" };
     let off = ["scan.enabled", "point.enabled", "wal.enabled", "background.enabled"];
@@ -319,7 +319,7 @@ pub(super) fn with(settings: &Settings, turns: &[(&str, &str)]) -> Result<Settin
     Ok(settings)
 }
 
-/// Says everything once, as the same target is opened again and again, and lets a check begin with the load.
+/// Shows each notice once, as the same target is opened repeatedly, and tells the check when the load begins.
 struct Quiet<'a> {
     inner: &'a mut dyn Attendant,
     said: &'a mut HashSet<String>,
@@ -355,7 +355,7 @@ impl Attendant for Quiet<'_> {
     }
 }
 
-/// The folder below which the checks make theirs, unless the operator names one.
+/// The folder below which the checks make their own, unless the operator names one.
 ///
 /// # Errors
 /// If this user has no home folder.

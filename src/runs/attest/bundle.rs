@@ -1,5 +1,5 @@
-//! The outcomes with what is to be known of the host, in a form that can be published: no serial, no name of a host or
-//! user, no path.
+//! The outcomes with the relevant facts about the host, in a form that can be published: no serial, no host
+//! or user name, no path.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,9 +10,9 @@ use crate::host::{Facts, Levels, TargetFacts};
 
 /// The layout's version.
 const SCHEMA: u32 = 1;
-/// Shorter names occur in other words, and say nothing.
+/// Shorter names occur inside other words, and reveal nothing.
 const NAME_CHARS_MIN: usize = 3;
-/// What stands for a name.
+/// The replacement for a name.
 const HIDDEN: &str = "…";
 
 /// The content of the bundle.
@@ -24,7 +24,7 @@ pub struct Bundle {
     pub stacktune: String,
     /// When it was made, in seconds since 1970.
     pub made_unix_s: u64,
-    /// Whether it is of the short form.
+    /// Whether it is from the quick form of the checks.
     pub quick: bool,
     /// The machine.
     pub host: Host,
@@ -78,7 +78,7 @@ pub struct BundledDrive {
 }
 
 impl Bundle {
-    /// The bundle of these outcomes; `more` are names that must not be in it.
+    /// The bundle of these outcomes; `more` are further names that must not be in it.
     pub(super) fn of(
         checks: Vec<CheckOutcome>,
         quick: bool,
@@ -120,12 +120,12 @@ impl Bundle {
         bundle
     }
 
-    /// How many checks came to this.
+    /// How many checks had this verdict.
     pub fn count(&self, verdict: CheckVerdict) -> usize {
         self.checks.iter().filter(|outcome| outcome.verdict == verdict).count()
     }
 
-    /// Takes names out of every text.
+    /// Removes names from every text.
     fn hide(&mut self, names: &[String]) {
         let Host { distribution, kernel, cpu, virtualization, governor, .. } = &mut self.host;
         let host = [distribution, kernel, cpu].into_iter().chain(virtualization).chain(governor);
@@ -141,7 +141,7 @@ impl Bundle {
     }
 }
 
-/// Replaces a name where it stands as a word of its own.
+/// Replaces a name wherever it is a separate word.
 fn hide(text: &mut String, name: &str) {
     if name.chars().count() < NAME_CHARS_MIN {
         return;

@@ -1,4 +1,4 @@
-//! Bytes that the classes read and wrote, beside those that the block layer counts below them.
+//! Bytes that the classes read and wrote, compared with the block layer's counts below them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use crate::runs::record::Summary;
 use crate::units::approx_size;
 
 const CHECKS: [Check; 2] = [Check::BytesRead, Check::BytesWritten];
-/// Of the sectors that are counted, whatever the device's are.
+/// The unit of the counters, whatever the device's sectors are.
 const SECTOR_BYTES: u64 = 512;
-/// What others do to the device can only add to its counts: of several runs, the one counts that is closest.
+/// Others' use of the device can only add to its counts, so of several runs the closest one counts.
 const RUNS: usize = 3;
-/// File systems that write data in its place, and little besides.
+/// File systems that write data in place, and little else.
 const IN_PLACE: [&str; 3] = ["block device", "ext4", "XFS"];
-/// Each class's rate: enough that what else is read and written is little.
+/// Each class's rate: high enough that all other reads and writes are negligible.
 const RATE: &str = "50MB/s";
 
 /// Bytes read and written.
@@ -72,7 +72,7 @@ pub(super) fn check(bed: &mut Bed) -> Result<Vec<CheckOutcome>> {
     Ok(best.unwrap_or_default())
 }
 
-/// A failure is none where others use the device as well, or the file system moves bytes by itself.
+/// A failure does not count if others use the device as well, or the file system relocates data by itself.
 fn judged(outcome: CheckOutcome, others_bytes: Option<f64>, target: Option<&TargetFacts>) -> CheckOutcome {
     let (true, Some(theirs), Some((_, most))) = (outcome.is_failure(), outcome.theirs, outcome.allowed)
     else {
@@ -82,7 +82,7 @@ fn judged(outcome: CheckOutcome, others_bytes: Option<f64>, target: Option<&Targ
     let is_more = outcome.difference.is_some_and(|difference| difference < 0.0);
     let others = others_bytes.filter(|bytes| is_more && *bytes > theirs * most);
     let why = if outcome.check == Check::BytesWritten && !IN_PLACE.contains(&medium) {
-        format!("{medium} does not write pages in their place")
+        format!("{medium} does not write pages in place")
     } else if let Some(bytes) = others {
         format!("others use the device as well: about {} in that time", approx_size(bytes as u64))
     } else {
@@ -91,7 +91,7 @@ fn judged(outcome: CheckOutcome, others_bytes: Option<f64>, target: Option<&Targ
     CheckOutcome { verdict: CheckVerdict::NotCheckable, why: Some(why), ..outcome }
 }
 
-/// All bytes of a run, those included that were under way at its end.
+/// All bytes of a run, including those still in flight at its end.
 fn counted(summary: &Summary) -> Both {
     let classes = &summary.classes;
     let of = |bytes: u64, drained: u64| (bytes + drained) as f64;
@@ -100,7 +100,7 @@ fn counted(summary: &Summary) -> Both {
     [scan, background]
 }
 
-/// What reads the block layer's counts.
+/// Reads the block layer's counts.
 struct Reader<'a> {
     devices: Vec<LevelDevice>,
     vmstat: Option<PathBuf>,
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
     fn of(devices: Vec<LevelDevice>, interrupts: &'a dyn Fn() -> usize) -> Self {
         let vmstat = programs::find("vmstat");
         let reader = Self { devices, vmstat, interrupts };
-        // It lists whole devices, no partitions.
+        // It lists whole devices, not partitions.
         let is_listed = reader.read().is_some();
         if is_listed { reader } else { Self { vmstat: None, ..reader } }
     }
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
         Some([bytes(|sectors| sectors.0), bytes(|sectors| sectors.1)])
     }
 
-    /// What others read and write in that time.
+    /// How much others read and write in that time.
     fn others(&self, time: Duration) -> Option<Both> {
         let before = self.read()?;
         std::thread::sleep(time);
@@ -154,7 +154,7 @@ fn in_vmstat(text: &str, name: &str) -> Option<(u64, u64)> {
     })
 }
 
-/// The same in a `stat` of sysfs.
+/// The same from a `stat` file in sysfs.
 fn in_stat(text: &str) -> Option<(u64, u64)> {
     let row: Vec<_> = text.split_whitespace().collect();
     let number = |at: usize| row.get(at)?.parse().ok();
@@ -169,7 +169,7 @@ struct Around<'a> {
 }
 
 impl Around<'_> {
-    /// What was counted between; none if nothing is.
+    /// The difference between them; none if nothing was counted.
     fn bytes(&self) -> Option<Both> {
         let (before, after) = (self.before?, self.after?);
         let bytes = [after[0] - before[0], after[1] - before[1]];

@@ -1,4 +1,4 @@
-//! The checks, how far their figures may be apart, and how two figures are judged.
+//! The checks, how far apart their figures may be, and how two figures are judged.
 
 use serde::Serialize;
 
@@ -8,29 +8,29 @@ use crate::meter::spread::Spread;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
-    /// The median service latency of a read, beside fio's.
+    /// The median service latency of a read, compared with fio's.
     LatencyP50,
     /// The 99th percentile, likewise.
     LatencyP99,
-    /// Bytes read, beside those that the block layer counts.
+    /// Bytes read, compared with the block layer's count.
     BytesRead,
     /// Bytes written, likewise.
     BytesWritten,
-    /// The CPU time of this process, beside that which the kernel charges to it.
+    /// This process's CPU time, compared with the time that the kernel charges to it.
     OwnCpu,
-    /// Busy cores of the whole system, beside those in `/proc/stat` as another program reads it.
+    /// Busy cores of the whole system, compared with those in `/proc/stat` as another program reads it.
     BusyCores,
-    /// Cycles of the whole system, beside those that `perf` counts.
+    /// Cycles of the whole system, compared with those that `perf` counts.
     Cycles,
-    /// The figures of a recording, beside those that another program reads from its log.
+    /// The figures of a recording, compared with those that another program reads from its log.
     Log,
-    /// Writes taken back, beside those that verification finds.
+    /// Reverted writes, compared with those that verification finds.
     LostWrites,
     /// A duel of equal settings, which must find no difference.
     EqualDuel,
 }
 
-/// What a figure is counted in.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Unit {
     /// Nanoseconds.
@@ -53,8 +53,8 @@ pub enum Unit {
     Evidence,
 }
 
-/// What a check is about, and how far its two figures may be apart: by the larger of a share of the other program's
-/// figure and an amount.
+/// What a check compares, and how far apart its two figures may be: by a share of the other program's figure
+/// or by an amount, whichever is larger.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CheckRow {
     /// What is compared, in words.
@@ -65,17 +65,17 @@ pub struct CheckRow {
     pub share: f64,
     /// An amount in the unit.
     pub amount: f64,
-    /// Why they may be apart by that.
+    /// The reason for this tolerance.
     pub reason: &'static str,
 }
 
-/// What is behind the tolerances of latencies.
+/// The reason for the tolerances of latencies.
 const FIO: &str = "two programs on one drive, one after the other; or as far as fio's own runs are apart";
-/// What is behind those of processor time.
+/// The reason for the tolerances of processor time.
 const TICKS: &str = "read within 10 ms of each other, of a run of a second or more, in ticks of 10 ms";
-/// If fio's own runs are further from their median than this, they don't show whether another program's figure is right.
+/// If fio's own runs are further from their median, they can't show whether another program's figure is right.
 pub(super) const FIO_APART_MAX: f64 = 0.5;
-/// Pairs of runs that are needed to judge.
+/// Pairs of runs needed for a judgement.
 pub(super) const PAIRS_MIN: usize = 3;
 
 impl Check {
@@ -94,7 +94,7 @@ impl Check {
         Self::EqualDuel,
     ];
 
-    /// What it is about, and what is tolerated: the one definition.
+    /// What it compares, and its tolerance: the one definition.
     pub fn row(self) -> CheckRow {
         let row = |title, unit, share, amount, reason| CheckRow { title, unit, share, amount, reason };
         match self {
@@ -124,22 +124,22 @@ impl Check {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckVerdict {
-    /// Both figures are there, and close enough.
+    /// Both figures exist, and are close enough.
     Pass,
-    /// Both are there, and too far apart.
+    /// Both exist, and are too far apart.
     Fail,
-    /// One is missing, or does not show anything.
+    /// One is missing, or shows nothing.
     NotCheckable,
 }
 
-/// What a check came to. Texts in it name no path, device, host or user.
+/// The outcome of a check. Its texts name no path, device, host or user.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckOutcome {
     /// The check.
     pub check: Check,
     /// Pass, fail, or not checkable here.
     pub verdict: CheckVerdict,
-    /// What the figure was compared with.
+    /// The source of the other figure.
     pub beside: Option<String>,
     /// stacktune's figure.
     pub ours: Option<f64>,
@@ -147,13 +147,13 @@ pub struct CheckOutcome {
     pub theirs: Option<f64>,
     /// The unit of both.
     pub unit: Unit,
-    /// By how much ours differs, as a share of theirs; of pairs the median of their ratios, less one.
+    /// How much ours differs, as a share of theirs; for pairs, the median of their ratios, less one.
     pub difference: Option<f64>,
-    /// What it may differ by, as shares: at least and at most.
+    /// How much it may differ, as shares: at least and at most.
     pub allowed: Option<(f64, f64)>,
-    /// Why it may.
+    /// The reason for that tolerance.
     pub tolerance: &'static str,
-    /// Why it failed or can't be checked; or what else to know.
+    /// Why it failed or can't be checked, or anything else worth knowing.
     pub why: Option<String>,
     /// The figures of each pair of runs, ours first; empty where there was one comparison.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -178,12 +178,12 @@ impl CheckOutcome {
         }
     }
 
-    /// The same of several checks.
+    /// The same for several checks.
     pub fn none(checks: &[Check], why: &str) -> Vec<Self> {
         checks.iter().map(|check| Self::not_checkable(*check, why)).collect()
     }
 
-    /// Two figures beside each other, judged by the check's tolerance; if both are zero, nothing was compared.
+    /// Compares two figures by the check's tolerance; if both are zero, nothing was compared.
     pub fn of(check: Check, beside: impl Into<String>, ours: f64, theirs: f64) -> Self {
         let beside = Some(beside.into());
         let is_figure = |figure: f64| figure.is_finite() && figure >= 0.0;
@@ -208,9 +208,9 @@ impl CheckOutcome {
         }
     }
 
-    /// Pairs of runs beside each other: the median of the pairs' ratios, judged by the tolerance or, where that is
-    /// larger, by how far the other program's runs are from their own median. Where these are further from it than
-    /// [`FIO_APART_MAX`], only a failure can be shown.
+    /// Compares pairs of runs: the median of the pairs' ratios is judged by the tolerance or, if that is
+    /// larger, by how far the other program's runs are from their own median. If they are further from it
+    /// than [`FIO_APART_MAX`], only a failure can be shown.
     pub fn of_pairs(check: Check, beside: impl Into<String>, pairs: Vec<(f64, f64)>) -> Self {
         let beside = beside.into();
         let column = |of: fn(&(f64, f64)) -> f64| Spread::of(&pairs.iter().map(of).collect::<Vec<_>>());
@@ -230,7 +230,7 @@ impl CheckOutcome {
         let is_inside = |(low, high): (f64, f64)| (low..=high).contains(&difference);
         let is_wild = own.1.max(-own.0) > FIO_APART_MAX;
         let (verdict, why) = match () {
-            // Beside such runs a figure that is wrong passes by chance, and also one that is close says little.
+            // With such scatter, a wrong figure may pass by chance, and even a close one says little.
             () if is_inside(allowed) && is_wild => {
                 let apart = own.1.max(-own.0) * 100.0;
                 let why = format!("its own runs are up to {apart:.0}% from their median here");
@@ -255,7 +255,7 @@ impl CheckOutcome {
         }
     }
 
-    /// Of each check the outcome whose figures are closer, where it was run again.
+    /// For each check that was run again, the outcome whose figures are closer.
     pub fn closest(known: Vec<Self>, again: Vec<Self>) -> Vec<Self> {
         let far = |outcome: &Self| outcome.difference.map_or(f64::INFINITY, f64::abs);
         let closer = |(one, other): (Self, Self)| {
@@ -273,7 +273,7 @@ impl CheckOutcome {
         known.into_iter().zip(again).map(closer).collect()
     }
 
-    /// The same with something else to know.
+    /// The same with something else worth knowing.
     #[must_use]
     pub fn because(self, why: impl Into<String>) -> Self {
         Self { why: Some(why.into()), ..self }
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(verdict(Check::OwnCpu, 0.951, 1.0), CheckVerdict::Pass);
         assert_eq!(verdict(Check::OwnCpu, 1.051, 1.0), CheckVerdict::Fail);
         assert_eq!(verdict(Check::OwnCpu, 0.949, 1.0), CheckVerdict::Fail);
-        // Of little, the amount counts.
+        // For small figures, the amount counts.
         assert_eq!(verdict(Check::OwnCpu, 0.119, 0.1), CheckVerdict::Pass);
         assert_eq!(verdict(Check::OwnCpu, 0.121, 0.1), CheckVerdict::Fail);
         assert_eq!(verdict(Check::LostWrites, 60.0, 60.0), CheckVerdict::Pass);
@@ -343,7 +343,7 @@ mod tests {
         assert!((outcome.difference.unwrap() - 0.03).abs() < 1e-9);
         assert_eq!(of(drifting(1.06).collect()).verdict, CheckVerdict::Fail);
         assert_eq!(of(drifting(0.94).collect()).verdict, CheckVerdict::Fail);
-        // One pair that was disturbed decides nothing.
+        // A single disturbed pair decides nothing.
         let mut disturbed: Vec<_> = drifting(1.0).collect();
         disturbed[4].0 *= 3.0;
         assert_eq!(of(disturbed).verdict, CheckVerdict::Pass);

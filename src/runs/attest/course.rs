@@ -10,7 +10,7 @@ use crate::error::{Kind, Result};
 use crate::host::Facts;
 use crate::runs::session::Options;
 
-/// Runs all checks, and removes what they made. Of devices, the data set stays, as after any run.
+/// Runs all checks, and removes everything they made. On devices the data set stays, as after any run.
 ///
 /// # Errors
 /// Interrupted by a signal; why the target can't be used; or what could not be removed.
@@ -52,7 +52,7 @@ fn all(bed: &mut Bed) -> Result<Vec<CheckOutcome>> {
     Ok(outcomes)
 }
 
-/// Runs checks that belong together. If the target could be used before, an error is theirs alone.
+/// Runs checks that belong together. If the target has been usable before, an error only concerns them.
 fn step(
     bed: &mut Bed,
     outcomes: &mut Vec<CheckOutcome>,

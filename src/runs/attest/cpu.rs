@@ -1,5 +1,5 @@
-//! CPU time of this process, busy cores and cycles of the whole system, beside what other programs read or count while
-//! the same load runs.
+//! This process's CPU time, and the whole system's busy cores and cycles, compared with other programs'
+//! figures while the same load runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,21 +14,21 @@ use crate::runs::session::{Event, Session};
 use crate::units::format_duration;
 
 const CHECKS: [Check; 3] = [Check::OwnCpu, Check::BusyCores, Check::Cycles];
-/// Where this process has to wait for a CPU, figures of slightly different times differ. A wrong one always does: of
-/// several runs the closest counts.
+/// If this process has to wait for a CPU, figures from slightly different times differ. A wrong figure always
+/// does, so of several runs the closest one counts.
 const RUNS: usize = 3;
 /// The shortest windows for which the kernel's ticks of 10 ms are fine enough.
 const WINDOW: Duration = Duration::from_millis(500);
-/// What other programs may take to begin and to end.
+/// Time that other programs may take to start and to end.
 const BEGIN_AND_END: Duration = Duration::from_secs(10);
-/// Of the times in `stat`, on every Linux that Rust runs on.
+/// The unit of the times in `stat`, on every Linux that Rust runs on.
 const TICKS_PER_S: f64 = 100.0;
 const TASK_CLOCK: &str = "task-clock";
 const CYCLES: &str = "cycles";
 
-/// The three checks, and the run that they looked on at.
+/// The three checks, and the run that they observed.
 pub(super) fn check(bed: &mut Bed) -> Result<(Vec<CheckOutcome>, Ran)> {
-    // One class keeps a core busy without any device, so that there is CPU time to compare even on a slow one.
+    // One class keeps a core busy without any device, so that there is CPU time to compare even on a slow device.
     let window = format_duration(WINDOW);
     let settings = with(
         &bed.settings,
@@ -59,7 +59,7 @@ pub(super) fn check(bed: &mut Bed) -> Result<(Vec<CheckOutcome>, Ran)> {
     found.ok_or_else(|| Error::failed("nothing was run"))
 }
 
-/// What others read while the windows pass.
+/// Readings of other programs while the windows pass.
 struct Beside<'a> {
     time: Duration,
     interrupts: &'a dyn Fn() -> usize,
@@ -73,7 +73,7 @@ struct Beside<'a> {
     timeline: Timeline,
 }
 
-/// What is read at once.
+/// A simultaneous reading.
 struct Reading {
     at: SystemTime,
     /// `/proc/stat`.
@@ -98,7 +98,7 @@ impl<'a> Beside<'a> {
         };
         let began = SystemTime::now();
         let read = self.cat.as_ref().and_then(cat);
-        // It was read at some time during that.
+        // The reading happened at some time in between.
         let at = began + began.elapsed().unwrap_or_default() / 2;
         let stat = read.as_ref().and_then(|ended| Ticks::parse(&ended.out));
         let own_ticks = read.as_ref().and_then(|ended| own_ticks(&ended.out, std::process::id()));
@@ -158,20 +158,19 @@ impl Onlooker for Beside<'_> {
         let is_over =
             |running: &mut Option<RunningProgram>| running.as_mut().is_none_or(RunningProgram::is_over);
         if now > begun + self.time && is_over(&mut self.own) && is_over(&mut self.all) {
-            // The window that is under way then still counts.
+            // The window in progress still counts then.
             self.ends = Some(self.read());
         }
         Ok(true)
     }
 }
 
-/// Windows: their figures, when they ended, and their lengths.
+/// Windows: their figures, end times and lengths.
 #[derive(Default)]
 struct Timeline(Vec<(CpuFigures, SystemTime, Duration)>);
 
 impl Timeline {
-    /// A figure's mean between two times, to which each window adds for as long as it lies between them; NaN where
-    /// none does.
+    /// A figure's mean between two times, each window weighted by its overlap with them; NaN if no window overlaps.
     fn mean(&self, (from, to): (SystemTime, SystemTime), of: impl Fn(&CpuFigures) -> f64) -> f64 {
         let (mut sum, mut all_s) = (0.0, 0.0);
         for (cpu, end, length) in &self.0 {
@@ -184,7 +183,7 @@ impl Timeline {
     }
 }
 
-/// What `perf` counted, and from when to when.
+/// The count of `perf`, and its start and end.
 struct Counted {
     count: f64,
     seconds: f64,
@@ -192,7 +191,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// In what it printed; none if the event was not counted, or in user space alone.
+    /// From its output; none if the event was not counted, or only in user space.
     fn of(ended: &EndedProgram, event: &str) -> Option<Self> {
         let count = perf_count(&ended.err, event)?;
         let time = |text: &str| {
@@ -206,8 +205,8 @@ impl Counted {
     }
 }
 
-/// Judged by what the kernel has charged to the process. `perf`'s clock stands beside: it counts a thread from the
-/// moment at which it is attached to it, and in some virtual machines a few percent less.
+/// Judged by the time that the kernel has charged to the process. `perf`'s clock is shown next to it: it counts a
+/// thread only from the moment it is attached to it, and a few percent less in some virtual machines.
 fn own_cpu(
     ours: f64,
     theirs: Option<(&'static str, f64)>,
@@ -226,12 +225,11 @@ fn own_cpu(
     outcome.because(format!("perf stat counted {counted:.3} cores within that time, stacktune {then:.3}"))
 }
 
-/// User and system time of a process in its `stat`, in what was read: `77 (name) S 1 …`, where the name may contain
-/// anything.
+/// User and system time of a process, from its `stat` line: `77 (name) S 1 …`, where the name may contain anything.
 fn own_ticks(text: &str, pid: u32) -> Option<u64> {
     let stat = &text[text.rfind(&format!("\n{pid} ("))?..];
     let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    // The state is the third field; they are the fourteenth and fifteenth.
+    // The state is the third field; these are the fourteenth and fifteenth.
     let ticks = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
     Some(ticks(14)? + ticks(15)?)
 }
@@ -259,8 +257,8 @@ fn counted_cycles(ours: Option<&Timeline>, perf: Option<&EndedProgram>) -> Check
     CheckOutcome::of(check, "perf stat", ours, counted.count / counted.seconds)
 }
 
-/// An event's count in what `perf stat -x,` prints; none if it was not counted, or of user space alone. A task's clock
-/// counts its time in the kernel all the same.
+/// An event's count in the output of `perf stat -x,`; none if it was not counted, or only in user space. A
+/// task clock counts time in the kernel all the same.
 fn perf_count(text: &str, event: &str) -> Option<f64> {
     let rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let is_it = |name: &str| name == event || (event == TASK_CLOCK && name.strip_suffix(":u") == Some(event));
@@ -279,7 +277,7 @@ impl Ticks {
     /// From `/proc/stat`.
     fn parse(text: &str) -> Option<Self> {
         let row = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        // User, nice, system, idle, waiting for I/O, both interrupts, stolen; guests are part of user and nice.
+        // User, nice, system, idle, I/O wait, both interrupts, steal; guest times are part of user and nice.
         let ticks: Vec<u64> = row.split_whitespace().take(8).filter_map(|ticks| ticks.parse().ok()).collect();
         let [_, _, _, idle, waiting, ..] = ticks[..] else { return None };
         let is_cpu = |line: &&str| {
@@ -292,13 +290,13 @@ impl Ticks {
     /// Cores that were busy since an earlier reading.
     fn busy_since(self, before: Self) -> Option<f64> {
         let all = self.all.checked_sub(before.all).filter(|all| *all > 0)?;
-        // The kernel's count of waiting may go back.
+        // The kernel's I/O wait count may go backwards.
         let idle = self.idle.saturating_sub(before.idle).min(all);
         Some((all - idle) as f64 / all as f64 * self.cpus as f64)
     }
 }
 
-/// What the cgroup of this process has used, if no other process is in it (cgroup v2).
+/// CPU time of this process's cgroup, if no other process is in it (cgroup v2).
 fn own_cgroup_us(root: &Path, pid: u32) -> Option<u64> {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -316,7 +314,7 @@ mod tests {
     use super::super::checks::CheckVerdict;
     use super::*;
 
-    /// What `perf` and its shell printed: it counted from second 1000 to 1002.
+    /// Output of `perf` and its shell: it counted from second 1000 to 1002.
     fn perf(event: &str) -> EndedProgram {
         let out = "1000.000000000\n1002.000000000\n".into();
         EndedProgram { well: true, out, err: format!("{event}\n") }

@@ -1,4 +1,4 @@
-//! A duel of equal settings: it must not call a difference.
+//! A duel of equal settings, which must not find a difference.
 
 use super::bed::{Bed, Onlooker, with};
 use super::checks::{Check, CheckOutcome, CheckVerdict};
@@ -8,8 +8,8 @@ use crate::runs::duel::{DuelSpec, Figure, PAIRS_MIN, Report};
 use crate::runs::session::{Duel, Event, Session};
 use crate::units::format_duration;
 
-/// A knob that changes nothing that is measured, yet restarts the classes like any other: from such times on, slow I/Os
-/// are kept.
+/// A knob that does not affect any measurement, yet restarts the classes like any other: the time from which
+/// slow I/Os are kept.
 const KNOB: &str = "run.slow_log";
 const VALUES: [&str; 2] = ["59s", "60s"];
 const MARGIN: f64 = 0.05;
@@ -45,7 +45,7 @@ impl Onlooker for Duel {
     }
 }
 
-/// Whether the duel called a difference; it may end without a decision.
+/// Whether the duel found a difference; it may also end without a decision.
 fn judged(report: &Report) -> CheckOutcome {
     let (check, pairs) = (Check::EqualDuel, report.pairs.len());
     let shown = CheckOutcome {

@@ -1,4 +1,4 @@
-//! Service latency of random reads, one at a time, beside fio's, in pairs of runs one after the other.
+//! Service latency of random reads, one at a time, compared with fio's, in pairs of consecutive runs.
 
 use serde_json::Value;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::load::volume::Region;
 
 const CHECKS: [Check; 2] = [Check::LatencyP50, Check::LatencyP99];
 const FEW: &str = "too few reads for a 99th percentile";
-/// Fewer I/Os have no 99th percentile.
+/// With fewer I/Os there is no 99th percentile.
 const IOS_MIN: u64 = 1000;
 
 /// The median and the 99th percentile of a run, in nanoseconds.
@@ -20,7 +20,7 @@ type Percentiles = [f64; 2];
 
 /// Both checks.
 pub(super) fn check(bed: &mut Bed) -> Result<Vec<CheckOutcome>> {
-    // The target is filled by the first run, however short.
+    // The first run fills the target, however short it is.
     let settings =
         with(&bed.settings, &[("point.enabled", "true"), ("point.depth", "1"), ("point.threads", "1")])?;
     let pair = bed.amounts.pair;
@@ -38,7 +38,7 @@ pub(super) fn check(bed: &mut Bed) -> Result<Vec<CheckOutcome>> {
     while all.len() < bed.amounts.pairs {
         let is_fio_first = (all.len() + missing.len()).is_multiple_of(2);
         let of_fio = |bed: &Bed| beside(&fio, &arguments, bed);
-        // Each is the first in every other pair.
+        // Each goes first in every other pair.
         let early = if is_fio_first { Some(of_fio(bed)?) } else { None };
         let ours = bed.run(&settings, pair, &mut ())?.summary.classes.point.service_ns;
         let theirs = match early {
@@ -51,7 +51,7 @@ pub(super) fn check(bed: &mut Bed) -> Result<Vec<CheckOutcome>> {
                 version.get_or_insert(theirs.version);
                 all.push((ours, theirs.percentiles));
             }
-            // While the device stalls, a run may have too few reads: another pair takes its place.
+            // While the device stalls, a run may have too few reads: another pair replaces it.
             (Err(why), _) | (_, Err(why)) if missing.len() + 1 < PAIRS_MIN => missing.push(why),
             (Err(why), _) | (_, Err(why)) => return Ok(CheckOutcome::none(&CHECKS, &why)),
         }
@@ -63,25 +63,25 @@ pub(super) fn check(bed: &mut Bed) -> Result<Vec<CheckOutcome>> {
     Ok(outcomes.map(|(n, check)| CheckOutcome::of_pairs(*check, &version, of(n).collect())).collect())
 }
 
-/// What a run of fio reports.
+/// The report of an fio run.
 #[derive(Debug, PartialEq)]
 struct Reported {
     version: String,
     percentiles: Percentiles,
 }
 
-/// Runs fio; the inner error is why its report has no figures.
+/// Runs fio; the inner error tells why its report has no figures.
 fn beside(fio: &Path, arguments: &[String], bed: &Bed) -> Result<std::result::Result<Reported, String>> {
     let ended = programs::run(fio, arguments, bed.amounts.pair, bed.interrupts)?;
     Ok(if ended.well { reported(&ended.out) } else { Err("fio failed".to_owned()) })
 }
 
-/// Random reads of the same pages, by the same calls, none of them written.
+/// Random reads of the same pages, by the same calls; nothing is written.
 fn arguments(data: &Region, page_bytes: u64, engine: &str, seconds: f64) -> Result<Vec<String>> {
     let first = data.extents.first().map_or(0, |extent| extent.offset_bytes);
     let name = |path: &Path| {
         let path = path.to_str().ok_or_else(|| Error::input("fio takes no path that is not UTF-8 text"))?;
-        // It separates names by colons.
+        // fio separates names by colons.
         Ok(path.replace('\\', "\\\\").replace(':', "\\:"))
     };
     let names = data.extents.iter().map(|extent| name(&extent.path)).collect::<Result<Vec<_>>>()?;
@@ -114,9 +114,9 @@ fn arguments(data: &Region, page_bytes: u64, engine: &str, seconds: f64) -> Resu
     Ok([fixed, own.to_vec()].concat())
 }
 
-/// The percentiles in fio's report: `lat_ns`, from the begin of the submission to the completion.
+/// The percentiles in fio's report: `lat_ns`, from the start of the submission to the completion.
 fn reported(text: &str) -> std::result::Result<Reported, String> {
-    // Warnings may stand before it.
+    // Warnings may precede it.
     let report = text.find('{').and_then(|at| json::read::<Value>(&text.as_bytes()[at..]).ok());
     let report = report.ok_or("fio's report can't be read")?;
     let job = &report["jobs"][0];

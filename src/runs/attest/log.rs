@@ -13,8 +13,8 @@ use crate::error::Result;
 use crate::json;
 use crate::meter::window::Latency;
 
-/// Prints what the library reads of each tag as JSON. Tools round a percentile's rank differently: it is given by the
-/// values a sample below and above.
+/// Prints the samples that the library reads of each tag, as JSON. Tools round a percentile's rank
+/// differently, so it is given by the values one sample below and above.
 const SCRIPT: &str = r#"
 import json, sys
 try:
@@ -35,7 +35,7 @@ print(json.dumps({
 }))
 "#;
 const LIBRARY: &str = "HdrHistogram for Python";
-/// What the script takes to read some seconds.
+/// Time that the script takes to read a few seconds.
 const TIME: Duration = Duration::from_secs(5);
 
 /// A tag's samples as the library reads them.
@@ -72,7 +72,7 @@ fn log_of(recording: &Path) -> String {
     recording.join("latency.hlog").to_string_lossy().into_owned()
 }
 
-/// A class's figures beside what the library reads under its tag: the 99th percentile is shown, all are judged.
+/// A class's figures compared with those that the library reads: the 99th percentile is shown, all are judged.
 fn judged(ours: &Latency, theirs: Option<&Read>) -> CheckOutcome {
     let check = Check::Log;
     let Some(theirs) = theirs else {

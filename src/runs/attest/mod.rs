@@ -1,18 +1,18 @@
-//! stacktune's figures beside those of other programs, on this host.
+//! stacktune's figures compared with those of other programs, on this host.
 //!
-//! Enters: a folder, or devices, and a runner of sessions. Leaves: a [`CheckOutcome`] for each check, and a [`Bundle`] of
-//! them that can be published.
+//! Enters: a folder or devices, and a runner of sessions. Leaves: a [`CheckOutcome`] for each check, and a
+//! [`Bundle`] of them that can be published.
 //!
-//! A check compares two figures, passes or fails, or is not checkable here, with the reason; it never passes without
-//! both figures.
+//! A check compares two figures, and passes or fails, or is not checkable here, with the reason; it never
+//! passes without both figures.
 //!
 //! | module | is about | may import |
 //! |---|---|---|
-//! | [`checks`] | the checks, how far their figures may be apart, and how two figures are judged | – |
-//! | [`programs`] | other programs: found, run, and ended | – |
-//! | [`bed`] | what the checks run on, and their runs | – |
-//! | [`latency`] | service latency beside fio's | checks, programs, bed |
-//! | [`bytes`] | bytes beside those that the block layer counts | checks, programs, bed |
+//! | [`checks`] | the checks, how far apart their figures may be, and how two figures are judged | – |
+//! | [`programs`] | other programs: finding, running and ending them | – |
+//! | [`bed`] | the test bed of the checks, and their runs | – |
+//! | [`latency`] | service latency compared with fio's | checks, programs, bed |
+//! | [`bytes`] | bytes compared with the block layer's counts | checks, programs, bed |
 //! | [`cpu`] | own CPU time, busy cores and cycles | checks, programs, bed |
 //! | [`log`] | the log of latencies, read by another program | checks, programs |
 //! | [`planted`] | lost writes, planted and found | checks, bed |

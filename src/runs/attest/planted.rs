@@ -1,5 +1,5 @@
-//! Lost writes: of a file of the checks' own, pages are put back to what they held before they were last written, and
-//! verification must find each of them, and nothing else.
+//! Lost writes: in a separate file of the checks, pages are put back to their content before the last write,
+//! and verification must find each of them, and nothing else.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -17,7 +17,7 @@ use crate::units::MIB;
 const CHECK: Check = Check::LostWrites;
 const FILE_BYTES: u64 = 32 * MIB;
 const PAGE_BYTES: usize = 16 << 10;
-/// Most pages are written within the time of each run, and not more than a few times. A slow drive gets further runs.
+/// Most pages are written during each run, but only a few times each. A slow drive gets further runs.
 const RATE: &str = "100MB/s";
 const TIME: Duration = Duration::from_millis(500);
 const RUNS_MAX: usize = 12;
@@ -29,7 +29,7 @@ pub(super) fn check(bed: &mut Bed) -> Result<CheckOutcome> {
         &settings,
         &[
             ("io.page_size", "16KiB"),
-            // However the file system reads and writes.
+            // Works however the file system reads and writes.
             ("io.buffering", if bed.not_direct().is_some() { "cached" } else { "direct" }),
             ("background.enabled", "true"),
             ("background.rate", RATE),
@@ -63,7 +63,7 @@ fn content(extent: &Extent) -> Result<Vec<u8>> {
     fs::read(&extent.path).map_err(|error| Error::os("cannot read", &extent.path, error))
 }
 
-/// Reads everything back beside the write map.
+/// Reads everything back, comparing it with the write map.
 fn read_back(bed: &mut Bed, settings: &Settings) -> Result<VerifyReport> {
     let mut volume = bed.volume(settings)?;
     compare_with_map(&mut volume)?;
@@ -71,7 +71,7 @@ fn read_back(bed: &mut Bed, settings: &Settings) -> Result<VerifyReport> {
     volume.verify(&mut |_| stop.store(interrupts() > 0, Ordering::Relaxed), &stop)
 }
 
-/// Where whole pages differ.
+/// Offsets at which whole pages differ.
 fn written(before: &[u8], after: &[u8], first: usize) -> Vec<usize> {
     let last = before.len().min(after.len());
     let pages = (first..last).step_by(PAGE_BYTES).filter(|at| at + PAGE_BYTES <= last);
@@ -79,7 +79,7 @@ fn written(before: &[u8], after: &[u8], first: usize) -> Vec<usize> {
     pages.filter(differs).collect()
 }
 
-/// Pages that were planted, by kind: all of them taken back, half of them, and those of elsewhere put in their place.
+/// Pages that were planted, by kind: fully reverted, half reverted, and replaced with pages from elsewhere.
 type Planted = [u64; 3];
 
 /// Plants that many of each kind.
@@ -106,7 +106,7 @@ fn plant(extent: &Extent, before: &[u8], after: &[u8], places: &[usize], each: u
     Ok(planted)
 }
 
-/// What verification found, before and after.
+/// Judges the reports of verification before and after planting.
 fn judged(planted: Planted, sound: &VerifyReport, found: &VerifyReport) -> CheckOutcome {
     let all = |report: &VerifyReport| report.kinds().iter().map(|(_, faults)| faults.pages).sum::<u64>();
     if !found.complete || !found.write_map.compared || !sound.write_map.compared {
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(plant(&extent, &before, &after, &places, 2).unwrap(), [2, 2, 2]);
         let now = fs::read(&path).unwrap();
         let changed = now.chunks(PAGE_BYTES).zip(after.chunks(PAGE_BYTES)).filter(|(now, was)| now != was);
-        // What came from elsewhere holds the same bytes here.
+        // The pages from elsewhere hold the same bytes here.
         assert_eq!((changed.count(), now.len()), (4, after.len()));
     }
 }

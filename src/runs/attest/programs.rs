@@ -1,4 +1,4 @@
-//! Other programs: found in the system's folders, run for a limited time, and ended with this process.
+//! Other programs: found in the system's folders, run for a limited time, and killed with this process.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -12,9 +12,9 @@ use crate::host::{tool_command, tool_folders};
 
 /// More than any of them prints.
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
-/// How often it is looked whether one has ended.
+/// Interval between checks whether a program has ended.
 const LOOK: Duration = Duration::from_millis(5);
-/// What a program may take beyond the time that it is asked to run for.
+/// How much longer a program may take than it is asked to run.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// Where a program is; none if it is not installed.
@@ -33,7 +33,7 @@ pub(super) struct EndedProgram {
     pub err: String,
 }
 
-/// A program that runs; it is killed where this is dropped before its end.
+/// A running program; it is killed if this is dropped before its end.
 #[derive(Debug)]
 pub(super) struct RunningProgram {
     child: Child,
@@ -48,12 +48,12 @@ pub(super) fn start(program: &Path, arguments: &[String], time: Duration) -> Res
         let name = program.file_name().unwrap_or_default().to_string_lossy();
         Error::failed(format!("cannot run {name}: {}", describe(&error)))
     };
-    // Files, as a pipe that nobody empties stops the program.
+    // Files, since a pipe that nobody drains would block the program.
     let (out, err) = (tempfile::tempfile().map_err(cannot)?, tempfile::tempfile().map_err(cannot)?);
     let mut command = tool_command(program);
     command.args(arguments).current_dir("/").stdin(Stdio::null());
     command.stdout(out.try_clone().map_err(cannot)?).stderr(err.try_clone().map_err(cannot)?);
-    // Ctrl-C is meant for stacktune, which ends it.
+    // Ctrl-C is meant for stacktune, which ends the program.
     command.process_group(0);
     let child = command.spawn().map_err(cannot)?;
     Ok(RunningProgram { child, out, err, until: Instant::now() + time + GRACE })
@@ -75,7 +75,7 @@ pub(super) fn run(
 impl RunningProgram {
     /// Whether it has ended.
     pub fn is_over(&mut self) -> bool {
-        // What can't be waited for is not waited for any longer.
+        // If it can't be waited for, stop waiting.
         self.child.try_wait().map_or(true, |status| status.is_some())
     }
 
@@ -104,7 +104,7 @@ impl RunningProgram {
 
 impl Drop for RunningProgram {
     fn drop(&mut self) {
-        // Of one that has ended, nothing is left to end.
+        // Has no effect if it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

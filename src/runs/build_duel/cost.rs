@@ -1,4 +1,4 @@
-//! What a duel costs whose every block needs a build, as far as that is known before.
+//! The cost of a duel whose every block needs a build, as far as it is known in advance.
 
 use std::time::Duration;
 
@@ -6,25 +6,25 @@ use crate::runs::duel::{PAIRS_MAX, PAIRS_MIN};
 use crate::runs::session::PlanShown;
 use crate::stack::plan::DriveWear;
 
-/// What a duel costs by whose blocks the storage is built.
+/// The cost of a duel that builds storage for each block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
-    /// Builds at least: one for each value of each pair.
+    /// Minimum builds: one for each value of each pair.
     pub builds: usize,
-    /// Builds at most.
+    /// Maximum builds.
     pub builds_max: usize,
-    /// Bytes that the fewest builds write, the fills included and the load's own writes left out; none if unknown.
+    /// Bytes that the minimum builds write, including the fills but not the load's own writes; none if unknown.
     pub writes_bytes: Option<u64>,
-    /// How long the fewest builds take, as each took last time; none if unknown.
+    /// How long the minimum builds take, going by each one's last time; none if unknown.
     pub build_time: Option<Duration>,
     /// How long the load runs between them.
     pub load_time: Duration,
-    /// What the fewest builds take of each drive's life.
+    /// The share of each drive's life that the minimum builds use.
     pub wear: Vec<DriveWear>,
 }
 
 impl Cost {
-    /// By the plans of both values, and the time that the load of a pair runs.
+    /// From the plans of both values, and the time that the load of a pair runs.
     pub fn of(plans: &[PlanShown; 2], pair_time: Duration) -> Self {
         let pairs = PAIRS_MIN as u32;
         let times = |bytes: u64| bytes.saturating_mul(PAIRS_MIN as u64);

@@ -1,10 +1,9 @@
-//! A duel whose values need other storage: for each block it is built, or opened, anew.
+//! A duel whose values need different storage, which is built or opened anew for each block.
 //!
-//! Each block is a session of its own, and leaves an ordinary recording in the duel's folder. What was built for it is
-//! taken down before the next is built, by its journal: where the process dies, `cleanup` takes down the one that stands,
-//! as after any run.
+//! Each block is its own session, and leaves an ordinary recording in the duel's folder. Its stack is taken down by
+//! its journal before the next is built: if the process dies, `cleanup` takes down the current one, as after any run.
 //!
-//! Enters: a knob, its two values and a run's settings. Leaves: a recording of each block, and what they say together.
+//! Enters: a knob, its two values and a run's settings. Leaves: a recording of each block, and their joint report.
 
 mod cost;
 
@@ -31,9 +30,9 @@ use crate::settings::knobs::Conditions;
 use crate::settings::profile::check;
 use crate::units::{approx_size, approx_span, format_size};
 
-/// A block that does not come to its end by then has lost its pair.
+/// The time limit of a block; one that takes longer loses its pair.
 const BLOCK_MAX: Duration = Duration::from_hours(2);
-/// A value's name in the name of a block's folder is cut to this many characters.
+/// A value is cut to this many characters in the name of a block's folder.
 const NAME_MAX: usize = 24;
 
 /// Whether the folder is that of such a duel.
@@ -45,7 +44,7 @@ pub fn is_duel_of_builds(dir: &Path) -> bool {
 pub trait BuildDuelWatcher: Attendant {
     /// A block begins, in words.
     fn block(&mut self, what: &str);
-    /// A block's target is open, and its recording begins with the return; its load may run for that time.
+    /// A block's target is open, and its recording begins when this returns; its load may run for that time.
     ///
     /// # Errors
     /// Why it can't be recorded.
@@ -55,7 +54,7 @@ pub trait BuildDuelWatcher: Attendant {
     /// A block's recording has ended, in that folder, and its target is still open; `is_whole` says whether it counts.
     ///
     /// # Errors
-    /// What is wrong with what was written; the pair then does not count.
+    /// What is wrong with the written data; the pair then does not count.
     fn recorded(&mut self, session: &mut Session, dir: &Path, is_whole: bool) -> Result<()>;
 }
 
@@ -68,21 +67,21 @@ pub enum DuelEnd {
     Interrupted,
 }
 
-/// A duel that was looked at, and may begin.
+/// A duel that was checked, and may begin.
 #[derive(Debug)]
 pub struct BuildDuel {
     settings: [Settings; 2],
     course: Course,
-    /// What opening each value's target takes, as it was shown.
+    /// The plans for opening each value's target, as they were shown.
     plans: [PlanShown; 2],
     cost: Cost,
     /// How long the last build of each value took.
     took: [Option<Duration>; 2],
 }
 
-/// What a block is run with.
+/// The surroundings in which a block runs.
 pub struct BlockContext<'a> {
-    /// How sessions are opened; what `destroy` names is all that is ever destroyed.
+    /// How sessions are opened; only the devices in `destroy` are ever destroyed.
     pub options: &'a Options,
     /// The host as it is now.
     pub facts: &'a dyn Fn() -> Arc<Facts>,
@@ -91,10 +90,10 @@ pub struct BlockContext<'a> {
 }
 
 impl BuildDuel {
-    /// Looks at what the duel takes. Nothing is changed.
+    /// Checks what the duel takes. Changes nothing.
     ///
     /// # Errors
-    /// Why either value can't be run on this host; input where the fewest builds write more than `run.max_writes`.
+    /// Why either value can't be run on this host; input if the minimum builds write more than `run.max_writes`.
     pub fn new(spec: DuelSpec, sides: Sides, facts: &Facts) -> Result<Self> {
         let settings = sides.settings;
         let names = spec.values.clone();
@@ -120,32 +119,32 @@ impl BuildDuel {
                 format_size(limit)
             );
             return Err(
-                Error::input(what).hint("a smaller target, or a higher limit: --set run.max_writes=…")
+                Error::input(what).hint("use a smaller target, or raise the limit: --set run.max_writes=…")
             );
         }
         Ok(Self { settings, course, plans, cost, took: [None; 2] })
     }
 
-    /// What opening each value's target takes.
+    /// The plans for opening each value's target.
     pub fn plans(&self) -> &[PlanShown; 2] {
         &self.plans
     }
 
-    /// What the whole costs.
+    /// The cost of the whole duel.
     pub fn cost(&self) -> &Cost {
         &self.cost
     }
 
-    /// What it came to; a duel that was ended early is unclear.
+    /// Its result; a duel that was ended early is unclear.
     pub fn report(&self) -> Report {
         self.course.report()
     }
 
-    /// Fights it, with the blocks' recordings in a new folder; what it came to is [`Self::report`], whatever is returned.
+    /// Runs it, with the blocks' recordings in a new folder; [`Self::report`] has the result, whatever this returns.
     ///
     /// # Errors
-    /// Refused (3), before anything is done, where the operator did not allow what either value destroys; why nothing
-    /// more can be built, or a target could not be taken down.
+    /// Refused (3), before anything is done, if the operator did not allow what either value destroys; why
+    /// nothing more can be built, or a target could not be taken down.
     pub fn fight(
         &mut self,
         out: &Path,
@@ -176,7 +175,7 @@ impl BuildDuel {
                 Err(Lost::Block(error)) if error.kind == Kind::Interrupted => {
                     return Ok(DuelEnd::Interrupted);
                 }
-                // What never could be built, or is refused now, would be next time too.
+                // A build that never worked, or is refused now, would fail next time too.
                 Err(Lost::Block(error)) if error.kind != Kind::Failed || self.took[value].is_none() => {
                     return Err(error);
                 }
@@ -190,7 +189,7 @@ impl BuildDuel {
         Ok(DuelEnd::Over)
     }
 
-    /// Both values' targets, before the first is touched.
+    /// Checks both values' targets before the first is touched.
     fn refuse_unallowed(&self, options: &Options, facts: &Facts) -> Result<()> {
         let names = self.settings.iter().flat_map(|of| names_of(&of.target, &of.wal, facts));
         let names: Vec<_> = names.collect();
@@ -199,16 +198,16 @@ impl BuildDuel {
         self.settings.iter().try_for_each(|settings| refuse_unallowed(settings, options, facts))
     }
 
-    /// Why the next build would write more than it may.
+    /// Why the next build would exceed the limit of writes.
     fn over_limit(&self, value: usize, options: &Options) -> Option<String> {
         let limit = self.settings[value].run.max_writes_bytes?;
         let written_bytes = options.written_bytes.load(Ordering::Relaxed);
         let bytes = written_bytes.saturating_add(self.plans[value].writes_bytes.unwrap_or(0));
         let (limit_text, written) = (format_size(limit), approx_size(written_bytes));
-        (bytes > limit).then(|| format!("run.max_writes is {limit_text}, of which {written} are written"))
+        (bytes > limit).then(|| format!("run.max_writes is {limit_text}, with {written} already written"))
     }
 
-    /// What comes next, with the time that the fewest builds still take as far as the last ones show it.
+    /// The next block, with the time that the minimum builds still take, as estimated from the last ones.
     fn outlook(&self, number: usize, value: usize) -> String {
         let (report, pair) = (self.course.report(), self.course.pairs() + 1);
         let text = format!("block {number}, of pair {pair}: {}{}", report.values[value], standing(&report));
@@ -228,8 +227,8 @@ impl BuildDuel {
         )
     }
 
-    /// Builds, measures a block, and takes down what was built. What makes half a pair invalid is an error: then the
-    /// course is as it was before the block.
+    /// Builds and measures a block, and takes its stack down. Anything that makes half a pair invalid is an
+    /// error: the course is then as it was before the block.
     fn block(
         &mut self,
         value: usize,
@@ -266,7 +265,7 @@ impl BuildDuel {
             headless::record_watched(&mut session, place, BLOCK_MAX, around.interrupts, &mut watch)
         });
         if (around.interrupts)() > 1 {
-            // I/O that does not drain is no longer waited for; `stacktune cleanup` takes the stack down.
+            // I/O that does not drain is abandoned; `stacktune cleanup` takes the stack down.
             session.kill_program();
             std::mem::forget(session);
             return Ok(Some(DuelEnd::Interrupted));
@@ -299,7 +298,7 @@ impl BuildDuel {
         }
     }
 
-    /// Refuses to destroy what was not shown: the drives may be others by now.
+    /// Refuses to destroy anything that was not shown: the drives may have changed.
     fn refuse_other(&self, value: usize, facts: &Facts) -> Result<()> {
         let plan = plan_shown(&self.settings[value], facts)?;
         let key = |wanted: &Wanted| (wanted.typed.clone(), wanted.serial.clone(), wanted.size_bytes);
@@ -307,14 +306,15 @@ impl BuildDuel {
         match plan.destroys.iter().find(|wanted| !shown.contains(&key(wanted))) {
             None => Ok(()),
             Some(other) => {
-                let what = format!("{} would be destroyed now, and was not shown before", other.path.shown());
-                Err(Error::refused(what).hint("look at the drives, and begin the duel again"))
+                let what =
+                    format!("{} would now be destroyed, but the plan did not show it", other.path.shown());
+                Err(Error::refused(what).hint("check the drives, then start the duel again"))
             }
         }
     }
 }
 
-/// How it stands after the first pair: `; so far 3 pairs, tps with B -5.4 to +1.5%, 1 left out: late`.
+/// The score after the first pair: `; so far 3 pairs, tps with B -5.4 to +1.5%, 1 left out: late`.
 fn standing(report: &Report) -> String {
     let (pairs, out) = (report.pairs.len(), report.dropped.len());
     if pairs + out == 0 {
@@ -331,13 +331,13 @@ fn standing(report: &Report) -> String {
 
 /// Why a block can't count.
 enum Lost {
-    /// For a reason of its own.
+    /// For a reason of its own; others may still work.
     Block(Error),
-    /// As the host is not as it was, so that nothing more can be built.
+    /// The host is not as it was, so nothing more can be built.
     Host(Error),
 }
 
-/// Whether the block was measured as it should be.
+/// Whether the block was properly measured.
 fn judged(summary: &Summary, measured: bool) -> Result<DuelEnd> {
     if summary.interrupted {
         return Ok(DuelEnd::Interrupted);

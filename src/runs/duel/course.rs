@@ -12,37 +12,37 @@ use crate::class::Class;
 use crate::meter::flag::{FlagKind, used_by_others};
 use crate::meter::window::Window;
 
-/// Windows that are measured in a block: short blocks say more in the same time, since there are more of them.
+/// Windows measured in a block: short blocks tell more in the same time, since there are more of them.
 const MEASURED: usize = 3;
-/// Windows that settle before, besides that of the turn; more where that is too short.
+/// Windows that settle before that, besides the turn's own; more if that turns out too short.
 const SETTLING: usize = 0;
 const DOUBLED_MAX: u32 = 2;
-/// The same of a block for which the storage is built: that takes long, so that more is made of it, and what was just
-/// built settles for longer.
+/// The same for a block whose storage is built first: building is slow, so the block measures more, and new
+/// storage settles longer.
 const BUILT_MEASURED: usize = 10;
 const BUILT_SETTLING: usize = 5;
-/// The windows that settle of a program's: what it reports is of the time before that.
+/// Windows that settle for a program's figures: its first report is about the time before.
 const REPORTED_SETTLING: usize = 1;
 /// The most pairs.
 pub const PAIRS_MAX: usize = 40;
-/// The windows that a duel takes at most, unless its blocks need longer to settle.
+/// The maximum number of windows of a duel, unless its blocks need longer to settle.
 pub const WINDOWS_MAX: usize = PAIRS_MAX * 2 * (1 + SETTLING + MEASURED);
-/// With fewer pairs no evidence is enough, whatever they are.
+/// With fewer pairs no evidence suffices, whatever they are.
 pub const PAIRS_MIN: usize = 7;
-/// Pairs after which it is looked at whether blocks settle, and the evidence that they don't.
+/// Pairs after which the duel checks whether blocks settle, and the evidence that they don't.
 const SETTLED_PAIRS: usize = 4;
 const UNSETTLED: f64 = 10.0;
-/// With this many pairs, more than a third of them must not be left out.
+/// From this many pairs on, no more than a third of them may be left out.
 const DROPPED_FROM: usize = 6;
 
-/// What fights, and for what.
+/// The contestants, and the figure they compete in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DuelSpec {
     /// The knob's path.
     pub knob: String,
     /// Its two values, as in a profile.
     pub values: [String; 2],
-    /// The figure that counts.
+    /// The deciding figure.
     pub figure: Figure,
     /// Differences below this fraction do not matter.
     pub margin: f64,
@@ -61,33 +61,33 @@ pub enum DuelMove {
     Over,
 }
 
-/// A duel that goes on.
+/// A duel in progress.
 #[derive(Debug, Clone)]
 pub struct Course {
     spec: DuelSpec,
     begins: Begins,
-    /// All figures of a pair, and the place of the one that counts.
+    /// All figures of a pair, and the index of the deciding one.
     measured: Vec<Figure>,
     counts: usize,
     coin: SmallRng,
-    /// The value that the knob has, where the block that has it goes on.
+    /// The knob's value, if its block is in progress.
     value: Option<usize>,
-    /// The order of the pair that is measured, and which of its blocks: 0 or 1.
+    /// The order of the current pair, and which of its blocks is next: 0 or 1.
     first: usize,
     block: usize,
-    /// Windows to go until the block is settled; all of a turn's count for nothing.
+    /// Windows left until the block is settled; all windows of a turn are ignored.
     settling: usize,
     settling_windows: usize,
     measured_windows: usize,
     windows: Vec<Window>,
-    /// The blocks of the pair so far, by value, and what forbids that it counts.
+    /// The blocks of the pair so far, by value, and why the pair can't count.
     blocks: [Vec<Window>; 2],
     forbidden: Option<String>,
     pairs: Vec<Pair>,
-    /// By value and pair: the last window's figure over the first's, as a logarithm.
+    /// By value and pair: the figure of a block's last third over that of its first, as a logarithm.
     trends: [Vec<f64>; 2],
     dropped: Vec<String>,
-    /// The pairs before blocks settled for longer, once for each time; and how many those that were left out make them.
+    /// The pairs before each time that blocks got longer to settle; and how many those are with the ones left out.
     unsettled: Vec<Vec<Pair>>,
     earlier: usize,
     /// Whether each value survives less than the other in some respect.
@@ -96,7 +96,7 @@ pub struct Course {
 }
 
 impl Course {
-    /// A duel of a run that has the first value; where blocks are [`Begins::Built`], of none yet.
+    /// A duel in a run that has the first value; with [`Begins::Built`], it has none yet.
     pub fn new(spec: DuelSpec, begins: Begins) -> Self {
         let mut coin = SmallRng::seed_from_u64(spec.seed);
         let first = usize::from(coin.random_bool(0.5));
@@ -127,7 +127,7 @@ impl Course {
         }
     }
 
-    /// The same of a run whose program reports these figures, with the one that counts among them.
+    /// The same for a run whose program reports these figures, the deciding one among them.
     pub fn of_program(spec: DuelSpec, begins: Begins, measured: Vec<Figure>) -> Self {
         let counts = measured.iter().position(|figure| *figure == spec.figure).unwrap_or(0);
         let new = Self::new(spec, begins);
@@ -135,7 +135,7 @@ impl Course {
         Self { measured, counts, settling, settling_windows: settling, ..new }
     }
 
-    /// Notes that this value survives less than the other.
+    /// Records that this value survives less than the other.
     pub fn survives_less(&mut self, value: usize) {
         self.less_durable[value] = true;
     }
@@ -184,7 +184,7 @@ impl Course {
         self.block_ends();
         match self.begins {
             _ if self.verdict.is_some() => DuelMove::Over,
-            // Nothing more comes of what was built for this block.
+            // The storage built for this block has served its purpose.
             Begins::Built => DuelMove::Turn(self.wanted()),
             Begins::Turned | Begins::Uncached => DuelMove::Stay,
         }
@@ -203,24 +203,24 @@ impl Course {
         }
     }
 
-    /// Leaves out the pair that is measured, whichever half this is about.
+    /// Leaves out the current pair, whichever half the reason concerns.
     pub fn forbid(&mut self, why: String) {
         self.forbidden.get_or_insert(why);
     }
 
-    /// Leaves out the pair that is measured, as the block that goes on can't be.
+    /// Leaves out the current pair, since its current block can't be measured.
     pub fn lose_block(&mut self, why: String) {
         self.windows.clear();
         self.forbid(why);
         self.block_ends();
     }
 
-    /// Ends it where nothing more can be measured, without a verdict.
+    /// Ends the duel without a verdict, since nothing more can be measured.
     pub fn stop(&mut self, why: String) {
         self.verdict.get_or_insert((Verdict::Unclear, Some(why)));
     }
 
-    /// Both blocks were measured, or one of them in vain.
+    /// Ends a pair: both blocks were measured, or one of them was lost.
     fn pair(&mut self) {
         let of = |value: usize| self.measured.iter().map(|figure| figure.of(&self.blocks[value])).collect();
         let figures = || [of(0), of(1)];
@@ -254,12 +254,12 @@ impl Course {
         self.verdict.is_some()
     }
 
-    /// The pairs so far, those that were left out included.
+    /// The number of pairs so far, including those left out.
     pub fn pairs(&self) -> usize {
         self.earlier + self.pairs.len() + self.dropped.len()
     }
 
-    /// The most windows that a pair takes: each block may begin with that of a turn.
+    /// The most windows that a pair takes: each block may begin with a turn's window.
     pub fn pair_windows(&self) -> usize {
         2 * (1 + self.settling_windows + self.measured_windows)
     }
@@ -291,7 +291,7 @@ impl Course {
         })
     }
 
-    /// Why nothing can be said, where too many pairs do not count or lack the figure in one block.
+    /// Why there can't be a verdict: too many pairs do not count, or lack the figure in one block.
     fn lacks_too_many(&self) -> Option<String> {
         let (figure, values) = (&self.spec.figure, &self.spec.values);
         let mut lacking = [0, 0];
@@ -323,7 +323,7 @@ impl Course {
 
     fn winner(&mut self, change: f64) -> (Verdict, Option<String>) {
         if order_matters(&self.pairs, self.counts, &mut self.coin) {
-            let why = "the order within a pair matters: a block still feels the one before";
+            let why = "the order within a pair matters: the previous block still affects the next one";
             return (Verdict::NotJudged, Some(why.into()));
         }
         let winner = usize::from((change > 0.0) == self.spec.figure.more_is_better());
@@ -335,7 +335,7 @@ impl Course {
         (verdict, None)
     }
 
-    /// What it came to; a duel that was ended early is unclear.
+    /// Its result; a duel that was ended early is unclear.
     pub fn report(&self) -> Report {
         let early = || (Verdict::Unclear, Some("it was ended before it was decided".to_owned()));
         let (verdict, why) = self.verdict.clone().unwrap_or_else(early);
@@ -371,10 +371,10 @@ impl Course {
     }
 }
 
-/// What in this window forbids a verdict on the figure, in words.
+/// Why this window forbids a verdict on the figure, in words.
 fn forbidding(window: &Window, figure: &Figure) -> Option<String> {
     let of_classes = Class::ALL.iter().flat_map(|class| &window.class(*class).flags);
-    // Blocks settle by the duel's own rule; a trend takes neither side, nor does a load of others, by the coin.
+    // Blocks settle by the duel's own rule. As a coin decides the order, trends and others' load favor neither side.
     let counts = |kind: Option<FlagKind>| {
         use FlagKind::{Drifting, ProcessorsFull, Settling};
         !matches!(kind, Some(Settling | Drifting | ProcessorsFull))

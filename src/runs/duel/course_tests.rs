@@ -1,4 +1,4 @@
-//! Whole duels in virtual time, on the made series by which the ledger is measured, too.
+//! Whole duels in virtual time, on the synthetic series that the ledger is tested on, too.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn spec(seed: u64) -> DuelSpec {
     DuelSpec { knob: "scan.depth".into(), values, figure: Figure::Total, margin: 0.05, seed }
 }
 
-/// A duel of windows that are made for a value; `true` where a turn is in it. Its report, and the seconds that it took.
+/// A duel on windows made for a value; `true` if a turn falls into it. Its report, and the seconds that it took.
 fn fight(spec: DuelSpec, mut made: impl FnMut(usize, bool) -> Window) -> (Report, u64) {
     let mut course = Course::new(spec, Begins::Turned);
     let (mut value, mut turned) = (0, false);
@@ -35,7 +35,7 @@ fn fight(spec: DuelSpec, mut made: impl FnMut(usize, bool) -> Window) -> (Report
     unreachable!("it ends after 40 pairs")
 }
 
-/// A duel whose second value is better by `factor` in the only figure that there is.
+/// A duel whose second value is better by `factor` in the only figure.
 fn fought(kind: Kind, seed: u64, factor: f64, change: impl Fn(&mut Window, usize)) -> (Report, u64) {
     let mut series = Series::new(kind, seed);
     fight(spec(seed), |value, turned| {
@@ -47,7 +47,7 @@ fn fought(kind: Kind, seed: u64, factor: f64, change: impl Fn(&mut Window, usize
     })
 }
 
-/// A window with these figures, in the order of [`Figure::ALL`]; `ios` is how many I/Os each percentile is of.
+/// A window with these figures, in the order of [`Figure::ALL`]; `ios` is the number of I/Os behind each percentile.
 fn with_all(levels: [f64; 8], ios: u64, turned: bool) -> Window {
     let [total, scan, point, wal, background, point_p99, wal_p99, cycles] = levels;
     let mut window = Window { duration_ns: SECOND_NS, turned, ..Window::default() };
@@ -85,7 +85,7 @@ fn is_called(report: &Report) -> bool {
     !is_open(report) && report.verdict != Verdict::NoDifference
 }
 
-/// Whether it ended without knowing.
+/// Whether it ended undecided.
 fn is_open(report: &Report) -> bool {
     matches!(report.verdict, Verdict::Unclear | Verdict::NotJudged)
 }
@@ -110,15 +110,15 @@ fn equal_values_differ_clearly_in_any_figure_in_one_duel_of_twenty_at_most() {
     }
     println!("all: {wrong} of {all}");
     assert!(wrong * 20 <= all, "{wrong} of {all}");
-    assert_in_help_if_whole(&format!("On made series it was {wrong} of {all} duels"));
-    assert_in_help_if_whole(&format!("(with drift and spikes {under_drift} of {duels})"));
+    assert_in_help_if_whole(&format!("On synthetic series, {wrong} of {all} duels erred"));
+    assert_in_help_if_whole(&format!("(with drift and spikes, {under_drift} of {duels})"));
 }
 
 #[test]
 fn recorded_windows_under_one_limit_are_called_different_in_one_duel_of_twenty_at_most() {
     let (mut wrong, duels) = (0, 100);
     for (seed, windows) in (0..duels).zip(quiet().iter().cycle()) {
-        // From another second on in each duel; after the last window the first one follows.
+        // Each duel starts at a different second; after the last window comes the first.
         let mut windows = windows.iter().cycle().skip(seed as usize % windows.len());
         let made =
             |_: usize, turned: bool| Window { turned, flags: Vec::new(), ..windows.next().unwrap().clone() };
@@ -129,7 +129,7 @@ fn recorded_windows_under_one_limit_are_called_different_in_one_duel_of_twenty_a
     assert!(wrong * 20 <= duels, "{wrong} of {duels}");
 }
 
-/// Tells a fifth of the second value's blocks: all those after the third of five turns to it.
+/// Picks a fifth of the second value's blocks: all those after the third of every five turns to it.
 #[derive(Default)]
 struct SomeBlocks(usize);
 
@@ -180,7 +180,7 @@ fn a_value_with_too_few_ios_for_a_percentile_in_some_blocks_does_not_win_by_the_
         assert!(better.pairs.iter().any(|pair| pair.lacking(at) == Some(1)));
         let equal = by_p99(seed, 1.0, &|some| some);
         assert!(is_open(&equal), "{seed}: {:?}", equal.verdict);
-        // Nor does the other one win because of them.
+        // Nor do they make the other value win.
         let worse = by_p99(seed, 1.3, &|some| some);
         assert_eq!(worse.verdict, Verdict::First, "{seed}: {:?}", worse.why);
     }
@@ -251,7 +251,7 @@ fn hardly_any_difference_is_a_verdict_and_less_durable_never_wins() {
 
 #[test]
 fn a_value_that_needs_time_to_settle_gets_it() {
-    // After each turn the first two windows are slow: longer than a block settles at first.
+    // After each turn the first two windows are slow: longer than a block initially settles.
     let since = Cell::new(0);
     let settled_late = |factor: f64| {
         let (report, _) = fought(KINDS[0], 5, factor, |window, _| {
@@ -265,7 +265,7 @@ fn a_value_that_needs_time_to_settle_gets_it() {
     };
     assert_eq!(settled_late(1.0).verdict, Verdict::NoDifference);
 
-    // However much was found before: the change is of the blocks that settled, and known from these.
+    // However much evidence came before, the change is that of the settled blocks, and must be evident from them.
     let report = settled_late(1.6);
     assert_eq!(report.verdict, Verdict::Second);
     assert!(report.pairs.len() >= 6 && !report.unsettled.is_empty(), "{report:?}");
@@ -320,7 +320,7 @@ fn window(mb: u64) -> Window {
     window
 }
 
-/// Fights on storage that is built for each block: `block` returns its windows' MB, or why it is lost.
+/// A duel on storage built for each block: `block` returns its windows' MB, or why it is lost.
 fn built(
     seed: u64,
     block: impl Fn(usize, usize) -> std::result::Result<u64, &'static str>,
@@ -334,7 +334,7 @@ fn built(
         match block(number, value) {
             Err(why) => course.lose_block(why.to_owned()),
             Ok(mb) => {
-                // The first window on what was built is not clean.
+                // The first window on new storage is not clean.
                 assert_eq!(course.window(&Window { warmup: true, ..window(mb) }), DuelMove::Stay);
                 let windows = (1..100).find(|_| course.window(&window(mb)) != DuelMove::Stay).unwrap();
                 assert_eq!(windows, BUILT_SETTLING + BUILT_MEASURED);
@@ -347,7 +347,7 @@ fn built(
 #[test]
 fn seven_pairs_of_builds_may_be_enough_and_fewer_never_are() {
     let (report, blocks) = built(3, |_, value| Ok(if value == 1 { 130 } else { 100 }));
-    // One more, where all differ by as much.
+    // One pair more if all differ by the same factor.
     assert_eq!(
         (report.verdict, report.pairs.len(), blocks),
         (Verdict::Second, PAIRS_MIN + 1, 2 * PAIRS_MIN + 2)
@@ -356,14 +356,14 @@ fn seven_pairs_of_builds_may_be_enough_and_fewer_never_are() {
     let growing: [u64; PAIRS_MIN] = [10_100, 10_300, 10_600, 11_700, 14_800, 26_600, 114_800];
     let (report, _) = built(3, |number, value| Ok(if value == 1 { growing[number / 2] } else { 10_000 }));
     assert_eq!((report.verdict, report.pairs.len()), (Verdict::Second, PAIRS_MIN));
-    // Nothing is bet more on than the boldest gambler bets on what is four times the median.
+    // The largest bet is that of the boldest gambler on a difference of four times the median.
     let boldest = |pairs: i32| 5.0 / 10.0 * 2.0_f64.powi(pairs);
     assert!(boldest(PAIRS_MIN as i32) >= ENOUGH && boldest(PAIRS_MIN as i32 - 1) < ENOUGH);
 }
 
 #[test]
 fn a_lost_block_takes_its_whole_pair_along() {
-    // The second block of the second pair, and the first of the third, which then has no other.
+    // The second block of the second pair, and the first of the third, which then gets no second block.
     let lost = |number: usize, value: usize| match number {
         3 | 4 => Err("the drive is gone"),
         _ => Ok(if value == 1 { 130 } else { 100 }),

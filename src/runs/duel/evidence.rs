@@ -1,11 +1,11 @@
-//! What the signs of paired differences say, after any number of pairs.
+//! The evidence in the signs of paired differences, after any number of pairs.
 //!
-//! If two settings do not differ in a figure, the sign of each pair's difference is that of the coin which chose the
+//! If two settings do not differ in a figure, the sign of each pair's difference is that of the coin that chose the
 //! order, whatever the noise is like. A gambler who bets on the signs then wins as often as he loses, and the chance
-//! that his stake ever grows by a factor E is at most 1/E (Ville 1939): one may look after each pair, and stop at any.
-//! Five gamblers bet that the second value is higher, five that it is lower, each with a boldness of its own; [`evidence`]
-//! is the mean of their stakes. Large differences are bet on more than small ones, compared with the median so far; that
-//! is chosen before the sign is looked at.
+//! that his stake ever grows by a factor E is at most 1/E (Ville 1939): it is valid to look after each pair, and to
+//! stop at any. Five gamblers bet that the second value is higher, five that it is lower, each with his own boldness;
+//! [`evidence`] is the mean of their stakes. They bet more on large differences than on small ones, relative to the
+//! median so far; the bet is chosen before looking at the sign.
 
 use crate::meter::spread::Spread;
 
@@ -13,29 +13,29 @@ use crate::meter::spread::Spread;
 const BOLDNESS: [f64; 5] = [0.3, 0.6, 1.0, 1.7, 3.0];
 /// A difference of this many medians counts like any larger one.
 const MEDIANS_MAX: f64 = 4.0;
-/// Steps in which an interval's ends are looked for, and how far (a factor of four), as logarithms.
+/// The step of the search for an interval's ends, and how far it goes (a factor of four), as logarithms.
 const STEP: f64 = 0.002;
 const FAR: f64 = 1.4;
 /// The smallest factor that a margin allows for.
 const LEAST: f64 = 0.01;
 
-/// What the gamblers own, as logarithms: those who bet on higher values, and those who bet on lower ones.
+/// The gamblers' stakes, as logarithms: of those who bet on higher values, and of those who bet on lower ones.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stakes([[f64; 2]; BOLDNESS.len()]);
 
 impl Stakes {
-    /// After they have bet on the signs of these differences too. What sizes are compared with begins anew, so that
-    /// blocks of another length may follow; their stakes don't, or they could begin with nothing lost each time.
+    /// Bets on the signs of these differences too. The median to which sizes are compared starts over, so that blocks
+    /// of another length may follow; the stakes do not, or each restart would wipe out all losses.
     pub fn bet(&mut self, differences: &[f64]) {
         self.bet_around(differences, 0.0);
     }
 
-    /// The evidence that differences are not around zero: 1 is none; 40 or more come about by chance in one of 40 cases.
+    /// The evidence that the differences are not around zero: 1 is none; 40 or more has a chance of one in 40.
     pub fn evidence(&self) -> f64 {
         self.0.iter().flatten().map(|stake| stake.exp()).sum::<f64>() / (2 * BOLDNESS.len()) as f64
     }
 
-    /// Whether those who bet on higher values have more.
+    /// Whether those who bet on higher values own more.
     pub fn are_for_more(&self) -> bool {
         let all = |direction: usize| self.0.iter().map(|stakes| stakes[direction].exp()).sum::<f64>();
         all(0) > all(1)
@@ -66,8 +66,8 @@ pub fn evidence(differences: &[f64]) -> f64 {
     around(differences, 0.0)
 }
 
-/// The shifts that the differences do not speak against by as much as `threshold`: if all pairs differ by the same
-/// factor, its logarithm is between them but for a chance of one in `threshold`.
+/// The shifts against which the differences hold less evidence than `threshold`: if all pairs differ by the
+/// same factor, its logarithm is in this range, with a chance of error of one in `threshold`.
 pub fn interval(differences: &[f64], threshold: f64) -> (f64, f64) {
     let middle = median(differences);
     let end = |direction: f64| {
@@ -78,12 +78,12 @@ pub fn interval(differences: &[f64], threshold: f64) -> (f64, f64) {
     (end(-1.0), end(1.0))
 }
 
-/// The one in the middle; 0 of none.
+/// The median; 0 if there are none.
 pub fn median(differences: &[f64]) -> f64 {
     Spread::of(differences).map_or(0.0, |spread| spread.median)
 }
 
-/// Whether the differences speak against every shift of `margin` or more, in both directions.
+/// Whether the differences are evidence against every shift of `margin` or more, in both directions.
 pub fn is_within(differences: &[f64], margin: f64, threshold: f64) -> bool {
     let (low, high) = ((1.0 - margin).max(LEAST).ln(), (1.0 + margin).ln());
     let is_inside = !differences.is_empty() && (low..high).contains(&median(differences));
@@ -96,7 +96,7 @@ fn around(differences: &[f64], shift: f64) -> f64 {
     stakes.evidence()
 }
 
-/// Without the overflow of cosh.
+/// Avoids the overflow of cosh.
 fn ln_cosh(x: f64) -> f64 {
     x.abs() + (-2.0 * x.abs()).exp().ln_1p() - std::f64::consts::LN_2
 }
@@ -129,7 +129,7 @@ mod tests {
         let mut exceeds = |_: &u32| {
             let mut differences: Vec<f64> = Vec::new();
             (0..40).any(|_| {
-                // Sizes as wild as may be; only the coin is fair.
+                // Sizes as wild as can be; only the coin is fair.
                 let size = (random.random::<f64>() * 8.0).exp();
                 differences.push(if random.random_bool(0.5) { size } else { -size });
                 evidence(&differences) >= 40.0
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn who_begins_anew_keeps_what_was_lost() {
-        // Whoever may begin anew whenever the evidence is low, as often as twice, wins no more often than others.
+        // Starting over up to twice, with the stakes kept, makes a win no more likely.
         let mut random = SmallRng::seed_from_u64(3);
         let mut exceeds = |_: &u32| {
             let mut stakes = Stakes::default();

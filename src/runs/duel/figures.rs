@@ -1,4 +1,4 @@
-//! The figures of a block: rates over all of its time, percentiles of all of its samples, means of what a program reports.
+//! The figures of a block: rates over all of its time, percentiles of all of its samples, means of a program's reports.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::settings::{Better, Metric, Settings};
 use crate::short_list;
 use crate::units::mb_per_s;
 
-/// What settings are compared by.
+/// A figure by which settings are compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
@@ -26,32 +26,32 @@ pub enum Figure {
     Wal,
     /// MB/s of the background writer.
     Background,
-    /// Service latency of a point read that one in a hundred exceeds.
+    /// The service latency that one in a hundred point reads exceeds.
     PointP99,
-    /// Commit latency that one in a hundred exceeds.
+    /// The latency that one in a hundred commits exceeds.
     WalP99,
     /// The system's cycles over the bytes of all classes.
     CyclesPerByte,
-    /// What a program that is the load reports of itself.
+    /// A figure reported by the program that is the load.
     #[value(skip)]
     #[serde(untagged)]
     Reported(ReportedFigure),
 }
 
-/// A figure that a program reports: of `[command.metrics]` or `[command.probes]`.
+/// A figure that a program reports: from `[command.metrics]` or `[command.probes]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct ReportedFigure {
-    /// What it is called there.
+    /// Its name there.
     pub name: String,
-    /// Which way it gets better; none where the profile does not say.
+    /// Which way it gets better; none if the profile does not say.
     #[serde(skip_serializing)]
     pub better: Option<Better>,
 }
 
 impl ReportedFigure {
-    /// Whether that can be compared as a ratio. A rate of 0 is that of a stall; of a latency it is not known whether it is
-    /// a good one or of nothing.
+    /// Whether it can be compared as a ratio. A rate of 0 is a stall; such a latency may be a good one, or
+    /// mean that nothing was done.
     fn is_a_value(&self, value: f64) -> bool {
         value > 0.0 || value == 0.0 && self.better == Some(Better::Higher)
     }
@@ -70,8 +70,8 @@ impl Figure {
         Self::CyclesPerByte,
     ];
 
-    /// Those of a run with these settings: of the classes, or of the program that is its load. Of a program the first is
-    /// the one that is most likely meant: which is better where it is higher, as rates are, else where it is lower.
+    /// The figures of a run with these settings: the classes', or those of the program that is its load. The first of
+    /// a program is the likeliest: one that is better if higher, as rates are, or else better if lower.
     pub fn all_of(settings: &Settings) -> Vec<Self> {
         let Some(program) = &settings.program else { return Self::ALL.to_vec() };
         let probes = program.probes.iter().map(|probe| &probe.metric);
@@ -85,13 +85,13 @@ impl Figure {
         metrics.into_iter().map(|metric| Self::Reported(of(metric))).collect()
     }
 
-    /// Those of a run with these settings that can decide a duel: it is known which way they get better.
+    /// Those of a run with these settings that can decide a duel: it must be known which way they get better.
     pub fn deciding(settings: &Settings) -> Vec<Self> {
         let decides = |figure: &Self| !matches!(figure, Self::Reported(ReportedFigure { better: None, .. }));
         Self::all_of(settings).into_iter().filter(decides).collect()
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn name(&self) -> &str {
         match self {
             Self::Total => "total MB/s",
@@ -115,8 +115,8 @@ impl Figure {
         }
     }
 
-    /// As which factor of the other block's it counts, at worst, where one block lacks it. Where it is not known which way
-    /// it gets better, that is either way.
+    /// The factor of the other block's figure that stands in, at worst, for a missing one. If it is not known
+    /// which way the figure gets better, there is one for either way.
     pub fn at_worst(&self) -> &'static [f64] {
         match self {
             Self::Reported(ReportedFigure { better: None, .. }) => &[STALLED, 1.0 / STALLED],
@@ -125,8 +125,8 @@ impl Figure {
         }
     }
 
-    /// Over these windows: MB/s, nanoseconds, cycles or the program's own unit. Where nothing was done a rate is 0, and
-    /// there is none of the others; nor is there a percentile of too few samples, or what a program did not report.
+    /// Over these windows: MB/s, nanoseconds, cycles or the program's own unit. If nothing was done, a rate is 0, and
+    /// other figures are none; so are percentiles of too few samples, and figures that a program did not report.
     pub fn of(&self, windows: &[Window]) -> Option<f64> {
         match self {
             Self::Total => rate(windows, |window| Some(window.total.bytes)),
@@ -152,7 +152,7 @@ fn rate(windows: &[Window], bytes: impl Fn(&Window) -> Option<u64>) -> Option<f6
     Some(mb_per_s(bytes, windows.iter().map(|window| window.duration_ns).sum()))
 }
 
-/// The mean of all values that were reported.
+/// The mean of all reported values.
 fn reported(windows: &[Window], name: &str) -> Option<f64> {
     let found = windows.iter().filter_map(|window| window.program.as_ref()?.metrics.get(name));
     let (sum, count) = found.fold((0.0, 0.0), |(sum, count), metric| {
@@ -172,13 +172,13 @@ fn p99(windows: &[Window], class: Class) -> Option<f64> {
     p99_ns(&all).map(|ns| ns as f64)
 }
 
-/// None beside others, whose cycles would be in it.
+/// None if other programs ran, whose cycles would be included.
 fn cycles_per_byte(windows: &[Window]) -> Option<f64> {
     let bytes: u64 = windows.iter().map(|window| window.total.bytes).sum();
     let cycles = |window: &Window| {
         let known = !window.cpu.coarse && !window.flags.iter().any(|flag| flag.is(FlagKind::Others));
         let all = match window.total.bytes {
-            // They are spent all the same.
+            // The cycles are spent all the same.
             0 => Some(window.cpu.cycles).filter(|cycles| *cycles > 0.0),
             bytes => window.total.cycles_per_byte.map(|per_byte| per_byte * bytes as f64),
         };

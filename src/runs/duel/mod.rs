@@ -1,17 +1,17 @@
-//! A duel: two values of one knob change places in pairs of blocks, in an order that a coin decides, until it is clear
-//! which is better, or that they hardly differ.
+//! A duel: two values of one knob alternate in pairs of blocks, in an order that a coin decides, until it is
+//! clear which is better, or that they hardly differ.
 //!
-//! Enters: a knob, two values and the figure that counts. Leaves: turns for the run, and a [`Report`].
+//! Enters: a knob, two values and the deciding figure. Leaves: turns for the run, and a [`Report`].
 //!
-//! A block is the windows in which a value is settled and measured; a pair is a block of each. What else changes
-//! meanwhile (drift, hiccups, other programs) takes neither side: which of the two came first was the coin's choice,
-//! and that is all that the test assumes ([`evidence`]).
+//! A block is the windows in which a value settles and is measured; a pair is a block of each value. Anything
+//! else that changes meanwhile (drift, hiccups, other programs) favors neither side: the coin chose which
+//! value came first, and that is all that the test assumes ([`evidence`]).
 //!
 //! | module | is about | may import |
 //! |---|---|---|
-//! | [`evidence`] | what signs of differences say, after any number of pairs | – |
+//! | [`evidence`] | the evidence in signs of differences, after any number of pairs | – |
 //! | [`figures`] | the figures of a block | – |
-//! | [`report`] | what is written down, and the verdict | evidence, figures |
+//! | [`report`] | the recorded result, and the verdict | evidence, figures |
 //! | [`course`] | which value is next, which windows count, and when it is over | evidence, figures, report |
 
 mod course;

@@ -1,4 +1,4 @@
-//! What a duel leaves: each pair, the evidence for each figure, and the verdict.
+//! The result of a duel: each pair, the evidence for each figure, and the verdict.
 
 use std::path::{Path, PathBuf};
 
@@ -13,12 +13,12 @@ use crate::meter::duel_outcome::DuelOutcome;
 pub use crate::meter::duel_outcome::DuelVerdict as Verdict;
 use crate::meter::turns::estimate::STALLED;
 
-/// What it is written into.
+/// The file it is written to.
 pub const FILE: &str = "duel.json";
-/// Evidence from which on the figure that counts is clear: by chance, that is so in one duel of 40.
+/// The evidence from which the deciding figure is clear: by chance, that happens in one duel of 40.
 pub const ENOUGH: f64 = 40.0;
-/// Pairs in one order, and in the other, from which on it is looked at whether the order matters; how often the pairs
-/// are shuffled for that, and how seldom chance may explain it.
+/// Pairs in either order from which the duel checks whether the order matters; how often the pairs are
+/// shuffled for that, and how rarely chance may explain it.
 const ORDER_PAIRS: usize = 4;
 const SHUFFLES: usize = 2000;
 const ORDER_ERROR: f64 = 0.01;
@@ -26,26 +26,26 @@ const ORDER_ERROR: f64 = 0.01;
 /// A pair of blocks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Pair {
-    /// Which value's block was first: 0 or 1.
+    /// Whose block came first: 0 or 1.
     pub first: usize,
     /// The figures of the block of each value, in the order of [`Report::measured`].
     pub figures: [Vec<Option<f64>>; 2],
 }
 
 impl Pair {
-    /// The figure at that place, of each value.
+    /// Each value's figure at that index.
     fn of(&self, at: usize) -> [Option<f64>; 2] {
         self.figures.each_ref().map(|figures| figures.get(at).copied().flatten())
     }
 
-    /// The logarithm of the second value's figure over the first's; none where a block lacks it, or both stalled. The
-    /// figure by its place.
+    /// The logarithm of the second value's figure over the first's, for the figure at that index; none if a
+    /// block lacks it, or both stalled.
     pub fn difference(&self, at: usize) -> Option<f64> {
         let [first, second] = self.of(at);
         ratio(first?, second?)
     }
 
-    /// The value whose block lacks the figure, which the other one has: 0 or 1.
+    /// The value whose block lacks the figure while the other has it: 0 or 1.
     pub fn lacking(&self, at: usize) -> Option<usize> {
         match self.of(at) {
             [None, Some(_)] => Some(0),
@@ -54,15 +54,15 @@ impl Pair {
         }
     }
 
-    /// The difference, where one block alone lacks the figure as if it had this factor of the other's.
+    /// The difference; if exactly one block lacks the figure, as if it had this factor of the other's.
     fn at_worst(&self, at: usize, worst: f64) -> Option<f64> {
         let of_lacking = || Some(if self.lacking(at)? == 1 { worst.ln() } else { -worst.ln() });
         self.difference(at).or_else(of_lacking)
     }
 }
 
-/// The logarithm of the second over the first; one that is zero has stalled, and is a thousandth of the other. None of
-/// two that are.
+/// The logarithm of the second over the first; a zero is a stall, and counts as a thousandth of the other.
+/// None if both are zero.
 pub fn ratio(first: f64, second: f64) -> Option<f64> {
     let least = first.max(second) * STALLED;
     (least > 0.0).then(|| (second.max(least) / first.max(least)).ln())
@@ -74,9 +74,9 @@ pub fn ratio(first: f64, second: f64) -> Option<f64> {
 pub enum Begins {
     /// With a turn, unless the block before had the same value.
     Turned,
-    /// With an empty page cache, whichever value was before: what one value leaves there would serve the other.
+    /// With an empty page cache, whatever the previous value: what that leaves there would serve the other.
     Uncached,
-    /// On storage that is built or opened anew, whichever value was before.
+    /// On storage that is built or opened anew, whatever the previous value.
     Built,
 }
 
@@ -85,15 +85,15 @@ pub enum Begins {
 pub struct DuelRow {
     /// The figure.
     pub figure: Figure,
-    /// The pairs that have it.
+    /// Pairs that have it.
     pub pairs: usize,
     /// See [`Bets::evidence`].
     pub evidence: f64,
-    /// The evidence from which on it is clear; more for those that were not named.
+    /// The evidence from which it is clear; higher for figures other than the deciding one.
     pub threshold: f64,
     /// The median of the change from the first value to the second, as a fraction; none without pairs.
     pub change: Option<f64>,
-    /// What it is between, if it is the same in all pairs; none without pairs.
+    /// The range that the change is in, if it is the same in all pairs; none without pairs.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -111,13 +111,13 @@ pub struct Report {
     pub knob: String,
     /// Its two values, as in a profile.
     pub values: [String; 2],
-    /// The figure that counts.
+    /// The deciding figure.
     pub figure: Figure,
     /// Differences below this fraction do not matter.
     pub margin: f64,
-    /// What the order of the pairs came from.
+    /// The seed of the order of the pairs.
     pub seed: u64,
-    /// Windows that settle in each block, and that are measured.
+    /// Windows in each block that settle, and that are measured.
     pub block_windows: (usize, usize),
     /// How each block begins.
     pub begins: Begins,
@@ -127,11 +127,11 @@ pub struct Report {
     pub measured: Vec<Figure>,
     /// The pairs that count, in order.
     pub pairs: Vec<Pair>,
-    /// Pairs that were measured before blocks settled for longer, once for each time; see [`Bets`].
+    /// The pairs before each time that blocks were given longer to settle; see [`Bets`].
     pub unsettled: Vec<Vec<Pair>>,
     /// Why pairs were left out, one for each.
     pub dropped: Vec<String>,
-    /// The figures; the one that counts first.
+    /// The figures; the deciding one first.
     pub figures: Vec<DuelRow>,
     /// How it ended.
     pub verdict: Verdict,
@@ -140,23 +140,23 @@ pub struct Report {
 }
 
 impl Report {
-    /// The place of the figure that counts.
+    /// The index of the deciding figure.
     fn counts(&self) -> Option<usize> {
         self.measured.iter().position(|figure| *figure == self.figure)
     }
 
-    /// The differences of the pairs in the figure that counts, as logarithms.
+    /// The differences of the pairs in the deciding figure, as logarithms.
     pub fn differences(&self) -> Vec<f64> {
         self.counts().map_or_else(Vec::new, |at| differences(&self.pairs, at))
     }
 
-    /// How many pairs lack the figure that counts in one block.
+    /// How many pairs lack the deciding figure in one block.
     pub fn lacking(&self) -> usize {
         let lacks = |at: usize| self.pairs.iter().filter(|pair| pair.lacking(at).is_some()).count();
         self.counts().map_or(0, lacks)
     }
 
-    /// What its line of the ledger keeps.
+    /// The part that its ledger line keeps.
     pub fn outcome(&self) -> DuelOutcome {
         let row = self.figures.first();
         DuelOutcome {
@@ -172,10 +172,10 @@ impl Report {
         }
     }
 
-    /// Writes it into the folder of a recording, beside those that are there: `duel.json`, `duel-2.json`, …
+    /// Writes it to a recording's folder, next to any earlier ones: `duel.json`, `duel-2.json`, …
     ///
     /// # Errors
-    /// Where that fails.
+    /// If that fails.
     pub fn write(&self, recording: &Path) -> Result<PathBuf> {
         let text = json::lines(self)?;
         let folder = HeldFolder::open_own(recording)?;
@@ -187,35 +187,34 @@ impl Report {
     }
 }
 
-/// The differences of the pairs that have the figure at that place.
+/// The differences of the pairs that have the figure at that index.
 pub fn differences(pairs: &[Pair], at: usize) -> Vec<f64> {
     pairs.iter().filter_map(|pair| pair.difference(at)).collect()
 }
 
-/// The differences, and those of the pairs of which one block alone lacks the figure as if it had this factor of the
-/// other's.
+/// The same, also for pairs in which exactly one block lacks the figure, as if it had this factor of the other's.
 pub fn differences_at_worst(pairs: &[Pair], at: usize, worst: f64) -> Vec<f64> {
     pairs.iter().filter_map(|pair| pair.at_worst(at, worst)).collect()
 }
 
-/// What was bet on a figure: on the pairs of blocks that had not settled, then on these.
+/// The bets on a figure: on the pairs of unsettled blocks, then on these.
 ///
-/// A value may lack a figure just where it is bad, so that the blocks that have it are the better ones. So it is bet
-/// twice, without such pairs and as if what is lacking were far worse, and only what both find counts: such pairs make no
-/// value better, and keep the one that lacks it from being so. Where it is not known what is worse, it is bet on either.
+/// A value may lack a figure just when it is bad, so that only its better blocks have it. So they bet twice, without
+/// such pairs and as if the missing figure were far worse, and only evidence in both counts: such pairs favor no
+/// value, but keep the one lacking the figure from winning. If it is unknown which way is worse, they bet on either.
 ///
-/// Pairs of blocks that had not settled count against a verdict alone: the change and its interval are of the others, which
-/// must be enough by themselves.
+/// Pairs of unsettled blocks can only weigh against a verdict: the change and its interval are those of the
+/// other pairs, whose evidence must suffice by itself.
 #[derive(Debug, Clone)]
 pub struct Bets {
     known: Stakes,
     at_worst: Vec<Stakes>,
-    /// The evidence of the pairs that had settled.
+    /// The evidence of the settled pairs.
     settled: f64,
 }
 
 impl Bets {
-    /// On these pairs' figure at that place.
+    /// Bets on these pairs' figure at that index.
     pub fn of(unsettled: &[Vec<Pair>], pairs: &[Pair], (at, figure): (usize, &Figure)) -> Self {
         let bet = |differences: &dyn Fn(&[Pair]) -> Vec<f64>| {
             let mut stakes = Stakes::default();
@@ -231,8 +230,8 @@ impl Bets {
         }
     }
 
-    /// The evidence for a change in this direction, see [`Stakes::evidence`]; no more than none where what was bet on
-    /// speaks for the other one.
+    /// The evidence for a change in this direction, see [`Stakes::evidence`]; at most that of no evidence if
+    /// the bets favor the other direction.
     pub fn evidence(&self, change: f64) -> f64 {
         let all = || self.at_worst.iter().chain([&self.known]);
         let least = all().map(Stakes::evidence).fold(self.settled, f64::min);
@@ -241,8 +240,8 @@ impl Bets {
     }
 }
 
-/// The figure at that place over these pairs, after those of blocks that had not settled; `counts` is the place of the
-/// one that counts.
+/// The row of the figure at index `at` over these pairs, with the unsettled ones before; `counts` is the
+/// index of the deciding figure.
 pub fn row(
     unsettled: &[Vec<Pair>],
     pairs: &[Pair],
@@ -264,7 +263,7 @@ pub fn row(
     }
 }
 
-/// Whether what was first made a difference: then a block is not over when the next begins.
+/// Whether the order within pairs made a difference: then a block still affects the next.
 pub fn order_matters(pairs: &[Pair], at: usize, random: &mut impl rand::Rng) -> bool {
     use rand::seq::SliceRandom as _;
     let known = pairs.iter().filter_map(|pair| Some((pair.first, pair.difference(at)?)));

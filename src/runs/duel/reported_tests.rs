@@ -1,4 +1,4 @@
-//! Duels over what a program reports, in virtual time.
+//! Duels over a program's reported figures, in virtual time.
 
 use super::*;
 use crate::meter::programs::program::{MetricFigures, ProgramFigures};
@@ -6,19 +6,19 @@ use crate::runs::duel::figures::ReportedFigure;
 use crate::settings::Better;
 use crate::units::SECOND_NS;
 
-/// A program's figure that decides.
+/// A deciding figure of a program.
 fn reported(better: Better) -> Figure {
     Figure::Reported(ReportedFigure { name: "own".into(), better: Some(better) })
 }
 
-/// A window in which a program reports that; none where it reports nothing.
+/// A window in which a program reports this value, or nothing.
 fn reports(value: Option<f64>) -> Window {
     let metrics = value.map(|value| ("own".to_owned(), MetricFigures::of(value, "")));
     let program = ProgramFigures { metrics: metrics.into_iter().collect(), ..ProgramFigures::default() };
     Window { program: Some(program), duration_ns: SECOND_NS, ..Window::default() }
 }
 
-/// Fights over what a program reports, `of` a value in the window so far after its turn.
+/// A duel over a program's report, `of` a value in the given window since its turn.
 fn fought(seed: u64, better: Better, mut of: impl FnMut(usize, usize) -> Option<f64>) -> Report {
     let values = ["64".to_owned(), "128".to_owned()];
     let spec = DuelSpec { knob: "command.sync".into(), values, figure: reported(better), margin: 0.05, seed };
@@ -39,7 +39,7 @@ fn fought(seed: u64, better: Better, mut of: impl FnMut(usize, usize) -> Option<
 #[test]
 fn what_a_program_reports_decides_by_its_better_side() {
     let mut next = noise(7);
-    // What is reported first is of the time before the turn.
+    // The first report is about the time before the turn.
     let report = fought(1, Better::Lower, |value, since| {
         let slow = if since < 2 { 1 - value } else { value };
         Some(next() * if slow == 1 { 5.0 } else { 4.0 })
@@ -66,13 +66,13 @@ fn what_a_program_reports_on_what_was_built_settles_as_long_as_the_classes_do() 
     assert_eq!(course.report().block_windows, (BUILT_SETTLING, BUILT_MEASURED));
 }
 
-/// Factors that are noise.
+/// Factors of noise.
 fn noise(seed: u64) -> impl FnMut() -> f64 {
     let mut random = SmallRng::seed_from_u64(seed);
     move || random.random_range(0.97..1.03)
 }
 
-/// Tells a fifth of the second value's blocks, asked in each window.
+/// Picks a fifth of the second value's blocks; asked in each window.
 #[derive(Default)]
 struct SomeBlocks(usize);
 
@@ -132,7 +132,7 @@ fn a_programs_rate_of_zero_is_that_of_a_stall_and_its_latency_of_zero_is_none() 
     let mut next = noise(2);
     let never = fought(1, Better::Higher, |value, _| Some(if value == 1 { 0.0 } else { next() }));
     assert_eq!(never.verdict, Verdict::First);
-    // That of a server that answers nothing, too.
+    // Likewise for a server that answers nothing.
     let none = fought(1, Better::Lower, |value, _| Some(if value == 1 { 0.0 } else { 4.0 }));
     assert_eq!((none.verdict, none.lacking()), (Verdict::NotJudged, 6));
 }

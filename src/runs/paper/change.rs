@@ -4,9 +4,9 @@
 //! most 600 bins (longer ones if the windows are). At each bin, the fifteen before are compared with the
 //! fifteen from there on. It is a change if their medians differ by a fifth or more, and four fifths of the
 //! bins on either side are beyond all but a fifth of the other side's (the ranges between the 20th and the
-//! 80th percentile do not overlap). Of several that are closer than fifteen bins, the change is the one at
-//! which the two means differ most. A change that is shorter than fifteen bins, smaller than a fifth, or
-//! closer than fifteen bins to an end of the run is not detected.
+//! 80th percentile do not overlap). Of several candidates closer together than fifteen bins, the change is
+//! the one at which the two means differ most. A change that is shorter than fifteen bins, smaller than a
+//! fifth, or closer than fifteen bins to an end of the run is not detected.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use crate::meter::spread::Spread;
 use crate::meter::whole_run::bins::{BIN_NS_MIN, BINS_MAX};
 use crate::meter::window::Window;
 
-/// Bins on either side: as few as CUSUM takes, of which bins are made alike.
+/// Bins on either side: as few as CUSUM takes, on the same kind of bins.
 const SIDE: usize = crate::meter::whole_run::cusum::SIDE;
 /// Medians must differ by this share of the one before.
 const LEAST: f64 = 0.2;
@@ -23,7 +23,7 @@ const LEAST: f64 = 0.2;
 /// A figure over time, in bins.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
-    /// Which figure.
+    /// The figure.
     pub figure: Figure,
     /// Seconds of a bin.
     pub bin_s: f64,
@@ -36,7 +36,7 @@ pub struct Series {
 /// A step from one level to another.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// Which figure.
+    /// The figure.
     pub figure: Figure,
     /// Seconds from the start of the run.
     pub at_s: f64,
@@ -51,7 +51,7 @@ pub struct Change {
 /// The changes of a run, and the limits of detecting them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Changes {
-    /// In the order of time, by figure.
+    /// In order of time, figure by figure.
     pub found: Vec<Change>,
     /// Total bytes that the load wrote.
     pub written_bytes: u64,
@@ -61,7 +61,7 @@ pub struct Changes {
     pub too_short: bool,
 }
 
-/// The middle value.
+/// The median.
 fn median(values: &[f64]) -> Option<f64> {
     Spread::of(values).map(|spread| spread.median)
 }
@@ -133,10 +133,10 @@ impl Series {
         [at - SIDE..at, at..at + SIDE].map(|bins| self.values[bins].iter().copied().flatten().collect())
     }
 
-    /// How far the means of the bins before and after differ, if it is a change.
+    /// How far the means of the bins before and after differ, if there is a change.
     fn step(&self, at: usize) -> Option<f64> {
         let [before, after] = self.sides(at);
-        // If the figure is missing, nothing can be said.
+        // If too many bins lack the figure, nothing can be said.
         if before.len().min(after.len()) < SIDE * 4 / 5 {
             return None;
         }
@@ -172,7 +172,7 @@ fn least_ns(windows: &[Window]) -> u64 {
     seconds as u64 * BIN_NS_MIN
 }
 
-/// The changes of a figure: those of the start by the second, those after it in longer bins.
+/// The changes of a figure: those in the first ten minutes to the second, later ones in longer bins.
 fn changes_of(figure: Figure, windows: &[Window]) -> Vec<Change> {
     let (start, whole) = (Series::of_start(figure, windows), Series::of(figure, windows));
     let mut found = start.steps();
@@ -232,7 +232,7 @@ mod tests {
         mb_per_s.enumerate().map(second).collect()
     }
 
-    /// Noise of some percent that repeats itself.
+    /// Deterministic noise of some percent.
     fn noise(at: usize, percent: f64) -> f64 {
         let mixed = (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         1.0 + percent / 100.0 * (mixed as f64 / f64::from(1 << 23) - 1.0)
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn the_two_drops_and_the_recovery_over_hours_are_found() {
-        // As the paper describes Figure 4: at 50 s, at 35 min, and a part of it back at 80 min.
+        // As the paper describes Figure 4: at 50 s, at 35 min, and partly back at 80 min.
         let level = |s: usize| match s {
             0..50 => 5400.0,
             50..2100 => 4000.0,
@@ -273,7 +273,7 @@ mod tests {
         assert!((written / 1.05e12 - 1.0).abs() < 0.01, "{written}");
     }
 
-    /// The steps found here are those at which CUSUM finds a change of level.
+    /// CUSUM finds a change of level at the same steps.
     #[test]
     fn cusum_finds_the_same_steps() {
         let level = |s: usize| match s {

@@ -1,5 +1,5 @@
-//! Figures 3 to 9 of He et al. 2017: how applications on file systems keep the rules of drives. Only the directions
-//! that the text gives are left of the drawings.
+//! Figures 3 to 9 of He et al. 2017: how well applications on file systems keep the rules of drives. Of the
+//! drawings, only the directions given in the text are reproduced.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ type Rows = (&'static str, &'static str);
 pub(super) const FILESYSTEMS: [(Filesystem, &str); 3] =
     [(Filesystem::Ext4, "ext4"), (Filesystem::Xfs, "XFS"), (Filesystem::F2fs, "F2FS")];
 
-/// What all rows of RocksDB have: pairs as in the paper, and files, memtables and L1 as small as `LevelDB`'s, for a space
-/// of 1 GiB to have several levels.
+/// Common to all rows of RocksDB: pairs as in the paper; files, memtables and L1 as small as `LevelDB`'s, so
+/// that a space of 1 GiB has several levels.
 const ROCKSDB: Turns = &[
     ("stack.mount_options", "discard"),
     ("load.engine", "rocksdb"),
@@ -44,7 +44,7 @@ const ROCKSDB: Turns = &[
     ("background.enabled", "false"),
 ];
 
-/// Puts to keys drawn from all loaded ones, as fast as it goes.
+/// Puts to keys drawn from all loaded ones, as fast as possible.
 const UPDATE: Turns = &[
     ("kv.pairs", "2000000"),
     ("kv.order", "random"),
@@ -52,7 +52,7 @@ const UPDATE: Turns = &[
     ("background.depth", "4"),
     ("background.rate", "none"),
 ];
-/// Puts of ascending keys, at a rate by which the space is not full before the end.
+/// Puts of ascending keys, at a rate that does not fill the space before the end.
 const INSERT: Turns = &[
     ("kv.pairs", "1000"),
     ("kv.order", "sequential"),
@@ -63,7 +63,7 @@ const INSERT: Turns = &[
 /// Gets of random keys, one after the other.
 const GET: Turns =
     &[("kv.pairs", "2000000"), ("kv.order", "random"), ("point.enabled", "true"), ("point.depth", "1")];
-/// All pairs in the order of their keys.
+/// All pairs in key order.
 const SCAN: Turns = &[
     ("kv.pairs", "2000000"),
     ("kv.order", "sequential"),
@@ -87,13 +87,13 @@ const NO_LEVELDB: &str = "LevelDB runs as a program: --beside takes its rows fro
 const NO_SQLITE: &str = "SQLite runs as a program: --beside takes its rows from contract-sqlite";
 const NO_VARMAIL: &str = "Varmail runs as a program: --beside takes its rows from contract-varmail";
 
-const ON_FILES: &str = "Rows are RocksDB's alone, on a partition of one drive, or on a loop device of 1 GiB with --files. The paper also has LevelDB, SQLite and Varmail: rows of contract-leveldb, contract-sqlite and contract-varmail on the same host join these by --beside, and conclusions about both are judged then.";
+const ON_FILES: &str = "Rows are RocksDB's alone, on a partition of one drive, or on a loop device of 1 GiB with --files. The paper also has LevelDB, SQLite and Varmail: --beside adds rows of contract-leveldb, contract-sqlite and contract-varmail from the same host, so that conclusions about both are judged.";
 const SMALL_FILES: &str = "RocksDB has files of 2 MiB, memtables of 4 MiB and an L1 of 10 MiB, so that a small space has several levels; the paper gives none of its options but 16 threads that compact.";
-const FROM_RUN: &str = "Each trace begins when the data is loaded: what mkfs and the loading wrote lies on no drive by model. What is in memory at the end is not at the drive yet.";
-pub(super) const BY_MODEL: &str = "Misses, unaligned bytes and zombies are counts by drives of flash by model, with the authors' parameters; `stacktune help contract` says what each is.";
+const FROM_RUN: &str = "Each trace begins when the data is loaded: what mkfs and the loading wrote is on no drive by model. What is still in memory at the end has not reached the drive.";
+pub(super) const BY_MODEL: &str = "Misses, unaligned bytes and zombies are counted on drives of flash by model, with the authors' parameters; `stacktune help contract` explains each.";
 
 pub(super) const THAN: &str =
-    "Where the text calls a row high without saying than which other, it is held against ext4's, and XFS's.";
+    "Where the text calls a row high without naming another, it is compared with ext4's, and with XFS's.";
 
 fn rocksdb(name: &str, words: &str, (filesystem, on): (Filesystem, &str), turns: Turns) -> ExperimentRow {
     let label = format!("{name} {}", filesystem.name());
@@ -120,7 +120,7 @@ fn scans() -> Vec<ExperimentRow> {
     FILESYSTEMS.map(|on| rocksdb("scan", "all pairs by their keys", on, SCAN)).into()
 }
 
-/// Rows of applications that are not in this program.
+/// Rows of applications that this program does not have.
 fn lacking(labels: &[&'static str]) -> Vec<ExperimentRow> {
     let of = |label: &&'static str| {
         let (words, why) = match label.split(' ').next() {
@@ -287,7 +287,7 @@ pub(super) fn figure5() -> Experiment {
         ),
         says(
             "O8",
-            "SQLite uses its write-ahead log again, and discards little",
+            "SQLite reuses its write-ahead log, and discards little",
             Kept(Discards),
             ("sqlite-wal ext4", "sqlite-rb ext4"),
             Less,
@@ -321,12 +321,7 @@ pub(super) fn figure6() -> Experiment {
             ("get ext4", "leveldb-get ext4"),
             More,
         ),
-        misses(
-            "O10",
-            "XFS uses space again: writes miss less than on ext4",
-            ("update xfs", "update ext4"),
-            Less,
-        ),
+        misses("O10", "XFS reuses space: writes miss less than on ext4", ("update xfs", "update ext4"), Less),
         misses("O10", "… than on F2FS", ("update xfs", "update f2fs"), Less),
         misses("O10", "… and so do queries, against ext4", ("get xfs", "get ext4"), Less),
         misses("O10", "… against F2FS", ("get xfs", "get f2fs"), Less),

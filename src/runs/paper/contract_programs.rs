@@ -1,5 +1,5 @@
-//! The applications of He et al. 2017 that run as programs: what figures 3 and 5 to 8 say of `SQLite` with two journals,
-//! of `LevelDB` and of Varmail, each on three file systems.
+//! The applications of He et al. 2017 that run as programs: figures 3 and 5 to 8 for `SQLite` with two
+//! journal modes, `LevelDB` and Varmail, each on three file systems.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use super::kept_figure::KeptFigure::{
 use crate::settings::Named as _;
 use crate::settings::values::program::MEMORY_MAX;
 
-/// What rows are called, what they are, and what they turn of the program's knobs.
+/// The rows' name, description, and turns of the program's knobs.
 type Load = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const COLUMNS: &[Figure] =
     &[Kept(WriteKib), Kept(Discards), Kept(Miss1), Kept(UnalignedSmall), Kept(Length), Kept(LengthSegmented)];
 
-const RUNS: &str = "Each run begins with new data on a new file system, on a partition of one drive, or on a loop device of 1 GiB with --files. What mkfs and the making of the data wrote is not traced; what is left in memory at the end is written back and traced.";
+const RUNS: &str = "Each run begins with new data on a new file system, on a partition of one drive, or on a loop device of 1 GiB with --files. Writes by mkfs and by creating the data are not traced; what is left in memory at the end is written back and traced.";
 
 /// Rows of a load on each file system: `leveldb ext4`.
 fn rows((name, words, command): Load) -> impl Iterator<Item = ExperimentRow> {
@@ -47,14 +47,14 @@ fn experiment(
     }
 }
 
-/// That segments shorten a row's curve.
+/// The claim that segments shorten a row's curve.
 fn segmented(words: &'static str, label: &'static str) -> Claim {
     Claim { above: (label, Kept(LengthSegmented)), ..says("O19", words, Kept(Length), (label, label), Less) }
 }
 
 /// `SQLite` on each file system.
 pub(super) fn sqlite() -> Experiment {
-    const LOAD: &str = "The load is the paper's rand/L: inserts of pairs of 16 B and 100 B at random places, ten in a transaction, pages of 1 KiB; sqlite3's shell is begun anew after every 500 transactions.";
+    const LOAD: &str = "The load is the paper's rand/L: inserts of pairs of 16 B and 100 B at random places, ten in a transaction, pages of 1 KiB; sqlite3's shell is restarted after every 500 transactions.";
     const LOADS: [Load; 2] = [
         ("sqlite-rb", "SQLite with a rollback journal", &[("journal", "delete")]),
         ("sqlite-wal", "SQLite with a write-ahead log", &[("journal", "wal")]),
@@ -63,19 +63,13 @@ pub(super) fn sqlite() -> Experiment {
         (["sqlite-rb ext4", "sqlite-rb xfs", "sqlite-rb f2fs"], ["sqlite-wal ext4", "sqlite-wal xfs"]);
     let discards = |words, rows, direction| says("O8", words, Kept(Discards), rows, direction);
     let misses = |source, words, rows, direction| says(source, words, Kept(Miss1), rows, direction);
-    let reused =
-        "SQLite uses its write-ahead log again, and discards less than with a rollback journal, on ext4";
+    let reused = "SQLite reuses its write-ahead log, and discards less than with a rollback journal, on ext4";
     let claims = vec![
         discards(reused, (wal[0], rb[0]), Less),
         discards("… on XFS", (wal[1], rb[1]), Less),
         discards("the rollback journal is discarded at once by ext4, later by F2FS", (rb[0], rb[2]), More),
         discards("… and at once by XFS", (rb[1], rb[2]), More),
-        misses(
-            "O10",
-            "XFS uses space again: a rollback journal misses less than on ext4",
-            (rb[1], rb[0]),
-            Less,
-        ),
+        misses("O10", "XFS reuses space: a rollback journal misses less than on ext4", (rb[1], rb[0]), Less),
         misses("O10", "… than on F2FS", (rb[1], rb[2]), Less),
         misses("O10", "… and so does a write-ahead log, against ext4", (wal[1], wal[0]), Less),
         misses("O13", "F2FS spreads SQLite's data", (rb[2], rb[0]), More),
@@ -102,7 +96,7 @@ pub(super) fn leveldb() -> Experiment {
     const LOAD: &str = "The load is the paper's rand/L: puts of pairs of 16 B and 100 B to keys drawn from a million loaded ones, not compressed and not flushed; LevelDB is the distribution's, called from Python, with its own options. The paper had version 1.18.";
     const GETS: &str = "Gets of random keys have 64 MB of memory for data of 116 MB, so that they reach the drive; the paper does not give its memory.";
     const LEVELDB: Load = ("leveldb", "LevelDB", &[("pairs", "1000000")]);
-    // Of these, the paper compares one row with RocksDB's.
+    // One row of these the paper compares with RocksDB's.
     const GET: Load = (
         "leveldb-get",
         "LevelDB: gets of random keys",
@@ -117,7 +111,7 @@ pub(super) fn leveldb() -> Experiment {
     let claims = vec![
         says("O8", "ext4 discards at once, F2FS later and together", Kept(Discards), (ext4, f2fs), More),
         says("O8", "… and so does XFS", Kept(Discards), (xfs, f2fs), More),
-        says("O10", "XFS uses space again: writes miss less than on ext4", Kept(Miss1), (xfs, ext4), Less),
+        says("O10", "XFS reuses space: writes miss less than on ext4", Kept(Miss1), (xfs, ext4), Less),
         says("O10", "… than on F2FS", Kept(Miss1), (xfs, f2fs), Less),
         by_block("larger blocks are less aligned, on ext4", ext4),
         by_block("… on XFS", xfs),
@@ -155,7 +149,7 @@ pub(super) fn leveldb() -> Experiment {
 
 /// Varmail on each file system.
 pub(super) fn varmail() -> Experiment {
-    const LOAD: &str = "The load does what filebench's varmail does, with its 16 threads and means of 16 KiB: delete a mail, deliver one, read one and answer it, and read another, each delivery and answer flushed. It is Python here; there are 10,000 mails, and the paper does not give how many it had.";
+    const LOAD: &str = "The load does what filebench's varmail does, with its 16 threads and means of 16 KiB: delete a mail, deliver one, read one and answer it, and read another, each delivery and answer flushed. Here it is a Python program, with 10,000 mails; the paper does not say how many it had.";
     const VARMAIL: Load = ("varmail", "Varmail", &[("files", "10000")]);
     let [ext4, xfs, f2fs] = ["varmail ext4", "varmail xfs", "varmail f2fs"];
     let misses = |source, words, rows, direction| says(source, words, Kept(Miss1), rows, direction);

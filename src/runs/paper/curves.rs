@@ -247,7 +247,7 @@ pub(super) fn figure5() -> Experiment {
     }
 }
 
-/// Figure 6: the scan beside flushes that become rarer.
+/// Figure 6: the scan, with flushes that become rarer.
 pub(super) fn figure6() -> Experiment {
     let every = ["1", "2", "4", "8", "16", "32", "64", "128", "256", "512"];
     let base = [("io.interface", "libaio"), ("io.buffering", "direct"), ("wal.sync", "fdatasync")];

@@ -1,4 +1,4 @@
-//! How the set-up here differs from the paper's, as sentences.
+//! How the setup here differs from the paper's, in sentences.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::place::{CACHE_BYTES, DATA_BYTES, data_bytes_of};
 use super::result::RowResult;
 use super::systems;
 
-/// How an experiment was run, besides what its recordings contain.
+/// How an experiment was run, beyond what its recordings contain.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
     /// The experiment.
@@ -28,7 +28,7 @@ pub struct Run<'a> {
     pub no_cache_limit: Option<&'a str>,
 }
 
-/// A gigabyte, by either way to count.
+/// A gigabyte, decimal or binary.
 const PARTITION_BYTES: std::ops::RangeInclusive<u64> = 950_000_000..=1_100_000_000;
 
 /// The host of a recording in one line.
@@ -61,7 +61,7 @@ pub fn deviations(run: &Run, rows: &[RowResult]) -> Vec<String> {
         }
     }
     deviations.extend(others(rows, &settings));
-    // What a traced program's load is like, the experiment itself says.
+    // The experiment itself describes the load of a traced program.
     if is_program && !is_traced {
         let ran = rows.iter().filter(|row| !row.runs.is_empty()).map(|row| row.label.as_str());
         deviations.extend(systems::deviations(&ran.zip(&settings).collect::<Vec<_>>()));
@@ -84,7 +84,7 @@ fn memory_bytes(recording: &Recording) -> Option<u64> {
     recording.host.get("memory_bytes").and_then(Json::as_u64)
 }
 
-/// What the rows run on.
+/// The medium that the rows run on.
 fn medium(experiment: &Experiment, recording: &Recording, settings: &Settings) -> Vec<String> {
     let target = |key: &str| recording.host.get("target").and_then(|t| t.get(key)).and_then(Json::as_str);
     let wanted = if matches!(experiment.setup, Setup::Optane | Setup::Sata) { 1 } else { 4 };
@@ -120,7 +120,7 @@ fn medium(experiment: &Experiment, recording: &Recording, settings: &Settings) -
     deviations
 }
 
-/// The devices of rows that are not on those of the first row: hardware RAIDs.
+/// The devices of rows that run elsewhere than the first row: hardware RAIDs.
 fn others(rows: &[RowResult], settings: &[Settings]) -> Vec<String> {
     let ran = rows.iter().filter_map(|row| Some((&row.label, row.runs.first()?)));
     let own = ran.zip(settings).filter(|((_, _), of)| of.target.devices != settings[0].target.devices);
@@ -163,7 +163,7 @@ fn data_bytes(recording: &Recording, settings: &Settings) -> u64 {
     data_bytes_of(settings, &sizes)
 }
 
-/// How much data the rows have, if not as much as the paper's.
+/// How much data the rows have, if it differs from the paper's.
 fn data(recordings: &[&Recording]) -> Option<String> {
     let of = |recording: &&Recording| {
         let settings = profile::parse(&recording.profile_toml, "profile.toml").ok()?.settings;
@@ -183,7 +183,7 @@ fn data(recordings: &[&Recording]) -> Option<String> {
     ))
 }
 
-/// How large the space of traced rows was, if not as large as the paper's.
+/// The size of the traced rows' space, if it differs from the paper's.
 fn space(recordings: &[&Recording]) -> Option<String> {
     let of = |recording: &&Recording| {
         let drives = recording.contract.as_ref().map_or(&[][..], |contract| &contract.drives);
@@ -199,7 +199,7 @@ fn space(recordings: &[&Recording]) -> Option<String> {
     Some(format!("a space of {range}; the paper had a partition of 1 GB"))
 }
 
-/// The page cache in relation to the data, if any row goes through it.
+/// The page cache relative to the data, if any row uses it.
 fn cache(run: &Run, recordings: &[&Recording], settings: &[Settings]) -> Option<String> {
     let at = settings.iter().position(|s| s.io.buffering == Buffering::Cached && !s.is_simulated())?;
     let (recording, settings) = (recordings.get(at)?, &settings[at]);
@@ -218,7 +218,7 @@ fn cache(run: &Run, recordings: &[&Recording], settings: &[Settings]) -> Option<
     ))
 }
 
-/// What was done before each run, and its length.
+/// The preparation before each run, and its length.
 fn care(run: &Run, settings: Option<&Settings>) -> Vec<String> {
     let (sweep, between) = (run.sweep, &run.sweep.between);
     let warmup = match sweep.warmup {

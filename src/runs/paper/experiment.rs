@@ -7,11 +7,11 @@ use serde::Serialize;
 use super::figure::Figure;
 use crate::settings::{Filesystem, Raid};
 
-/// How long a row is measured by default: shorter than until the paper's drives run out of cache (4.8).
+/// How long a row is measured by default: less time than the paper's drives took to run out of cache (4.8).
 pub const ROW_TIME: Duration = Duration::from_secs(30);
 pub const ROW_WARMUP: Duration = Duration::from_secs(5);
 
-/// The machine that a number of the paper is from.
+/// The machine behind a number of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Setup {
@@ -26,7 +26,7 @@ pub enum Setup {
 }
 
 impl Setup {
-    /// What it was, in a line.
+    /// Its description, in one line.
     pub fn words(self) -> &'static str {
         match self {
             Self::Consumer => {
@@ -56,13 +56,13 @@ impl Setup {
 /// A number of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Published {
-    /// Which figure.
+    /// The figure.
     pub figure: Figure,
     /// The number, in the unit of the figure's heading.
     pub value: f64,
     /// The upper end, if the paper gives a range.
     pub to: Option<f64>,
-    /// `≈` or `>` where the text says about or more than.
+    /// `≈` or `>` if the text says about or more than.
     pub sign: &'static str,
 }
 
@@ -79,48 +79,48 @@ impl Published {
     }
 }
 
-/// What a row runs on.
+/// The storage that a row runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowTarget {
-    /// RAID 0 with ext4; files as they are, on whatever file system they are.
+    /// RAID 0 with ext4; files are used as they are, whatever file system they are on.
     Ext4,
-    /// RAID 0 without a file system, which is the point of the row: not on files.
+    /// RAID 0 without a file system, which is the point of the row: files are not accepted.
     Block,
     /// RAID 0 without a file system; files are accepted.
     AnyBlock,
-    /// The drives themselves, as they are, with pages interleaved over them; files are accepted. What polls
-    /// them requires this.
+    /// The drives themselves, as they are, with pages interleaved over them; files are accepted. Interfaces
+    /// that poll the drives require this.
     Drives,
-    /// The same, nine tenths of it, the rest never written; files are accepted.
+    /// The same, but only nine tenths of it; the rest is never written. Files are accepted.
     NinetyPercent,
-    /// RAID 0 with this very file system, or none; over one loop device on files.
+    /// RAID 0 with exactly this file system, or none; over one loop device on files.
     Filesystem(Filesystem),
-    /// This very RAID level, without a file system; over four loop devices on files.
+    /// Exactly this RAID level, without a file system; over four loop devices on files.
     Raid(Raid),
-    /// A part of one drive with this very file system; over one small loop device on files.
+    /// A part of one drive with exactly this file system; over one small loop device on files.
     Partition(Filesystem),
     /// A device that is a hardware RAID of this level.
     HardwareRaid(&'static str),
 }
 
-/// A row of a table, or a point of a drawing.
+/// A row of a table, or a point in a drawing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExperimentRow {
-    /// Its name in the paper (`4b`); for a point its coordinate.
+    /// Its name in the paper (`4b`); a point's coordinate.
     pub label: String,
-    /// What it is, in some words.
+    /// A short description.
     pub words: String,
-    /// What it runs on.
+    /// The storage that it runs on.
     pub place: RowTarget,
     /// The knobs that define it: path and value.
     pub turns: Vec<(&'static str, String)>,
-    /// What the paper gives for it.
+    /// The paper's numbers for it.
     pub published: Vec<Published>,
-    /// The memory of its program, in percent of its data; none where the classes are the load.
+    /// The memory of its program, in percent of its data; none if the classes are the load.
     pub memory_percent: Option<u64>,
-    /// What it turns of its program's own knobs.
+    /// Its turns of its program's own knobs.
     pub command: &'static [(&'static str, &'static str)],
-    /// Why this build can't run it on any host, if so.
+    /// Why this build can't run it on any host, if it can't.
     pub lacking: Option<&'static str>,
 }
 
@@ -139,7 +139,7 @@ pub enum Says {
     More,
     /// The first row's figure is smaller.
     Less,
-    /// The factor is about the paper's: no difference, or one of that size.
+    /// The factor is about the paper's: either no difference, or a difference of that size.
     About,
 }
 
@@ -152,20 +152,20 @@ pub struct Claim {
     pub words: &'static str,
     /// The machine that it is about.
     pub setup: Setup,
-    /// The row above the line, and its figure.
+    /// The numerator: a row, and its figure.
     pub above: (&'static str, Figure),
-    /// The row below the line, and its figure.
+    /// The denominator: a row, and its figure.
     pub below: (&'static str, Figure),
     /// Its direction.
     pub says: Says,
-    /// The factor, if only the text gives it; otherwise it is that of the rows' published numbers.
+    /// The factor, if only the text gives it; otherwise it is computed from the rows' published numbers.
     pub stated: Option<f64>,
-    /// Whether the paper explains it by the processor, so that a worker at its limit is part of it.
+    /// Whether the paper explains it by the processor, so that a worker at its limit is part of the claim.
     pub of_processor: bool,
 }
 
 impl Claim {
-    /// The paper's factor; none if it gives only a direction.
+    /// The paper's factor; none if it only gives a direction.
     pub fn factor(&self, rows: &[ExperimentRow]) -> Option<f64> {
         let number = |(label, figure): (&str, Figure)| {
             rows.iter().find(|row| row.label == label)?.published(figure).map(|published| published.value)
@@ -179,13 +179,13 @@ impl Claim {
 pub enum Shape {
     /// Only as a table.
     Table,
-    /// With the mix as shares of each class alone.
+    /// With each class of the mix as a share of that class alone.
     Shares,
-    /// With charts of figures over a coordinate given by the rows' labels.
+    /// With charts of figures over a coordinate, which the rows' labels give.
     Curves(&'static [Curve]),
     /// Only as a table: the load is the program of that built-in profile.
     Program(&'static str),
-    /// One long run, with charts over time and what changed.
+    /// One long run, with charts over time and the changes found.
     OverTime,
 }
 
@@ -194,17 +194,17 @@ pub enum Shape {
 pub struct Curve {
     /// What it shows.
     pub title: &'static str,
-    /// The rows whose label is a number followed by this.
+    /// Selects the rows whose label is a number followed by this.
     pub after_number: &'static str,
     /// The horizontal figure; none means the number in the row's label.
     pub x: Option<Figure>,
-    /// What the number in the label is.
+    /// The meaning of the number in the label.
     pub x_name: &'static str,
     /// The vertical figure.
     pub y: Figure,
 }
 
-/// A table or a drawing of the paper, as something that can be run.
+/// A table or drawing of the paper, as something that can be run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
     /// Its name on the command line.
@@ -213,7 +213,7 @@ pub struct Experiment {
     pub source: &'static str,
     /// What it shows, in one line.
     pub about: &'static str,
-    /// The machine from which most of its numbers are.
+    /// The machine that most of its numbers are from.
     pub setup: Setup,
     /// How it is drawn.
     pub shape: Shape,
@@ -221,13 +221,13 @@ pub struct Experiment {
     pub columns: &'static [Figure],
     /// Its rows.
     pub rows: Vec<ExperimentRow>,
-    /// What the paper concludes.
+    /// The paper's conclusions.
     pub claims: Vec<Claim>,
-    /// What the paper leaves open, and what is done here, in sentences.
+    /// The assumptions made where the paper leaves something open, in sentences.
     pub assumptions: &'static [&'static str],
-    /// What the paper's text says beyond rows and claims, in sentences.
+    /// Further statements of the paper's text beyond rows and claims, in sentences.
     pub remarks: &'static [&'static str],
-    /// The time that a row is measured by default.
+    /// How long a row is measured by default.
     pub time: Duration,
     /// The warm-up before, by default.
     pub warmup: Duration,
@@ -236,7 +236,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Whether its runs are traced: all of its figures come from that.
+    /// Whether its runs are traced: then all of its figures come from the trace.
     pub fn is_traced(&self) -> bool {
         self.setup == Setup::Sata
     }
@@ -267,7 +267,7 @@ pub fn numbers(columns: &[Figure], values: &[f64]) -> Vec<Published> {
     columns.iter().zip(values).map(|(&figure, &value)| Published::new(figure, value)).collect()
 }
 
-/// A claim on the consumer drives between two rows' same figure.
+/// A claim about the consumer drives, comparing the same figure of two rows.
 pub fn claim(
     source: &'static str,
     words: &'static str,
@@ -293,12 +293,12 @@ impl Claim {
         Self { setup, ..self }
     }
 
-    /// With a factor that only the text gives.
+    /// A claim with a factor that only the text gives.
     pub fn stated(self, factor: f64) -> Self {
         Self { stated: Some(factor), ..self }
     }
 
-    /// One that the paper explains by the processor.
+    /// A claim that the paper explains by the processor.
     pub fn of_processor(self) -> Self {
         Self { of_processor: true, ..self }
     }

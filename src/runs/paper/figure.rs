@@ -8,7 +8,7 @@ use crate::meter::window::{Latency, Window};
 use crate::runs::record::Recording;
 use crate::runs::record::summary::ClassSummary;
 
-/// A figure of the paper. What is measured for it is defined with [`Summary`](crate::runs::record::Summary)'s fields.
+/// A figure of the paper. Its measurement is defined with [`Summary`](crate::runs::record::Summary)'s fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Figure {
     /// The scan's MB/s.
@@ -23,7 +23,7 @@ pub enum Figure {
     WriteMbPerS,
     /// All classes' MB/s.
     TotalMbPerS,
-    /// The whole system's cycles a byte.
+    /// The whole system's cycles per byte.
     CyclesPerByte,
     /// Mean service latency of the scan, in µs.
     ScanMeanUs,
@@ -37,7 +37,7 @@ pub enum Figure {
     FlushMeanUs,
     /// 99th percentile of the WAL's flushes, in µs.
     FlushP99Us,
-    /// A program's transactions, in thousands a second.
+    /// A program's transactions, in thousands per second.
     KtxnPerS,
     /// MB/s read from the drives below a program.
     DrivesReadMbPerS,
@@ -49,7 +49,7 @@ pub enum Figure {
     Kept(KeptFigure),
 }
 
-/// Which statistic of a latency.
+/// A statistic of a latency.
 #[derive(Clone, Copy)]
 enum Of {
     Mean,
@@ -57,7 +57,7 @@ enum Of {
 }
 
 impl Figure {
-    /// Its heading in two lines: what, and its unit.
+    /// Its heading in two lines: the subject, and its unit.
     pub fn heading(self) -> [&'static str; 2] {
         match self {
             Self::ScanMbPerS => ["scan", "MB/s"],
@@ -121,7 +121,7 @@ impl Figure {
             Self::WalMbPerS | Self::FlushMeanUs | Self::FlushP99Us => &[Class::Wal],
             Self::WriteMbPerS => &[Class::Wal, Class::Background],
             Self::TotalMbPerS | Self::CyclesPerByte => &Class::ALL,
-            // What a program does, and what reaches the drives, is of no class.
+            // A program's work, and the traffic that reaches the drives, belong to no class.
             Self::KtxnPerS
             | Self::DrivesReadMbPerS
             | Self::DrivesWrittenMbPerS
@@ -130,12 +130,12 @@ impl Figure {
         }
     }
 
-    /// Whether it rests on the count of cycles.
+    /// Whether it depends on the count of cycles.
     pub fn is_cycles(self) -> bool {
         self == Self::CyclesPerByte
     }
 
-    /// The figure of a run, in the unit of its heading; none where its class did nothing.
+    /// The figure of a run, in the unit of its heading; none if its class did nothing.
     pub fn of_run(self, recording: &Recording) -> Option<f64> {
         if let Self::Kept(of) = self {
             return of.of_run(recording);
@@ -173,7 +173,7 @@ impl Figure {
         value.filter(|x| x.is_finite())
     }
 
-    /// The figure of a window, of those that are shown over time.
+    /// The figure of a window, for figures that are shown over time.
     pub fn of_window(self, window: &Window) -> Option<f64> {
         let service = |class: Class, stat| us(window.class(class).latencies.service_ns.as_ref(), stat);
         let value = match self {

@@ -1,14 +1,14 @@
-//! Figures of a traced run, by which the claims of He et al. 2017 are judged: from its `contract.json`.
+//! Figures of a traced run that decide the claims of He et al. 2017, from its `contract.json`.
 
 use crate::runs::record::{DriveKept, Recording};
 
-/// Times that the space must have been written for lifetimes to say something (He et al. 2017).
+/// How often the space must have been overwritten for lifetimes to be meaningful (He et al. 2017).
 const WRITTEN_MIN: f64 = 50.0;
 
-/// A figure of a traced run. `stacktune help contract` says what each is.
+/// A figure of a traced run; `stacktune help contract` defines each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeptFigure {
-    /// The median of the bytes of reads, in KiB.
+    /// The median size of reads, in KiB.
     ReadKib,
     /// The same of writes.
     WriteKib,
@@ -16,15 +16,15 @@ pub enum KeptFigure {
     ReadDepth,
     /// The same at writes.
     WriteDepth,
-    /// The upper hinge of the depth at reads: three quarters are no deeper.
+    /// The upper hinge of the depth at reads: three quarters of reads have at most this depth.
     ReadDepthHigh,
     /// The same at writes.
     WriteDepthHigh,
-    /// The share of time with nothing open, in percent.
+    /// The share of time with no request in flight, in percent.
     Idle,
-    /// Bytes that were written for each flush, in MB.
+    /// Bytes written per flush, in MB.
     WrittenAFlush,
-    /// Discards by all requests, in percent.
+    /// The share of discards among all requests, in percent.
     Discards,
     /// Misses of a mapping cache that covers 1% of the space, in percent.
     Miss1,
@@ -32,51 +32,51 @@ pub enum KeptFigure {
     Miss5,
     /// The same for 10%.
     Miss10,
-    /// Unaligned bytes by those of the application's files, in blocks of 128 KiB.
+    /// Unaligned bytes as a share of those of the application's files, in blocks of 128 KiB.
     UnalignedSmall,
     /// The same in blocks of 1 MiB.
     UnalignedLarge,
-    /// How far the zombie curve reaches, by the space, in one segment.
+    /// The length of the zombie curve relative to the space, in one segment.
     Length,
     /// The same in segments of 128 MiB.
     LengthSegmented,
-    /// The share that is not valid of blocks with something valid, in percent, in one segment.
+    /// The invalid share of blocks with some valid data, in percent, in one segment.
     Zombies,
-    /// The 99th percentile of the writes of pages by their median.
+    /// The 99th percentile of writes per page, over their median.
     P99ToP50,
-    /// The most writes of a page by the mean.
+    /// The most writes of a page, over the mean.
     MaxToMean,
-    /// Gini's coefficient of the writes of pages.
+    /// Gini's coefficient of writes per page.
     Gini,
-    /// How often the space was written over.
+    /// How often the space was overwritten.
     TimesWritten,
-    /// The share of the first quarter of the space that was written at all, in percent.
+    /// The share of the first quarter of the space that was written at least once, in percent.
     FirstQuarter,
     /// The same of the last quarter.
     LastQuarter,
 }
 
-/// What a figure needs to be judged.
+/// The precondition for judging a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Needs {
-    /// Only that what was issued is known.
+    /// Only that all issued requests are known.
     Nothing,
-    /// When requests were completed, too.
+    /// Completion times as well.
     Completions,
-    /// The zombie curve of that part is stable.
+    /// That the zombie curve of that part is stable.
     Stable(&'static str),
-    /// The space was written over often enough.
+    /// That the space was overwritten often enough.
     Traffic,
 }
 
-/// A figure: its heading, its key, where it is in a drive's part of the file, and what that is multiplied with.
+/// A figure: its heading, its key, its place in a drive's part of the file, and the factor that it is multiplied by.
 struct Row {
     heading: [&'static str; 2],
     key: &'static str,
     pointer: &'static str,
     times: f64,
     needs: Needs,
-    /// Whether it is counted, by no clock: true on emulated drives, too.
+    /// Whether it is a count that depends on no clock: such figures are real on emulated drives, too.
     is_count: bool,
 }
 
@@ -94,12 +94,12 @@ const fn counted(
     Row { heading, key, pointer, times, needs, is_count: true }
 }
 
-/// What follows from when requests came.
+/// A figure that depends on when requests came.
 const fn timed(heading: [&'static str; 2], key: &'static str, pointer: &'static str, times: f64) -> Row {
     Row { heading, key, pointer, times, needs: Needs::Nothing, is_count: false }
 }
 
-/// What follows from when they were completed, too.
+/// A figure that also depends on when they were completed.
 const fn of_depth(heading: [&'static str; 2], key: &'static str, pointer: &'static str, times: f64) -> Row {
     Row { heading, key, pointer, times, needs: Needs::Completions, is_count: false }
 }
@@ -169,7 +169,7 @@ impl KeptFigure {
         }
     }
 
-    /// Its heading in two lines: what, and its unit.
+    /// Its heading in two lines: the subject, and its unit.
     pub fn heading(self) -> [&'static str; 2] {
         self.row().heading
     }
@@ -179,18 +179,18 @@ impl KeptFigure {
         self.row().key
     }
 
-    /// Whether it is counted, by no clock.
+    /// Whether it is a count that depends on no clock.
     pub fn is_count(self) -> bool {
         self.row().is_count
     }
 
-    /// The figure of a run, in the unit of its heading; none where it is not known.
+    /// The figure of a run, in the unit of its heading; none if it is unknown.
     pub fn of_run(self, recording: &Recording) -> Option<f64> {
         let row = self.row();
         drive(recording).ok()?.number(row.pointer).map(|number| number * row.times)
     }
 
-    /// What forbids a verdict by it, in words.
+    /// Why it allows no verdict, in words.
     pub fn obstacle(self, recording: &Recording) -> Option<String> {
         let drive = match drive(recording) {
             Ok(drive) => drive,
@@ -208,7 +208,7 @@ impl KeptFigure {
                 let times = drive.number(TIMES).unwrap_or(0.0);
                 (times < WRITTEN_MIN).then(|| {
                     format!(
-                        "the space was written {times:.1} times of {WRITTEN_MIN}: trace for longer (--for)"
+                        "the space was written {times:.1} times, not {WRITTEN_MIN}: trace for longer (--for)"
                     )
                 })
             }
@@ -225,7 +225,7 @@ fn lifetime(heading: [&'static str; 2], key: &'static str, pointer: &'static str
     counted(heading, key, pointer, 1.0, Needs::Traffic)
 }
 
-/// The drive of a run whose trace has all that was issued; else why there is none.
+/// The drive of a run whose trace has all issued requests; else why there is none.
 fn drive(recording: &Recording) -> Result<&DriveKept, String> {
     let contract = recording.contract.as_ref().ok_or("the run was not traced")?;
     if contract.lost > contract.lost_completions {

@@ -1,4 +1,4 @@
-//! Rows that an experiment takes from another one: of programs that it does not run itself.
+//! Rows that an experiment borrows from another one: those of programs that it does not run itself.
 
 use super::deviations::host;
 use super::experiment::Experiment;
@@ -6,8 +6,8 @@ use super::result::{Beside, RowResult};
 use crate::runs::record::Recording;
 use crate::settings::profile;
 
-/// Rows that an experiment can't run, from reproductions beside it that have them and ran on the same host, on the same drives
-/// or in the same folder: each with the name of its reproduction.
+/// Rows that an experiment can't run, borrowed from reproductions next to it that ran them on the same host,
+/// and on the same drives or in the same folder: each with the name of its reproduction.
 pub fn lent<'a>(
     experiment: &Experiment,
     rows: &[RowResult],
@@ -18,14 +18,17 @@ pub fn lent<'a>(
     let find = |label: &str| {
         beside.iter().filter(|other| !other.same).find_map(|other| {
             let row = other.rows.iter().find(|row| row.label == label)?;
-            let is_here = here.is_some() && row.runs.iter().all(|run| place(run) == here);
-            (is_here && !row.runs.is_empty()).then_some((other.name.as_str(), row))
+            // A row that could not run there still says why.
+            let ran = if row.runs.is_empty() { other.rows.as_slice() } else { std::slice::from_ref(row) };
+            let places: Vec<_> = ran.iter().flat_map(|row| &row.runs).map(place).collect();
+            let is_here = here.is_some() && !places.is_empty() && places.iter().all(|place| *place == here);
+            (is_here && !(row.runs.is_empty() && row.reason.is_none())).then_some((other.name.as_str(), row))
         })
     };
     lacking.filter_map(|row| find(&row.label)).collect()
 }
 
-/// Where a run was made: the host by its name and its line, and the drives, or the folder of the files, that it was on.
+/// Where a run was made: the host by its name and its summary line, and the drives or folder of files it used.
 fn place(run: &Recording) -> Option<[String; 4]> {
     let target = profile::parse(&run.profile_toml, "profile.toml").ok()?.settings.target;
     let folder = if target.devices.is_empty() { target.dir } else { String::new() };

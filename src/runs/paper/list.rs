@@ -5,9 +5,9 @@ use super::experiment::Experiment;
 use super::{contract, contract_programs};
 use super::{curves, over_time, polled, systems, tables};
 
-/// All experiments, paper by paper, in its order.
+/// All experiments, paper by paper, in the paper's order.
 pub fn all() -> Vec<Experiment> {
-    // What is pushed is a part of the build with traces.
+    // Figures of traces belong to builds that can trace.
     #[cfg_attr(not(feature = "trace"), allow(unused_mut))]
     let mut all = vec![
         tables::table2(),

@@ -1,9 +1,9 @@
-//! The paper's experiments as data: what each row was, what it gave, and what the paper concludes from it.
+//! The paper's experiments as data: each row's setup and results, and the paper's conclusions from them.
 //!
 //! Enters: the drives or files to run on, and the recordings made. Leaves: a sweep's steps, and rulings on the
 //! claims.
 //!
-//! "The paper" is Haas et al. 2020 throughout, but in the modules `contract…`. All that this program follows:
+//! "The paper" is Haas et al. 2020 throughout, except in the modules `contract…`. All papers followed:
 //!
 //! | cited as | is |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | Saha et al. 2021 | M. P. Saha, A. Maruf, B. S. Kim, J. Bhimani: *KV-SSD: What Is It Good For?*, DAC 2021 |
 //! | He et al. 2017 | J. He, S. Kannan, A. C. Arpaci-Dusseau, R. H. Arpaci-Dusseau: *The Unwritten Contract of Solid State Drives*, `EuroSys` 2017 |
 //!
-//! Every number here stands in the paper's tables or text; its source is beside it. Drawings of which
-//! only the text is left have no numbers but those of the text.
+//! Every number here is from the paper's tables or text, with its source next to it. Of drawings, only the
+//! numbers given in the text are used.
 
 mod change;
 #[cfg(feature = "trace")]

@@ -1,4 +1,4 @@
-//! Figures 4, 7 and 8: the load of row 5 for long, on an array that is 90% full.
+//! Figures 4, 7 and 8: the load of row 5 over a long time, on an array that is 90% full.
 
 use std::time::Duration;
 

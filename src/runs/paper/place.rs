@@ -15,12 +15,12 @@ const CACHE_LIMIT: &str = "run.cache_limit";
 pub(super) const DATA_BYTES: u64 = 400_000_000_000;
 const WAL_BYTES: u64 = 100_000_000_000;
 pub(super) const CACHE_BYTES: u64 = 10_000_000_000;
-/// A smaller page cache than this leaves stacktune itself no memory, as threads and buffers count against it.
+/// A smaller page cache would leave no memory for stacktune itself, since threads and buffers count against it.
 const CACHE_BYTES_MIN: u64 = 256 * MIB;
 /// Files by default, as in the built-in profiles.
 const FILES: (u64, u64) = (4, 4 * GIB);
 
-/// The partition of He et al. 2017 as a file, and the smallest part of a drive that a stack uses.
+/// The partition of He et al. 2017 as a file, and the smallest share of a drive that a stack uses.
 const PARTITION_BYTES: u64 = GIB;
 const PARTITION_PERCENT: u64 = 10;
 
@@ -44,7 +44,7 @@ pub struct Hardware {
     pub bytes: u64,
 }
 
-/// What rows run on.
+/// The storage that rows run on, and the host's abilities.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bed {
     /// Drives or files.
@@ -53,7 +53,7 @@ pub struct Bed {
     pub drives_bytes: Vec<u64>,
     /// Devices that are hardware RAIDs.
     pub hardware: Vec<Hardware>,
-    /// Why the page cache can't have a budget, if it can't.
+    /// Why the page cache can't have a budget, if so.
     pub no_cache_limit: Option<String>,
     /// Whether this process may attach loop devices and mount.
     pub root: bool,
@@ -87,7 +87,7 @@ impl Bed {
         settings
     }
 
-    /// What a program has for itself and its data.
+    /// The memory and storage for a program and its data.
     fn room(&self) -> Room<'_> {
         let storage_bytes = match self.storage {
             Storage::Devices(_) => self.drives_bytes.iter().sum(),
@@ -145,13 +145,13 @@ pub struct Planned {
     pub step: std::result::Result<SweepStep, String>,
 }
 
-/// The base with all values of its program's knobs that rows give them.
+/// The base settings, with all values that rows give their program's knobs.
 pub fn with_values_of_rows(base: &Settings, experiment: &Experiment, bed: &Bed) -> Settings {
     systems::with_values_of_rows(base, experiment, bed.room())
 }
 
 /// The steps of an experiment. `base` already has `sets`, the knobs given by the operator, applied: no row
-/// turns them again.
+/// turns these again.
 pub fn steps(experiment: &Experiment, bed: &Bed, base: &Settings, sets: &[&str]) -> Vec<Planned> {
     let of = |row: &ExperimentRow| {
         let mut turns = turns(row, bed)?;
@@ -161,7 +161,7 @@ pub fn steps(experiment: &Experiment, bed: &Bed, base: &Settings, sets: &[&str])
         let mut step =
             SweepStep { label: row.label.clone(), turns, program, time: None, warmup: None, repeat: None };
         let settings = step.settings(base);
-        // A program's memory has a limit of its own.
+        // A program's memory has its own limit.
         let is_program = settings.program.is_some();
         let limited = bed.no_cache_limit.is_none() && !settings.is_simulated() && !is_program;
         if limited && !sets.contains(&CACHE_LIMIT) {
@@ -173,7 +173,7 @@ pub fn steps(experiment: &Experiment, bed: &Bed, base: &Settings, sets: &[&str])
     experiment.rows.iter().map(|row| Planned { label: row.label.clone(), step: of(row) }).collect()
 }
 
-/// The knobs that make a row on this bed, or why it is not possible there.
+/// The knobs that make up a row on this bed, or why it is not possible here.
 fn turns(row: &ExperimentRow, bed: &Bed) -> Result<Vec<(&'static str, Value)>, String> {
     if let Some(why) = row.lacking {
         return Err(why.into());
@@ -261,7 +261,7 @@ fn hardware<'a>(level: &str, bed: &'a Bed) -> Result<&'a Hardware, String> {
         .ok_or_else(|| format!("no hardware RAID {level} was given: add --hardware-raid {level}=DEVICE"))
 }
 
-/// The page cache's budget, in the same ratio to the data as the paper's 10 GB to its 400 GB.
+/// The page cache's budget, in the same proportion to the data as the paper's 10 GB to its 400 GB.
 pub fn cache_limit_bytes(data_bytes: u64) -> u64 {
     let share = u128::from(data_bytes) * u128::from(CACHE_BYTES) / u128::from(DATA_BYTES);
     (share as u64).clamp(CACHE_BYTES_MIN, CACHE_BYTES)

@@ -1,4 +1,4 @@
-//! Section 4.7: I/O from userspace and polled, beside the kernel's. Table 6 is a part of it.
+//! Section 4.7: polled I/O and I/O from userspace, compared with the kernel's. Table 6 is part of it.
 
 use super::experiment::Says::{About, Less, More};
 use super::experiment::{
@@ -54,7 +54,7 @@ const MIX: Turns = &[("io.buffering", "direct"), ("wal.sync", "none")];
 const ON_DRIVES: &str = "Interfaces that poll drives use them as they are: rows run on the drives themselves, pages interleaved over them, without RAID (row 7 of Table 5: also 0.76 cycles per byte) and not trimmed first.";
 const MEANS: &str = "The paper does not say whether its latencies are means or medians; here they are means of service latency.";
 
-/// Why this build does not have that way, if so.
+/// Why this build lacks that way, if it does.
 fn lacking(turns: Turns) -> Option<&'static str> {
     let interface = Interface::named(turns.iter().find(|(knob, _)| *knob == "io.interface")?.1)?;
     (interface.capabilities().own_process && spdk::BUILT.is_none()).then_some(spdk::HOW_TO_GET)
@@ -137,7 +137,7 @@ fn mixes() -> Vec<ExperimentRow> {
     };
     let (spdk, vfio) = (WAYS[0].turns, WAYS[1].turns);
     let libaio: Turns = &[("io.interface", "libaio")];
-    // As row 7 of Table 5 has it.
+    // As in row 7 of Table 5.
     let kernel = vec![number(ScanMbPerS, 5665.0), number(PointMbPerS, 53.0), number(CyclesPerByte, 0.76)];
     let slowed = vec![over(">", ScanMbPerS, 7000.0), number(CyclesPerByte, 0.12)];
     let reads: Turns = &[("io.buffering", "direct")];
@@ -168,7 +168,7 @@ fn mixes() -> Vec<ExperimentRow> {
     ]
 }
 
-/// The paper's findings on polling in 4.7, for SPDK and for `vfio` in its place.
+/// The paper's findings on polling in 4.7, for SPDK and for `vfio` instead.
 fn claims_of_mixes() -> Vec<Claim> {
     let of = |words, figure: Figure, rows, says: Says| claim("4.7", words, figure, rows, says);
     let (more, slowed) = (2.76 / 0.76, 0.12 / 0.76);
@@ -188,7 +188,7 @@ fn claims_of_mixes() -> Vec<Claim> {
     ]
 }
 
-/// Section 4.7: what polling from userspace costs, what a sleep saves, and Table 6.
+/// Section 4.7: the cost of polling from userspace, the savings by sleeping, and Table 6.
 pub(super) fn section47() -> Experiment {
     Experiment {
         name: "section4.7",

@@ -1,4 +1,4 @@
-//! The result of an experiment here: each row's runs, or why there are none, and the claims judged.
+//! The result of an experiment here: each row's runs, or why there are none, and the rulings on the claims.
 
 use crate::class::Class;
 use crate::meter::flag::{FlagKind, used_by_others};
@@ -9,25 +9,25 @@ use super::experiment::{Claim, Experiment};
 use super::figure::Figure;
 use super::verdict::{Judged, Side, judge, not_judged};
 
-/// What is known about a row.
+/// The results for a row.
 #[derive(Debug, Clone, Default)]
 pub struct RowResult {
     /// The row's label.
     pub label: String,
     /// Its readable runs, by repeat.
     pub runs: Vec<Recording>,
-    /// Why it was not run, or a run of it failed, as a sentence without a full stop.
+    /// Why it was not run, or one of its runs failed, as a sentence without a full stop.
     pub reason: Option<String>,
 }
 
 /// The rows of another host, or of a plain recording.
 #[derive(Debug, Clone)]
 pub struct Beside {
-    /// Its name: that of the folder.
+    /// Its name: the folder's.
     pub name: String,
-    /// Its rows; for a plain recording one, under the recording's name.
+    /// Its rows; for a plain recording just one, named after the recording.
     pub rows: Vec<RowResult>,
-    /// Whether its rows are those of the same experiment.
+    /// Whether its rows belong to the same experiment.
     pub same: bool,
 }
 
@@ -46,7 +46,7 @@ impl RowResult {
         self.runs.iter().filter(|run| is_whole(&run.summary))
     }
 
-    /// What forbids a verdict on a figure, in words.
+    /// Why a figure allows no verdict, in words.
     fn obstacle(&self, figure: Figure, of_processor: bool) -> Option<String> {
         if self.runs.is_empty() {
             return Some(format!("row {} has no runs", self.label));
@@ -61,13 +61,13 @@ impl RowResult {
     }
 
     fn side(&self, figure: Figure, of_processor: bool) -> Side {
-        // What is counted on an emulated drive was not put into it.
+        // Counts are real even on an emulated drive.
         let unreal = self.whole().find_map(|run| unreal(&run.summary)).filter(|_| !is_count(figure));
         Side { values: self.values(figure), obstacle: self.obstacle(figure, of_processor), unreal }
     }
 }
 
-/// Flags that say no more than that the load waited, or may have: of how much it did, not of what was counted of that.
+/// Flags that only say that the load waited, or may have: they concern how much it did, not what was counted of it.
 const WAITED: [FlagKind; 6] = [
     FlagKind::ProcessorsFull,
     FlagKind::Late,
@@ -77,7 +77,7 @@ const WAITED: [FlagKind; 6] = [
     FlagKind::Throttled,
 ];
 
-/// Whether a figure is counted, by no clock.
+/// Whether a figure is a count that depends on no clock.
 fn is_count(figure: Figure) -> bool {
     matches!(figure, Figure::Kept(of) if of.is_count())
 }
@@ -87,14 +87,14 @@ fn is_whole(summary: &Summary) -> bool {
     !summary.interrupted && !summary.rebuilt && summary.failure.is_none() && summary.errors_line().is_none()
 }
 
-/// What its drives were, if not real.
+/// The kind of its drives, if they were not real.
 fn unreal(summary: &Summary) -> Option<&'static str> {
     let flags = || Class::ALL.into_iter().flat_map(|class| &summary.class(class).flags);
     let kinds = [FlagKind::Simulated, FlagKind::Emulated].map(FlagKind::text);
     kinds.into_iter().find(|kind| flags().any(|flag| flag == kind))
 }
 
-/// Whether a class whose MB/s the paper left free was limited to a rate here, which its figures then show.
+/// Whether a class whose MB/s the paper left free had a rate here, which then determines its figures.
 fn held(summary: &Summary, figure: Figure) -> Option<String> {
     let reads = figure.classes().iter().filter(|class| !class.writes());
     let rated = reads.filter(|&&class| summary.class(class).target_mb_per_s.is_some());
@@ -112,7 +112,7 @@ fn forbidding(summary: &Summary, figure: Figure, of_processor: bool) -> Option<S
         .chain(of_run)
         .find(|(_, flag)| {
             let forbids = summary.flag_notes.get(*flag).is_some_and(|note| note.forbids_verdict);
-            // A worker at its limit is what such a claim is about.
+            // Such a claim is about a worker at its limit.
             let is_of_processor = of_processor && flag.as_str() == FlagKind::WorkerBound.text();
             let waited = is_count(figure) && FlagKind::of(flag).is_some_and(|kind| WAITED.contains(&kind));
             forbids && !is_of_processor && !waited
@@ -124,13 +124,18 @@ fn forbidding(summary: &Summary, figure: Figure, of_processor: bool) -> Option<S
         })
 }
 
-/// Judges a claim by the rows of an experiment, in its order, with those that are lent to it.
+/// Judges a claim by the rows of an experiment, in its order, with those borrowed for it.
 pub fn claim_judged(claim: &Claim, experiment: &Experiment, rows: &[RowResult]) -> Judged {
     let has_runs = |label: &str| rows.iter().any(|row| row.label == label && !row.runs.is_empty());
     let row = |(label, _): (&str, Figure)| {
         experiment.rows.iter().find(|row| row.label == label && !has_runs(label))
     };
-    if let Some(why) = [claim.above, claim.below].into_iter().find_map(|side| row(side)?.lacking) {
+    let lacking = |side| {
+        let row = row(side)?;
+        let said = rows.iter().find(|of| of.label == row.label).and_then(|of| of.reason.as_deref());
+        row.lacking.map(|why| said.unwrap_or(why))
+    };
+    if let Some(why) = [claim.above, claim.below].into_iter().find_map(lacking) {
         return not_judged(why);
     }
     let side = |(label, figure): (&str, Figure)| {

@@ -1,7 +1,7 @@
 //! Table 7: database systems on the array, with less memory than data, and with more.
 //!
-//! The rows are runs of the built-in profiles of two programs, of which an experiment runs one. Their data is scaled to
-//! this host, and what memory a row has keeps the paper's proportion to the data.
+//! The rows are runs of the built-in profiles of two programs, one per experiment. Their data is scaled to
+//! this host, and each row's memory keeps the paper's proportion to the data.
 
 use std::time::Duration;
 
@@ -22,33 +22,33 @@ const PROFILE: &str = "run-tpcc";
 const WAREHOUSES: &str = "warehouses";
 const CLIENTS: &str = "clients";
 const SHARED_BUFFERS: &str = "shared_buffers";
-/// The same of `LeanStore`'s: its memory is its pool, and its WAL grows from there down to its data.
+/// The same for `LeanStore`: its memory is its buffer pool, and its WAL grows from this offset down towards its data.
 const LEANSTORE_PROFILE: &str = "run-leanstore";
 const DRAM_GIB: &str = "dram_gib";
 const WAL_OFFSET_GIB: &str = "wal_offset_gib";
-/// What it makes of a warehouse.
+/// Its data per warehouse.
 const LEANSTORE_WAREHOUSE_BYTES: u64 = 228_000_000;
-/// Room for `LeanStore`'s data and WAL, in times its data at first.
+/// Room for `LeanStore`'s data and WAL, as a multiple of its initial data.
 const ROOM_FOR_WAL: u64 = 3;
 
-/// Data of a warehouse, with its indexes.
+/// Data of a warehouse, including its indexes.
 const WAREHOUSE_BYTES: u64 = 100_000_000;
-/// The paper's: 300 warehouses of 30 GB together, and 40 clients.
+/// The paper's: 300 warehouses with 30 GB in total, and 40 clients.
 const PAPERS_WAREHOUSES: u64 = 300;
 const PAPERS_CLIENTS: &str = "40";
 /// The paper's 50 GB and 16 GB of memory, in percent of its 30 GB of data.
 const IN_MEMORY: u64 = 167;
 const OUT_OF_MEMORY: u64 = 53;
-/// What `PostgreSQL` takes beside its buffers and the page cache: the kernel ends what has less.
+/// Memory that `PostgreSQL` takes besides its buffers and the page cache: with less, the kernel kills it.
 const CLIENT_BYTES: u64 = 10_000_000;
 const SERVER_BYTES: u64 = 100_000_000;
-/// What of the host's memory, and of the storage, the data takes at most, in percent.
+/// The most that the data takes of the host's memory, and of the storage, in percent.
 const OF_HOST: u64 = 60;
 const OF_STORAGE: u64 = 30;
 
 const LEANSTORE: &str = "LeanStore is another program: --beside takes its rows from table7-leanstore";
 
-/// What there is for a program and its data.
+/// The room for a program and its data.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room<'a> {
     /// The host's memory.
@@ -136,7 +136,7 @@ pub(super) fn table7() -> Experiment {
     }
 }
 
-/// The program of an experiment whose rows run one, with `PostgreSQL`'s data scaled to the room; none of others.
+/// The program of an experiment whose rows run one, with `PostgreSQL`'s data scaled to the room; none for others.
 pub(super) fn program(experiment: &Experiment, room: Room) -> Option<Program> {
     let Shape::Program(profile) = experiment.shape else { return None };
     let mut program = builtin(profile)?.settings.program?;
@@ -147,14 +147,14 @@ pub(super) fn program(experiment: &Experiment, room: Room) -> Option<Program> {
     let each_bytes = warehouse_bytes(&program);
     let warehouses = (data_bytes / each_bytes).clamp(1, PAPERS_WAREHOUSES);
     set(&mut program, WAREHOUSES, &warehouses.to_string());
-    // Each has its own of these.
+    // Each profile has its own knobs.
     set(&mut program, CLIENTS, PAPERS_CLIENTS);
     let room_gib = (warehouses * each_bytes * ROOM_FOR_WAL).div_ceil(GIB);
     set(&mut program, WAL_OFFSET_GIB, &room_gib.to_string());
     Some(program)
 }
 
-/// Gives a knob a value, be it among its own or not.
+/// Sets a knob to a value, which is added to its choices if need be.
 fn set(program: &mut Program, name: &str, value: &str) {
     for knob in program.knobs.iter_mut().filter(|knob| knob.name == name) {
         if !knob.values.iter().any(|known| known == value) {
@@ -179,7 +179,7 @@ fn is_leanstore(program: &Program) -> bool {
     program.value_of(DRAM_GIB).is_some()
 }
 
-/// The limit of memory of a row, where the host has as much and can limit it, and `PostgreSQL`'s part of its memory.
+/// The memory limit of a row, if the host has that much and can limit it, and `PostgreSQL`'s buffers within it.
 fn memory_of(base: &Settings, room: Room, percent: u64) -> (Option<u64>, u64) {
     let wanted = data_bytes(base).unwrap_or(0) / 100 * percent;
     let fits = room.no_limit.is_none() && wanted <= room.memory_bytes / 100 * 90;
@@ -187,17 +187,17 @@ fn memory_of(base: &Settings, room: Room, percent: u64) -> (Option<u64>, u64) {
 }
 
 fn shared_buffers((_, bytes): (Option<u64>, u64)) -> String {
-    // PostgreSQL's MB are binary, and it wants some.
+    // PostgreSQL's MB are binary, and it needs a few.
     format!("{}MB", (bytes >> 20).max(16))
 }
 
-/// `LeanStore`'s pool: what the row wants, as far as the host has it.
+/// `LeanStore`'s pool: as much as the row wants, if the host has it.
 fn dram_gib(base: &Settings, room: Room, percent: u64) -> String {
     let wanted = data_bytes(base).unwrap_or(0) / 100 * percent;
     format!("{:.2}", wanted.min(room.memory_bytes / 100 * 80) as f64 / GIB as f64)
 }
 
-/// The settings that rows start from, with the values that these turn the program's knobs to.
+/// The settings that rows start from, including all values to which these turn the program's knobs.
 pub(super) fn with_values_of_rows(base: &Settings, experiment: &Experiment, room: Room) -> Settings {
     let mut settings = base.clone();
     for percent in experiment.rows.iter().filter_map(|row| row.memory_percent) {
@@ -215,7 +215,7 @@ pub(super) fn with_values_of_rows(base: &Settings, experiment: &Experiment, room
     settings
 }
 
-/// What a row turns of its program, or why it can't.
+/// A row's turns of its program's knobs, or why it can't be run.
 pub(super) fn turns(
     row: &ExperimentRow,
     base: &Settings,
@@ -336,7 +336,7 @@ mod tests {
             assert_eq!(program.clone().turn(&name, &value), Ok(()), "{name} {value}");
         }
 
-        // In less memory than that, a row that wants more has all of it; and the data is scaled to what there is.
+        // With less memory than a row wants, it gets all there is; and the data is scaled to the host.
         let (base, turns) = planned(Room { memory_bytes: 2_000_000_000, ..room });
         assert_eq!(base.program.as_ref().unwrap().value_of(WAREHOUSES), Some("12"));
         assert_eq!(turns[0], Ok(vec![turn("shared_buffers", "476MB")]));

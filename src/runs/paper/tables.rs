@@ -12,7 +12,7 @@ use super::figure::Figure::{
 };
 use crate::settings::{Filesystem, Raid};
 
-/// Found by the paper's own counts and latencies: 1/578 µs × 16 KiB are 28.3 MB/s, or 27.0 MiB/s.
+/// Derived from the paper's own counts and latencies: 1/578 µs × 16 KiB is 28.3 MB/s, or 27.0 MiB/s.
 pub(super) const UNITS: &str = "The paper's MB agree with its latencies and counts only as MiB (27 \"MB/s\" of 16 KiB at 578 µs each, 165 of them at 10,560 reads/s): in the MB of this program its figures would be 4.9% higher. Factors do not change.";
 /// Columns of Tables 2, 8 and 9.
 const BY_CLASS: &[Figure] =

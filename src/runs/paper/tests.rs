@@ -145,7 +145,7 @@ fn the_same_row_of_two_tables_has_the_same_numbers() {
         }
     }
     let point = number("table2", "1", Figure::PointMbPerS).unwrap().value;
-    // Section 4.1 gives the latency of row 1's point reads, which its MB/s can only have as MiB/s.
+    // Section 4.1 gives the latency of row 1's point reads, which matches its MB/s only if these are MiB/s.
     let mean = number("table2", "1", Figure::PointMeanUs).unwrap().value;
     assert!((16_384.0 / mean * 1e6 / f64::from(1 << 20) - point).abs() < 0.5);
 }

@@ -1,18 +1,18 @@
 //! Whether the measurements here confirm the paper's claims, by the spread over the repeats.
 //!
-//! The factor here is the median of one row's repeats over the median of the other's. Its spread is that
-//! between any two repeats: from the smallest numerator over the largest denominator, to the largest
-//! numerator over the smallest denominator. A directional claim *holds* if the whole spread is on the paper's
-//! side of 1 and a t-test of the repeats' logarithms excludes chance but for [`ERROR`], is *reversed* if that is so on
-//! the other side, and is *unclear* otherwise: three repeats and three are apart by chance in a tenth of all cases,
-//! whatever is measured. How far the factor is from the paper's is not judged: both are shown.
+//! The factor here is the median of one row's repeats over the median of the other's. Its spread covers any
+//! two repeats: from the smallest numerator over the largest denominator, to the largest numerator over the
+//! smallest denominator. A directional claim *holds* if the whole spread is on the paper's side of 1 and a
+//! t-test of the repeats' logarithms rules out chance down to [`ERROR`], is *reversed* if that is so on the
+//! other side, and is *unclear* otherwise: three repeats and three are separated by chance in a tenth of all
+//! cases, whatever is measured. How far the factor is from the paper's is not judged: both are shown.
 //!
-//! A claim of about a factor holds if the whole spread is within a tenth of it, and is reversed if all of it
-//! is outside.
+//! A claim of "about" a factor holds if the whole spread is within a tenth of it, and is reversed if all of
+//! it is outside.
 //!
-//! Times, rates and cycles of simulated and emulated drives are made up: what they show of a claim was put into them,
-//! and it is *not judged*; nor is a claim about a row that this build can't run. Counts of a traced run are judged on
-//! emulated drives, too.
+//! Times, rates and cycles of simulated and emulated drives are made up: they only show what was put into
+//! them, so such a claim is *not judged*; nor is a claim about a row that this build can't run. Counts of a
+//! traced run are judged on emulated drives, too.
 //!
 //! With fewer than three repeats of a row a claim is unclear: with two and two, one order in six is on the
 //! paper's side by chance.
@@ -25,9 +25,9 @@ use crate::meter::turns::estimate;
 
 /// With fewer repeats of a row a claim is unclear.
 pub const REPEATS_MIN: usize = 3;
-/// How often equal rows hold or are reversed by chance, if repeats are normally distributed.
+/// How often equal rows get "holds" or "reversed" by chance, if repeats are normally distributed.
 const ERROR: f64 = 0.01;
-/// The tolerance of a claim of about a factor.
+/// The tolerance of a claim of "about" a factor.
 const ABOUT: f64 = 0.1;
 
 /// The ruling on a claim.
@@ -36,7 +36,7 @@ const ABOUT: f64 = 0.1;
 pub enum Ruling {
     /// As in the paper.
     Holds,
-    /// The other way round.
+    /// The opposite of the paper.
     Reversed,
     /// The repeats are inconclusive.
     Unclear,
@@ -62,9 +62,9 @@ impl Ruling {
 pub struct Side {
     /// The figure, by repeat.
     pub values: Vec<f64>,
-    /// What forbids a verdict, in words.
+    /// Why it allows no verdict, in words.
     pub obstacle: Option<String>,
-    /// What its drives were, if not real: simulated, or emulated.
+    /// The kind of its drives, if not real: simulated, or emulated.
     pub unreal: Option<&'static str>,
 }
 
@@ -75,13 +75,13 @@ pub struct Judged {
     pub factor: Option<f64>,
     /// The smallest and the largest factor between any two repeats.
     pub range: Option<(f64, f64)>,
-    /// The verdict.
+    /// The ruling.
     pub ruling: Ruling,
     /// Why it is unclear, or not judged.
     pub why: Option<String>,
 }
 
-/// What can't be judged, for that reason.
+/// A claim that can't be judged, for that reason.
 pub fn not_judged(why: &str) -> Judged {
     Judged { factor: None, range: None, ruling: Ruling::NotJudged, why: Some(why.into()) }
 }
@@ -128,7 +128,7 @@ pub fn judge(says: Says, factor: Option<f64>, above: &Side, below: &Side) -> Jud
     }
 }
 
-/// A ratio that means something.
+/// A ratio, if it is meaningful.
 fn ratio(above: f64, below: f64) -> Option<f64> {
     (below > 0.0).then(|| above / below).filter(|ratio| ratio.is_finite())
 }
@@ -165,7 +165,7 @@ mod tests {
         use rand::{RngExt as _, SeedableRng as _};
         let mut random = rand::rngs::SmallRng::seed_from_u64(7);
         for repeats in [3, 4, 8] {
-            // Sums of twelve are normal enough.
+            // Sums of twelve are close enough to normal.
             let mut row = || -> Vec<f64> {
                 let one = || (0..12).map(|_| random.random::<f64>()).sum::<f64>();
                 std::iter::repeat_with(one).take(repeats).map(|sum| 100.0 + sum).collect()
@@ -174,7 +174,7 @@ mod tests {
             println!("{repeats} repeats: {decided} of 4000");
             assert!((10..=60).contains(&decided) || repeats == 8 && decided <= 60, "{repeats}: {decided}");
         }
-        // By their order alone, three and three would be decided in 400 of 4000.
+        // By order alone, three and three would be decided in 400 of 4000 cases.
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What a run can have counted and noted: checked of what was read before anything is made of it, so that its sums fit
-//! and its flags are compared in no time.
+//! What a run can have counted and noted: values read are checked before use, so that their sums do not
+//! overflow, and comparing their flags takes no time.
 
 use std::collections::HashSet;
 
@@ -9,8 +9,8 @@ use crate::class::Class;
 use crate::meter::flag::stem;
 use crate::meter::window::Window;
 
-/// More than all counts of a run together: an exabyte in bytes, 36 years in nanoseconds. What adds up to less fits
-/// 64 bits with room for a few more sums of it.
+/// More than all counts of a run together: an exabyte in bytes, 36 years in nanoseconds. A lower total leaves
+/// room in 64 bits for a few more such sums.
 const COUNTS_MAX: u128 = 1 << 60;
 /// More than there are kinds of flags.
 const FLAGS_MAX: usize = 100;
@@ -22,7 +22,7 @@ const FLAGS: &str = "it has more flags than exist";
 /// Checks windows.
 ///
 /// # Errors
-/// What no run has.
+/// A value that no run can have.
 pub fn check_windows(windows: &[Window]) -> Result<(), &'static str> {
     if windows.iter().map(Window::counts_sum).sum::<u128>() > COUNTS_MAX {
         return Err(COUNTS);
@@ -47,7 +47,7 @@ pub fn check_windows(windows: &[Window]) -> Result<(), &'static str> {
 /// Checks a summary.
 ///
 /// # Errors
-/// What no run has.
+/// A value that no run can have.
 pub fn check_summary(summary: &Value) -> Result<(), &'static str> {
     fn sum(value: &Value) -> u128 {
         match value {
@@ -80,7 +80,7 @@ mod tests {
         (from..from + count).map(flag).collect()
     }
 
-    /// Why a recording is refused with that in its first window, or its summary.
+    /// Why a recording is refused with that figure in its first window, or in its summary.
     fn refused(name: &str, at: &str, figure: impl Into<serde_json::Value>) -> Option<String> {
         let (dir, windows) = (tempfile::tempdir().unwrap(), fixture::windows(Like::default()));
         written(dir.path(), &windows).finish(&fixture::totals(&windows), &Outcome::Complete).unwrap();
@@ -95,7 +95,7 @@ mod tests {
             let what = refused(name, at, figure).unwrap_or_default();
             assert!(what.contains(&format!("{name} is damaged: {why}")), "{at}: {what}");
         };
-        // Its end is no number of 64 bits.
+        // Its end does not fit into 64 bits.
         is_refused(WINDOWS, "/start_ns", u64::MAX.into(), "it is of a time");
         for at in ["/flags", "/classes/wal/flags"] {
             is_refused(WINDOWS, at, flags(0, 101), "it has more flags");

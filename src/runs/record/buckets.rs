@@ -1,4 +1,4 @@
-//! A histogram of the log as its occupied buckets: those of a window are few, while its histogram has tens of
+//! A histogram of the log, as its occupied buckets: a window has few of them, while its histogram has tens of
 //! thousands of counts.
 
 use hdrhistogram::Histogram;
@@ -11,20 +11,20 @@ use crate::meter::window::Latency;
 pub const HEADER_BYTES: usize = 40;
 /// The cookie.
 pub const COOKIE: u32 = 0x1c84_9313;
-/// The bounds of a run's histograms: their digits, and more than their highest value (13 days).
+/// The limits of a run's histograms: their digits, and a bound above their highest value (13 days).
 const DIGITS: u32 = 3;
 const HIGHEST_MAX: u64 = 1 << 50;
-/// More counts than a histogram within these bounds has.
+/// More counts than a histogram within these limits has.
 const COUNTS_MAX: u64 = 1 << 16;
 /// More I/Os than a window can have; the sum of all windows fits 64 bits.
 const SAMPLES_MAX: u64 = 1 << 40;
-/// By how much of itself a figure may differ from the samples': buckets are as wide.
+/// How far a figure may be from the samples', as a share of itself: the width of a bucket.
 const RESOLUTION: f64 = 2e-3;
 
-/// The samples between two values, which the histogram does not tell apart.
+/// The samples in a range of values that the histogram does not tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
-    /// The lowest of these values.
+    /// The lowest value of the range.
     pub lowest: u64,
     /// The highest.
     pub highest: u64,
@@ -42,10 +42,10 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// Reads an unpacked histogram; lengths and bounds are checked before memory of their size is taken.
+    /// Reads an unpacked histogram; lengths and bounds are checked before memory of their size is allocated.
     ///
     /// # Errors
-    /// Why no run wrote it.
+    /// Why no run can have written it.
     pub fn read(plain: &[u8]) -> Result<Self, String> {
         let (header, mut counts) = plain.split_at_checked(HEADER_BYTES).ok_or("it unpacks to too little")?;
         let field = |at: usize, bytes: usize| {
@@ -68,7 +68,7 @@ impl Buckets {
             let number = number(&mut counts)?;
             at = match number {
                 ..=0 if number.unsigned_abs() > COUNTS_MAX => return Err("it has an impossible count".into()),
-                // A single empty count is a zero, several their negative number.
+                // A single empty count is a zero; a run of them is their negated number.
                 ..=0 => at + number.unsigned_abs().max(1),
                 _ => {
                     let count = number.unsigned_abs();
@@ -122,7 +122,7 @@ impl Buckets {
             .map_err(|error| error.to_string())
     }
 
-    /// The first figure that these samples can't have, if there is one.
+    /// The first figure that does not match these samples, if there is one.
     pub fn misfit(&self, latency: &Latency) -> Option<&'static str> {
         let count = self.samples();
         if latency.count != count {
@@ -157,12 +157,12 @@ impl Buckets {
             };
             let below = sum(&|bucket| (bucket.highest as f64) < ns as f64 * (1.0 - RESOLUTION));
             let up_to = sum(&|bucket| (bucket.lowest as f64) <= ns as f64 * (1.0 + RESOLUTION));
-            // Of few samples, versions may count the one in the middle differently.
+            // For few samples, versions may pick the middle one differently.
             below > wanted + 1 || up_to + 1 < wanted
         };
         let is_wrong = |ns: Option<u64>, one_in| match ns {
             Some(ns) => is_misfit(ns, one_in),
-            // Those of earlier versions end at p99.99.
+            // Earlier versions end at p99.99.
             None => one_in <= 10_000 && count / one_in >= SAMPLES_BEYOND,
         };
         all.into_iter().find(|(_, ns, one_in)| is_wrong(*ns, *one_in)).map(|(p, ..)| p)
@@ -177,8 +177,8 @@ impl Buckets {
     }
 }
 
-/// How a histogram divides values into buckets: linearly up to a power of two, then with twice the width for twice
-/// the values.
+/// How a histogram divides values into buckets: linearly up to a power of two, then with the width doubling
+/// as the values double.
 struct Scale {
     unit_bits: u32,
     half_bits: u32,
@@ -190,20 +190,20 @@ impl Scale {
         Self { unit_bits: lowest.ilog2(), half_bits: linear.ilog2().max(1) - 1 }
     }
 
-    /// The highest value that a histogram has room for. It only grows for a higher one, and names its bound as before:
-    /// that of one which grows is 2 at first, with room for all of the linear part.
+    /// The highest value that a histogram has room for. It grows only when a higher one is recorded, and keeps the
+    /// bound that it was made with: that of an auto-resizing one is 2, though it has room for all of the linear part.
     fn reach(&self, highest: u64) -> u64 {
         let linear = 2u64 << (self.half_bits + self.unit_bits);
         linear.max((highest + 1).next_power_of_two()) - 1
     }
 
-    /// The bucket at that place among the counts.
+    /// The bucket at that index of the counts.
     fn bucket(&self, at: u64, count: u64) -> Option<Bucket> {
         let half = 1 << self.half_bits;
         let doublings = (at >> self.half_bits).saturating_sub(1);
         let place = at - doublings * half;
         let bits = self.unit_bits + u32::try_from(doublings).ok()?;
-        // Far beyond any bound, and without a carry.
+        // Far beyond any bound, yet without overflow.
         if place.checked_ilog2().unwrap_or(0) + bits > 60 {
             return None;
         }
@@ -211,7 +211,7 @@ impl Scale {
     }
 }
 
-/// The next number: seven bits a byte, the least first, and the ninth byte whole; the lowest bit is the sign.
+/// The next number: seven bits per byte, the lowest first, and the ninth byte in full; the lowest bit is the sign.
 fn number(from: &mut &[u8]) -> Result<i64, String> {
     let mut number = 0;
     for (at, byte) in from.iter().enumerate() {
@@ -244,7 +244,7 @@ mod tests {
             let mut histogram = Histogram::<u64>::new_with_bounds(lowest, 60_000_000_000, 3).unwrap();
             for (bits, value) in values {
                 let shifted = (value >> bits).min(60_000_000_000);
-                // What is smaller than the lowest is 0 to the counts, but not to the library's extremes beside them.
+                // A value below the lowest counts as 0, but the library's extremes keep it as it is.
                 let recorded = if shifted < lowest { 0 } else { shifted };
                 histogram.record_n(recorded, 1 + value % 3).unwrap();
             }

@@ -1,5 +1,5 @@
-//! Flags that windows have because of a run's settings and target, whatever was measured. They follow from the profile
-//! as run and from `host.json`: whoever takes them away has to edit these, too.
+//! Flags that windows have because of a run's settings and target, whatever was measured. They follow from
+//! the profile as run and from `host.json`: whoever removes them has to edit these, too.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use crate::settings::jobs::{Job, jobs};
 use crate::settings::profile::parse;
 use crate::settings::{Buffering, Settings, Sync};
 
-/// What contradicts the profile as run, as clauses. Of a run that was turned only `host.json` is compared: its windows
-/// are not all of that profile.
+/// Contradictions of the profile as run, as clauses. If the run was turned, only `host.json` is compared,
+/// since not all its windows have that profile.
 pub(super) fn contradictions(
     windows: &[Window],
     ledger: &[LedgerLine],
@@ -33,7 +33,7 @@ pub(super) fn contradictions(
     found
 }
 
-/// What `host.json` has of the settings.
+/// Contradictions of the settings in `host.json`.
 fn of_host(has: &Circumstances, settings: &Settings) -> Vec<String> {
     let again = Circumstances::of(settings, &crate::host::Levels::default(), 0, 0);
     let cached = |of: &Circumstances| if of.cached { "the page cache" } else { "no page cache" };
@@ -46,10 +46,12 @@ fn of_host(has: &Circumstances, settings: &Settings) -> Vec<String> {
     // Earlier versions, and runs without drives, leave them empty.
     let is_known = [true, has.use_percent > 0, !has.state.is_empty()];
     let unlike = pairs.into_iter().zip(is_known).filter(|((has, again), known)| *known && has != again);
-    unlike.map(|((has, again), _)| format!("host.json has {has}, the profile as run {again}")).collect()
+    unlike
+        .map(|((has, again), _)| format!("host.json has {has}, but the profile as run has {again}"))
+        .collect()
 }
 
-/// Flags that windows lack, each with the number of those windows.
+/// Flags that windows lack, each with the number of such windows.
 fn missing_flags(
     windows: &[Window],
     settings: &Settings,
@@ -76,12 +78,14 @@ fn missing_flags(
     lacking
         .into_iter()
         .map(|((what, flag), count)| {
-            format!("{what} is not flagged `{flag}` in {count} windows, which its settings and target raise")
+            format!(
+                "{what} is not flagged `{flag}` in {count} windows, although its settings and target raise it"
+            )
         })
         .collect()
 }
 
-/// Flags of a class that runs such a job.
+/// The flags of a class that runs such a job.
 fn of_class(job: &Job, target: &Value, fits: bool) -> Vec<FlagKind> {
     let mut kinds = Vec::new();
     if job.interface.touches_storage() {

@@ -1,5 +1,5 @@
-//! Whether the figures of a recording agree with each other. Those of a run do; others were damaged, or changed by
-//! somebody, and are to be believed no more.
+//! Whether the figures of a recording agree with each other. Those of a run do; if others don't, they were
+//! damaged or edited, and can't be trusted.
 
 use hdrhistogram::Histogram;
 
@@ -13,11 +13,11 @@ use crate::class::Class;
 use crate::meter::flag::{FlagKind, stem};
 use crate::meter::window::{Change, Flag, Latency, LedgerLine, Window};
 
-/// Further contradictions are counted, not shown.
+/// Further contradictions are only counted.
 const SHOWN_MAX: usize = 5;
 
-/// What contradicts each other, as clauses. `frame` is what the recording has besides its windows; a summary that is
-/// not `written` was made from them just now.
+/// The contradictions, as clauses. `frame` is everything in the recording besides its windows; a summary that
+/// is not `written` was just made from the windows.
 pub fn contradictions(
     (summary, written): (&Summary, bool),
     windows: &[Window],
@@ -35,7 +35,7 @@ pub fn contradictions(
         totals.extend(against_windows(summary, windows));
         totals.extend(against_sums(summary, &again));
         if totals.is_empty() {
-            // Otherwise it would say the same again.
+            // Otherwise it would repeat the same.
             totals.extend(numbers::against(summary, &again));
         }
         found.append(&mut totals);
@@ -44,7 +44,7 @@ pub fn contradictions(
     }
     found.append(&mut totals);
     let lines = if log.repeated == 1 { "1 line".to_owned() } else { format!("{} lines", log.repeated) };
-    found.extend((log.repeated > 0).then(|| format!("latency.hlog has {lines} twice, which count once")));
+    found.extend((log.repeated > 0).then(|| format!("latency.hlog repeats {lines}, counted only once")));
     found.extend(log.misfits.iter().cloned());
     if log.is_whole {
         found.extend(of_log(&log.sums, &counted));
@@ -56,7 +56,7 @@ pub fn contradictions(
     found
 }
 
-/// What of the log contradicts the windows that it belongs to.
+/// Contradictions between the log and the windows it belongs to.
 fn of_log(logged: &Sums, windows: &[&Window]) -> Vec<String> {
     let mut found = Vec::new();
     for class in Class::ALL {
@@ -65,16 +65,18 @@ fn of_log(logged: &Sums, windows: &[&Window]) -> Vec<String> {
             let count = of_windows().fold(0, |sum: u64, latency| sum.saturating_add(latency.count));
             let tag = format!("{class}{suffix}");
             let of_log = logged.get(&tag).map_or(0, Histogram::len);
-            // Response times of a window whose rate was not held are logged, and are no figures.
+            // Response times of a window whose rate was not held are logged, but not reported as figures.
             if of_log < count || of_log > count && suffix != ".response" {
-                found.push(format!("latency.hlog has {of_log} samples of `{tag}`, and the windows {count}"));
+                found.push(format!(
+                    "latency.hlog has {of_log} samples of `{tag}`, but the windows have {count}"
+                ));
             }
         }
     }
     found
 }
 
-/// Notes what was found, and flags the run.
+/// Reports the findings as notes, and flags the run.
 pub fn report(found: &[String], summary: &mut Summary, notes: &mut Vec<String>) {
     if found.is_empty() {
         return;
@@ -92,7 +94,7 @@ pub fn report(found: &[String], summary: &mut Summary, notes: &mut Vec<String>) 
     }
 }
 
-/// What is wrong between two windows that follow each other in the file.
+/// The flaw between two consecutive windows of the file.
 fn gap(before: &Window, window: &Window) -> Option<String> {
     let (last, next) = (before.index, window.index);
     let end_ns = before.start_ns.saturating_add(before.duration_ns);
@@ -120,7 +122,10 @@ fn of_window(window: &Window) -> Vec<String> {
         found.extend(latencies.filter_map(|latency| disorder(&what, latency)));
     }
     if window.total.bytes != bytes {
-        found.push(format!("the classes in window {at} have {bytes} B, its total {}", window.total.bytes));
+        found.push(format!(
+            "the classes in window {at} have {bytes} B, but its total is {}",
+            window.total.bytes
+        ));
     }
     found.extend(rate(
         &format!("the total in window {at}"),
@@ -146,7 +151,7 @@ fn of_summary(summary: &Summary) -> Vec<String> {
     found
 }
 
-/// What of the totals the windows do not add up to.
+/// Totals that the windows do not add up to.
 fn against_windows(summary: &Summary, windows: &[Window]) -> Vec<String> {
     let counted: Vec<_> = windows.iter().filter(|window| rebuild::counts(window)).collect();
     let sum = |of: &dyn Fn(&Window) -> u64| {
@@ -174,12 +179,15 @@ fn against_windows(summary: &Summary, windows: &[Window]) -> Vec<String> {
         .collect();
     let seconds = sum(&|window| window.duration_ns) as f64 / 1e9;
     if differs(summary.duration_s, seconds) {
-        found.push(format!("the summary is of {:.3} s, windows.jsonl of {seconds:.3} s", summary.duration_s));
+        found.push(format!(
+            "the summary covers {:.3} s, but windows.jsonl covers {seconds:.3} s",
+            summary.duration_s
+        ));
     }
     found
 }
 
-/// Latencies of the totals that the log's samples don't have.
+/// Latencies of the totals that do not match the log's samples.
 fn misfits(summary: &Summary, logged: &Sums) -> Vec<String> {
     let mut found = Vec::new();
     for class in Class::ALL {
@@ -187,7 +195,7 @@ fn misfits(summary: &Summary, logged: &Sums) -> Vec<String> {
             let tag = format!("{class}{suffix}");
             let samples = logged.get(&tag).map(Buckets::of).unwrap_or_default();
             let Some(latency) = latency else {
-                // Response times of a rate that was not held are no figures.
+                // Response times of a rate that was not held are not reported as figures.
                 let none = *suffix == ".response" && summary.class(class).response_not_held;
                 if samples.samples() > 0 && !none {
                     found.push(format!(
@@ -197,7 +205,7 @@ fn misfits(summary: &Summary, logged: &Sums) -> Vec<String> {
                 continue;
             };
             if let Some(what) = samples.misfit(latency) {
-                found.push(format!("the {what} of {tag} in the summary is not that of latency.hlog"));
+                found.push(format!("the {what} of {tag} in the summary does not match latency.hlog"));
             }
         }
     }
@@ -211,7 +219,7 @@ fn latencies(summary: &Summary, class: Class) -> [Option<&Latency>; 4] {
     [figures.service_ns.as_ref(), figures.response_ns.as_ref(), of_wal[0], of_wal[1]]
 }
 
-/// What of the totals is not what the windows' sums make.
+/// Totals that differ from the windows' sums.
 fn against_sums(summary: &Summary, again: &Summary) -> Vec<String> {
     let mut pairs = vec![
         ("cycles/byte".to_owned(), summary.total.cycles_per_byte, again.total.cycles_per_byte),
@@ -220,7 +228,7 @@ fn against_sums(summary: &Summary, again: &Summary) -> Vec<String> {
             summary.total.attributable_cycles_per_byte,
             again.total.attributable_cycles_per_byte,
         ),
-        // Earlier recordings are without it.
+        // Earlier recordings lack it.
         ("I/Os per second".into(), Some(summary.total.iops).filter(|x| *x != 0.0), Some(again.total.iops)),
     ];
     for class in Class::ALL {
@@ -259,18 +267,18 @@ fn against_sums(summary: &Summary, again: &Summary) -> Vec<String> {
         .filter(|(_, one, other)| wrong(one, other))
         .map(|(what, one, other)| {
             let shown = |x: Option<f64>| x.map_or("unknown".to_owned(), |x| format!("{x:.3}"));
-            format!("the summary's {what} is {}, by its parts {}", shown(one), shown(other))
+            format!("the summary's {what} is {}, but {} by its parts", shown(one), shown(other))
         })
         .collect()
 }
 
-/// Flags that follow from the windows', and that the totals don't have, or whose meaning was changed.
+/// Flags that follow from the windows', but that the totals lack, or whose meaning was changed.
 fn missing_flags(summary: &Summary, again: &Summary, counted: &[&Window]) -> Vec<String> {
     let mut found = Vec::new();
     let mut compare =
         |what: &str, has: &[String], wanted: &[String], windows: &dyn Fn(&Window) -> Vec<Flag>| {
             for flag in wanted {
-                // These come from counters of their own; what every window has, the run has.
+                // These come from separate counters; if every window has one, so does the run.
                 let own = [FlagKind::Cache, FlagKind::BlockLayerDiffers];
                 let is_own = FlagKind::of(flag).is_some_and(|kind| own.contains(&kind));
                 let same = |other: &str| stem(other) == stem(flag);
@@ -299,7 +307,7 @@ fn missing_flags(summary: &Summary, again: &Summary, counted: &[&Window]) -> Vec
     found
 }
 
-/// Means of a turn outside the range that they are the means of.
+/// Means of a turn that are outside their own range.
 fn of_turn(line: &LedgerLine) -> Vec<String> {
     let is_outside = |change: &Change| {
         let sides = [change.before.zip(change.before_range), change.after.zip(change.after_range)];
@@ -313,11 +321,11 @@ fn of_turn(line: &LedgerLine) -> Vec<String> {
         .collect()
 }
 
-/// Whether a rate is not that of these bytes over that time.
+/// Whether a rate does not match these bytes over that time.
 fn rate(what: &str, bytes: u64, mb_per_s: f64, seconds: f64) -> Option<String> {
     let expected = bytes as f64 / 1e6 / seconds;
     (seconds > 0.0 && differs(mb_per_s, expected))
-        .then(|| format!("{what} has {mb_per_s:.3} MB/s, and bytes for {expected:.3}"))
+        .then(|| format!("{what} has {mb_per_s:.3} MB/s, but its bytes give {expected:.3}"))
 }
 
 /// Percentiles that are not in order.

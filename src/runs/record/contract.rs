@@ -1,4 +1,4 @@
-//! How the rules of drives were kept by a traced run, as its `contract.json` has it.
+//! How well a traced run kept the rules of drives, from its `contract.json`.
 //!
 //! | field | is |
 //! |---|---|
@@ -6,9 +6,9 @@
 //! | `lost` | events that the trace lacks |
 //! | `lost_completions` | those of them that are known to be completions: unless all are, nothing is judged |
 //! | `is_cut` | whether the trace ended before the run did |
-//! | `drives` | of each drive its `name`, and what `stacktune contract --json` prints of it, or `why` there is nothing |
+//! | `drives` | for each drive its `name`, and what `stacktune contract --json` prints about it, or `why` there is nothing |
 //!
-//! What others may have put there is data: its texts are made printable, its numbers are taken as they are.
+//! Others may have written the file, so it is only data: texts are made printable, numbers are taken as they are.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ const DRIVES_MAX: usize = 64;
 /// Rules of a drive.
 const RULES_MAX: usize = 5;
 
-/// How a traced run kept the rules.
+/// How well a traced run kept the rules.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contract {
     /// Events that its trace lacks.
@@ -40,7 +40,7 @@ pub struct Contract {
 pub struct DriveKept {
     /// Its name.
     pub name: String,
-    /// Why nothing is known of it, if so.
+    /// Why nothing is known about it, if so.
     pub why: Option<String>,
     /// The rules.
     pub rules: Vec<RuleKept>,
@@ -48,7 +48,7 @@ pub struct DriveKept {
     figures: Value,
 }
 
-/// How a rule was kept.
+/// How well a rule was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleKept {
     /// The rule's name.
@@ -62,12 +62,12 @@ pub struct RuleKept {
 }
 
 impl Contract {
-    /// Of the file's content; none if that is no such thing.
+    /// From the file's content; none if that is not a contract.
     pub fn of(value: &Value) -> Option<Self> {
         let drives = value["drives"].as_array()?.iter().take(DRIVES_MAX).map(DriveKept::of);
         Some(Self {
             lost: value["lost"].as_u64()?,
-            // Earlier versions did not know.
+            // Earlier versions did not record it.
             lost_completions: value["lost_completions"].as_u64().unwrap_or(0),
             is_cut: value["is_cut"].as_bool()?,
             drives: drives.collect::<Option<_>>()?,
@@ -77,7 +77,7 @@ impl Contract {
 }
 
 impl DriveKept {
-    /// Of what the file has of a drive; none if that is no such thing.
+    /// From the file's part about a drive; none if that is not one.
     pub fn of(value: &Value) -> Option<Self> {
         let rules = value["rules"].as_array().map_or(&[][..], Vec::as_slice);
         Some(Self {
@@ -88,12 +88,12 @@ impl DriveKept {
         })
     }
 
-    /// A number of it, by its JSON pointer; none where it is not known.
+    /// One of its numbers, by JSON pointer; none if it is unknown.
     pub fn number(&self, pointer: &str) -> Option<f64> {
         self.figures.pointer(pointer)?.as_f64().filter(|number| number.is_finite())
     }
 
-    /// Whether something is so, by its JSON pointer; none where it is not known.
+    /// One of its booleans, by JSON pointer; none if it is unknown.
     pub fn is(&self, pointer: &str) -> Option<bool> {
         self.figures.pointer(pointer)?.as_bool()
     }
@@ -114,7 +114,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(|text| printable::line(text).into_owned())
 }
 
-/// What a recording's file has; none if it has no such file, or if that is damaged, which a note says.
+/// The content of a recording's file; none if it has no such file, or if that is damaged, which a note says.
 pub(super) fn read(read: Result<Option<Value>>, notes: &mut Vec<String>) -> Option<Contract> {
     let contract = match &read {
         Ok(None) => return None,
@@ -122,7 +122,8 @@ pub(super) fn read(read: Result<Option<Value>>, notes: &mut Vec<String>) -> Opti
         Err(_) => None,
     };
     if contract.is_none() {
-        let why = read.err().map_or_else(|| "it has not what it should".to_owned(), |error| error.one_line());
+        let why =
+            read.err().map_or_else(|| "it lacks what it should have".to_owned(), |error| error.one_line());
         notes.push(format!("How the rules of drives were kept can't be read: {why}."));
     }
     contract

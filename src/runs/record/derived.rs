@@ -1,5 +1,5 @@
-//! What of a recording follows from its windows beyond their sums: members, steadiness, variability, pitfalls, cost,
-//! and the flags that figures raise. Whoever edits a figure has to edit these, too.
+//! The parts of a recording that follow from its windows beyond sums: members, steadiness, variability,
+//! pitfalls, cost, and the flags that figures raise. Whoever edits a figure has to edit these, too.
 
 use std::fmt::Display;
 
@@ -11,15 +11,15 @@ use crate::meter::whole_run::steady_state::{Mean, Steadiness};
 use crate::meter::whole_run::variability::Variability;
 use crate::meter::window::{MemberFigures, Window};
 
-/// By how much of itself a figure may differ: it was rounded.
+/// How far a figure may be off, as a share of itself: it was rounded.
 const ROUNDING: f64 = 1e-3;
 
-/// Whether two figures are not the same.
+/// Whether two figures differ.
 pub(super) fn differs(a: f64, b: f64) -> bool {
     (a - b).abs() > a.abs().max(b.abs()) * ROUNDING
 }
 
-/// Whether one is known and the other not, or both are and differ.
+/// Whether just one of them is known, or both are and differ.
 fn differ(a: Option<f64>, b: Option<f64>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => differs(a, b),
@@ -27,7 +27,7 @@ fn differ(a: Option<f64>, b: Option<f64>) -> bool {
     }
 }
 
-/// What of the summary is not what its windows make, `again`.
+/// Parts of the summary that differ from `again`, which is made from its windows.
 pub(super) fn against(summary: &Summary, again: &Summary) -> Vec<String> {
     let mut found = members(&summary.members, &again.members);
     found.extend(steadiness(&summary.steady, &again.steady));
@@ -35,7 +35,7 @@ pub(super) fn against(summary: &Summary, again: &Summary) -> Vec<String> {
     found.extend(pitfalls(summary, again));
     found.extend(cost(summary.cost.as_ref(), again.cost.as_ref()));
     if summary.program != again.program {
-        found.push("the summary's program is not that of its windows".to_owned());
+        found.push("the summary's program does not match its windows".to_owned());
     }
     found
 }
@@ -70,7 +70,7 @@ fn members(has: &[MemberFigures], again: &[MemberFigures]) -> Vec<String> {
     found
 }
 
-/// The clause for a value that is another one in the windows.
+/// The clause for a value that differs in the windows.
 fn unlike<T: PartialEq + Display>(
     what: &str,
     of: &str,
@@ -79,11 +79,11 @@ fn unlike<T: PartialEq + Display>(
 ) -> Option<String> {
     let shown = |value: Option<&T>| value.map_or_else(|| "unknown".to_owned(), T::to_string);
     (has != again)
-        .then(|| format!("{what} {of}: {} in the summary, by windows.jsonl {}", shown(has), shown(again)))
+        .then(|| format!("{what} {of}: {} in the summary, but {} by windows.jsonl", shown(has), shown(again)))
 }
 
 fn steadiness(has: &Steadiness, again: &Steadiness) -> Option<String> {
-    // Earlier recordings are without it, and show none.
+    // Earlier recordings lack it, and show none.
     if *has == Steadiness::default() {
         return None;
     }
@@ -92,18 +92,18 @@ fn steadiness(has: &Steadiness, again: &Steadiness) -> Option<String> {
         && has.level_since_s.is_some() == again.level_since_s.is_some()
         && !spans.into_iter().flatten().any(|(a, b)| differs(a, b));
     if has.state != again.state || has.figures != again.figures || !same_times {
-        return Some(format!("the summary's run is {has}, by its windows {again}"));
+        return Some(format!("the summary's run is {has}, but by its windows {again}"));
     }
-    // Earlier versions knew one number that is needed.
+    // Earlier versions used a single number of capacities needed.
     let needed = has.capacities_needed.is_some() && differ(has.capacities_needed, again.capacities_needed);
     if needed || differ(has.capacities_written, again.capacities_written) {
-        return Some("the summary's capacities written are not those of its windows".to_owned());
+        return Some("the summary's capacities written do not match its windows".to_owned());
     }
     let means = [(&has.burst, &again.burst, "burst"), (&has.steady, &again.steady, "steady")];
     means
         .into_iter()
         .find(|(one, other, _)| !same_mean(one.as_ref(), other.as_ref()))
-        .map(|(.., which)| format!("the summary's {which} figures are not those of its windows"))
+        .map(|(.., which)| format!("the summary's {which} figures do not match its windows"))
 }
 
 fn same_mean(one: Option<&Mean>, other: Option<&Mean>) -> bool {
@@ -124,10 +124,10 @@ fn variability(has: &Variability, again: &Variability) -> Option<String> {
         && !differ(has.swing, again.swing)
         && !differ(has.deviation, again.deviation)
         && !stalled(has).into_iter().zip(stalled(again)).any(|(one, other)| differs(one, other));
-    (!same).then(|| "the summary's variability is not that of its windows".to_owned())
+    (!same).then(|| "the summary's variability does not match its windows".to_owned())
 }
 
-/// Pitfalls of a run of this version: another one may weigh them otherwise.
+/// Pitfalls, if the run is of this version: others may weigh them differently.
 fn pitfalls(summary: &Summary, again: &Summary) -> Vec<String> {
     if summary.stacktune != again.stacktune {
         return Vec::new();
@@ -138,23 +138,23 @@ fn pitfalls(summary: &Summary, again: &Summary) -> Vec<String> {
         let same =
             has.is_some_and(|has| has.light == again.light && numbers(&has.figure) == numbers(&again.figure));
         let (name, light, figure) = (&again.name, again.light.word(), &again.figure);
-        (!same).then(|| format!("the pitfall `{name}` is {shown}, by the windows {light} ({figure})"))
+        (!same).then(|| format!("the pitfall `{name}` is {shown}, but by the windows {light} ({figure})"))
     });
     wrong.collect()
 }
 
-/// The numbers in a text: the words around them may be an earlier build's.
+/// The numbers in a text: the words around them may be from another build.
 fn numbers(text: &str) -> Vec<&str> {
     text.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty()).collect()
 }
 
 fn cost(has: Option<&Cost>, again: Option<&Cost>) -> Option<String> {
-    // Without a price, or before there was any.
+    // Without a price, or from before there were prices.
     let (has, again) = (has?, again?);
     let figures = |of: &Cost| [Some(of.price), of.per_usable_tb, of.per_scan_gb_per_s];
     let same = has.usable_bytes == again.usable_bytes
         && !figures(has).into_iter().zip(figures(again)).any(|(one, other)| differ(one, other));
-    (!same).then(|| "the summary's cost is not that of its price and windows".to_owned())
+    (!same).then(|| "the summary's cost does not match its price and windows".to_owned())
 }
 
 /// Flags that a window lacks although its own figures raise them.
@@ -166,16 +166,14 @@ pub(super) fn flags_of(window: &Window) -> Vec<String> {
     };
     let mut found: Vec<String> = lacks(&window.flags, implied_of_window(window))
         .into_iter()
-        .map(|text| format!("window {at} is not flagged `{text}`, which its figures raise"))
+        .map(|text| format!("window {at} is not flagged `{text}`, although its figures raise it"))
         .collect();
     for class in Class::ALL {
         let figures = window.class(class);
         let missing = lacks(&figures.flags, implied_of_class(figures)).into_iter();
-        found.extend(
-            missing.map(|text| {
-                format!("{class} in window {at} is not flagged `{text}`, which its figures raise")
-            }),
-        );
+        found.extend(missing.map(|text| {
+            format!("{class} in window {at} is not flagged `{text}`, although its figures raise it")
+        }));
     }
     found
 }

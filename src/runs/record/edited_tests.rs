@@ -12,7 +12,7 @@ use super::*;
 use crate::meter::flag::FlagKind;
 use crate::meter::window::Window;
 
-/// That a note says it, and that the run is flagged.
+/// Asserts that a note says it, and that the run is flagged.
 #[track_caller]
 fn says(recording: &Recording, what: &str) {
     let is_it = |note: &&String| note.starts_with("Inconsistent: ") && note.contains(what);
@@ -20,7 +20,7 @@ fn says(recording: &Recording, what: &str) {
     assert!(recording.summary.forbids_verdict(&recording.summary.flags), "{what}");
 }
 
-/// All numbers below a key, changed.
+/// Changes all numbers below a key.
 fn each(text: &str, at: &str, change: fn(f64) -> f64) -> String {
     let mut value: Value = serde_json::from_str(text).unwrap();
     for (key, number) in value.pointer_mut(at).unwrap().as_object_mut().unwrap() {
@@ -119,11 +119,11 @@ fn no_number_of_a_summary_can_be_edited_unseen() {
         let read = Recording::open(dir.path()).unwrap();
         !read.notes.iter().any(|note| note.starts_with("Inconsistent: "))
     };
-    // A newer layout is refused, which is another test's.
+    // A newer layout is refused, which another test covers.
     all.retain(|at| at != "/schema");
     let unseen: Vec<_> = all.iter().filter(|at| unseen(at)).collect();
     assert!(unseen.is_empty(), "{unseen:?}");
-    // What is not written by a run switches no check off.
+    // A field that no run writes must not switch a check off.
     let rebuilt = set(&set(&whole, "/rebuilt", true), "/classes/scan/errors", 5);
     fs::write(&path, rebuilt).unwrap();
     says(&Recording::open(dir.path()).unwrap(), "5 errors of scan, windows.jsonl 0");
@@ -150,7 +150,7 @@ fn flags_that_figures_raise_are_not_taken_away() {
         let says_so = |text: &str| set(text, at, value.clone());
         changed(WINDOWS, false, says_so)
     };
-    let raised = "which its figures raise";
+    let raised = "although its figures raise it";
     for (at, value, flag) in [
         ("/paused", json!(true), "window 0 is not flagged `paused`"),
         ("/turned", json!(true), "window 0 is not flagged `turned`"),
@@ -192,7 +192,7 @@ fn an_edited_log_is_inconsistent_or_damaged() {
     );
     says(
         &changed(LATENCY, false, |text| format!("{text}{}", lines(text).last().unwrap())),
-        "latency.hlog has 1 line twice",
+        "latency.hlog repeats 1 line",
     );
     let garbage = changed(LATENCY, false, |_| "Tag=scan,nonsense\n".repeat(3));
     assert!(
@@ -254,7 +254,10 @@ fn flags_that_settings_and_target_raise_are_not_taken_away() {
     let plain = |_: &mut Value| ();
     assert_eq!(read("[io]\ninterface = \"io_uring\"\n", &plain).notes, [] as [String; 0]);
     let raised = |flag: FlagKind, of: &str| {
-        format!("{of} is not flagged `{}` in 5 windows, which its settings and target raise", flag.text())
+        format!(
+            "{of} is not flagged `{}` in 5 windows, although its settings and target raise it",
+            flag.text()
+        )
     };
     let unsynced = "[wal]\nsync = \"none\"\n";
     says(&read(unsynced, &plain), &raised(FlagKind::NotDurable, "wal"));
@@ -271,12 +274,12 @@ fn flags_that_settings_and_target_raise_are_not_taken_away() {
         of["circumstances"]["memory_bytes"] = json!(1_u64 << 34);
     };
     says(&read(cached, &fits), &raised(FlagKind::DataFitsMemory, "background"));
-    // What host.json says of the settings.
-    says(&read(cached, &plain), "host.json has no page cache, the profile as run the page cache");
+    // Settings recorded in host.json.
+    says(&read(cached, &plain), "host.json has no page cache, but the profile as run has the page cache");
     let used = |of: &mut Value| of["circumstances"]["use_percent"] = json!(50);
-    says(&read("", &used), "host.json has 50% of each drive, the profile as run 100% of each drive");
+    says(&read("", &used), "host.json has 50% of each drive, but the profile as run has 100% of each drive");
     let trimmed = |of: &mut Value| of["circumstances"]["state"] = json!("trimmed");
-    says(&read("", &trimmed), "host.json has drives trimmed, the profile as run drives as-is");
+    says(&read("", &trimmed), "host.json has drives trimmed, but the profile as run has drives as-is");
 }
 
 #[test]

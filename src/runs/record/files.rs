@@ -24,8 +24,8 @@ impl Appender {
         Ok(Self { path: folder.path().join(name), file, len_bytes: 0 })
     }
 
-    /// Hands a record to the kernel. One that could not be written completely is removed, so that the next
-    /// one does not follow a torn one.
+    /// Hands a record to the kernel. A record that could not be written completely is removed, so that the
+    /// next one does not follow a torn one.
     pub fn append(&mut self, record: &[u8]) -> Result<()> {
         if let Err(e) = self.file.write_all(record) {
             // If this fails too, a reader still recognizes the torn record.

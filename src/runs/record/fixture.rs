@@ -45,7 +45,7 @@ impl Default for Like {
     }
 }
 
-/// A histogram of `count` samples spread evenly from the median's half to one and a half of it.
+/// A histogram of `count` samples spread evenly from half the median to one and a half times the median.
 fn histogram(count: u64, median_ns: u64) -> Histogram<u64> {
     let mut histogram = Histogram::new_with_bounds(1, 60_000_000_000, 3).unwrap();
     for step in 0..100 {

@@ -3,8 +3,8 @@
 //! `StartTime` and `BaseTime` are the wall clock at the run's time 0, so an interval's time stamp is its
 //! window's `start_ns` in seconds. Values are nanoseconds. The tag `scan`, `point`, `wal` or `background` is
 //! the class's service latency (for the WAL the commit); `.response`, `wal.write` and `wal.flush` are the
-//! others. Those of the warm-up, which the totals leave out, have their own tags (`warmup.scan`): merging a
-//! tag gives the percentiles of the summary.
+//! others. Warm-up latencies, which the totals leave out, have their own tags (`warmup.scan`): merging a tag
+//! gives the percentiles of the summary.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -25,12 +25,12 @@ use super::rebuild::KINDS;
 use crate::class::Class;
 use crate::meter::window::{ClassHistograms, Window};
 
-/// Longer than any line that a run writes: a histogram has a few kilobytes.
+/// Longer than any line that a run writes: a histogram takes a few kilobytes.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 /// The header of a packed histogram (cookie and length), and its cookie.
 const PACKED_HEADER_BYTES: usize = 8;
 const PACKED: u32 = 0x1c84_9314;
-/// More than one unpacked ever has: 41,984 counts of at most 9 B, see the bounds.
+/// More than an unpacked histogram ever takes: 41,984 counts of at most 9 B, see the bounds.
 const PLAIN_BYTES_MAX: u64 = 1 << 19;
 
 /// The log's first lines.
@@ -76,22 +76,22 @@ fn tagged(class: Class, histograms: &ClassHistograms) -> impl Iterator<Item = (S
 /// Histograms by tag.
 pub(super) type Sums = BTreeMap<String, Histogram<u64>>;
 
-/// What a log has of some windows.
+/// What a log holds about some windows.
 #[derive(Debug, Default)]
 pub(super) struct Logged {
     /// The sums of their intervals, by tag.
     pub sums: Sums,
-    /// Why everything from some line on is left out.
+    /// Why everything from some line on was left out.
     pub damage: Option<String>,
-    /// The number of lines that had been there before, which are left out, too.
+    /// The number of repeated lines, which were left out, too.
     pub repeated: u64,
     /// Whether it was read up to its end.
     pub is_whole: bool,
-    /// What of the windows is not of their intervals' samples, as clauses.
+    /// Figures of the windows that do not match their intervals' samples, as clauses.
     pub misfits: Vec<String>,
 }
 
-/// Reads the intervals of these windows. An incomplete last line is left out without a word.
+/// Reads the intervals of these windows. An incomplete last line is silently left out.
 ///
 /// # Errors
 /// If the log can't be read.
@@ -124,17 +124,17 @@ pub(super) fn sums(mut log: impl BufRead, windows: &[&Window]) -> std::io::Resul
 
 /// An interval of a window.
 pub(super) struct Interval<'a> {
-    /// Which of the windows it is of.
+    /// The index of its window.
     pub window: usize,
     /// Its class.
     pub class: Class,
-    /// The end of its tag, which names the latency: [`KINDS`].
+    /// The suffix of its tag, which names the latency: [`KINDS`].
     pub suffix: &'a str,
     /// Its samples.
     pub samples: Buckets,
 }
 
-/// Hands on the intervals of these windows, in the order of the log, up to its end or to what is damaged in it.
+/// Passes on the intervals of these windows, in the order of the log, up to its end or its first damage.
 ///
 /// # Errors
 /// If the log can't be read.
@@ -171,7 +171,7 @@ fn hash(line: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Adds a line's interval, if it is one of a window that begins at one of these times.
+/// Adds a line's interval, if it belongs to a window that begins at one of these times.
 fn add_line(logged: &mut Logged, line: &[u8], windows: &HashMap<String, &Window>) -> Result<(), String> {
     for entry in IntervalLogIterator::new(line) {
         let Ok(entry) = entry else { return Err("it is torn".to_owned()) };
@@ -190,16 +190,16 @@ fn log_ms(time: Duration) -> String {
 
 fn add(logged: &mut Logged, interval: &IntervalLogHistogram, window: &Window) -> Result<(), String> {
     let tag = interval.tag().map_or("", |tag| tag.as_str());
-    // Others would only take memory.
+    // Others would only waste memory.
     let Some((class, suffix)) = parts(tag) else { return Ok(()) };
     let buckets = decode(interval.encoded_histogram())?;
     let kind = KINDS.iter().find(|(of, _)| *of == suffix);
     let (figures, at) = (window.class(class), window.index);
     match kind.and_then(|(_, of)| of(&figures.latencies)) {
         Some(latency) => logged.misfits.extend(buckets.misfit(latency).map(|what| {
-            format!("the {what} of {class}{suffix} in window {at} is not that of its samples in latency.hlog")
+            format!("the {what} of {class}{suffix} in window {at} does not match its samples in latency.hlog")
         })),
-        // Response times of a rate that was not held are no figures.
+        // Response times of a rate that was not held are not reported as figures.
         None if suffix == ".response" && figures.not_held => {}
         None => logged
             .misfits
@@ -212,7 +212,7 @@ fn add(logged: &mut Logged, interval: &IntervalLogHistogram, window: &Window) ->
     buckets.add_to(sum)
 }
 
-/// The class of a tag and the end that names its latency, if the log has such tags.
+/// The class of a tag, and the suffix that names its latency, if the log uses such tags.
 fn parts(tag: &str) -> Option<(Class, &str)> {
     let tag = tag.strip_prefix("warmup.").unwrap_or(tag);
     let (class, suffix) = tag.split_at(tag.find('.').unwrap_or(tag.len()));
@@ -220,7 +220,7 @@ fn parts(tag: &str) -> Option<(Class, &str)> {
     KINDS.iter().any(|(known, _)| *known == suffix).then_some((class, suffix))
 }
 
-/// An interval's samples. Its lengths and bounds are checked before anything is made of their size.
+/// An interval's samples. Its lengths and bounds are checked before anything of their size is allocated.
 fn decode(encoded: &str) -> Result<Buckets, String> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).map_err(|e| e.to_string())?;
     let (header, packed) = bytes.split_at_checked(PACKED_HEADER_BYTES).ok_or("it is too short")?;
@@ -253,7 +253,7 @@ mod tests {
         base64::engine::general_purpose::STANDARD.decode(line.rsplit_once(',').unwrap().1).unwrap()
     }
 
-    /// What becomes of it after a change to the packed, and one to the unpacked bytes.
+    /// The result of reading it after a change to the packed, and one to the unpacked bytes.
     fn changed(outer: impl Fn(&mut Vec<u8>), inner: impl Fn(&mut Vec<u8>)) -> Result<u64, String> {
         let payload = payload();
         let mut plain = Vec::new();

@@ -1,4 +1,4 @@
-//! The recordings of a folder, by what their summaries say: their windows and logs are not read.
+//! The recordings in a folder, listed by their summaries: their windows and logs are not read.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::printable;
 
-/// Recordings of one folder that are read: the newest ones.
+/// The most recordings of a folder that are read: the newest ones.
 const LISTED_MAX: usize = 2000;
 
 /// A recording of a list.
@@ -25,9 +25,9 @@ pub struct Listed {
     pub name: String,
     /// When it began, in seconds since 1970; null if it does not say.
     pub started_unix_s: Option<u64>,
-    /// Its figures; null without a summary that can be read.
+    /// Its figures; null without a readable summary.
     pub figures: Option<ListedFigures>,
-    /// Why there is no such summary, as a sentence; null where there is.
+    /// Why there is no such summary, as a sentence; null if there is one.
     pub problem: Option<String>,
 }
 
@@ -74,10 +74,10 @@ impl ListedFigures {
     }
 }
 
-/// The recordings in a folder, the newest first: 2000 at most. None where there is no such folder.
+/// The recordings in a folder, the newest first: 2000 at most. Empty if there is no such folder.
 ///
 /// # Errors
-/// Where the folder can't be read.
+/// If the folder can't be read.
 pub fn list(folder: &Path) -> Result<Vec<Listed>> {
     newest(folder, LISTED_MAX)
 }
@@ -158,7 +158,7 @@ mod tests {
         assert!(of("broken").problem.as_ref().unwrap().contains("damaged"));
         assert!(of("killed").problem.as_ref().unwrap().contains("killed") && of("killed").figures.is_none());
         assert_eq!(list(&at("nowhere")).unwrap(), []);
-        // Of more than are read, those that were written last.
+        // If there are more than are read, the last ones written are chosen.
         let hour_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(1);
         let killed = std::fs::File::options().append(true).open(at("killed").join(WINDOWS)).unwrap();
         killed.set_modified(hour_ago).unwrap();

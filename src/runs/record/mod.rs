@@ -1,7 +1,7 @@
 //! A run written to a folder, and read back.
 //!
-//! Enters: windows, ledger lines and totals; of a folder read back, whatever somebody may have put there. Leaves:
-//! files, and checked recordings.
+//! Enters: windows, ledger lines and totals; when read back, whatever somebody may have put into the folder.
+//! Leaves: files, and checked recordings.
 //!
 //! | file | holds | written |
 //! |---|---|---|
@@ -12,13 +12,13 @@
 //! | `ledger.jsonl` | a line a turn: [`crate::meter::window::LedgerLine`] | when a line closes |
 //! | `summary.json` | the totals, see [`summary`] | at the end |
 //! | `program.log` | of a program that was the load: the last lines of each phase | at the end |
-//! | `trace.blktrace.0` | of a traced run: what was issued to the drives, as blktrace's records | at the end |
-//! | `trace.json` | what that trace is of, and what it lacks | at the end |
-//! | `contract.json` | how the rules of drives were kept by it: see [`contract`] | at the end |
+//! | `trace.blktrace.0` | of a traced run: the requests issued to the drives, as blktrace records | at the end |
+//! | `trace.json` | the subject of that trace, and what it lacks | at the end |
+//! | `contract.json` | how well that run kept the rules of drives: see [`contract`] | at the end |
 //!
 //! A window's histograms are written before its line, so that each line in `windows.jsonl` has its histograms
-//! even if the process was killed between the two. Files that are written as a whole appear by a rename: they
-//! are never seen partially.
+//! even if the process was killed between the two. Files that are written in one go appear by a rename:
+//! nobody ever sees a part of one.
 
 mod bounds;
 mod buckets;

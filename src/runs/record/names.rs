@@ -9,12 +9,12 @@ pub const WINDOWS: &str = "windows.jsonl";
 pub const LATENCY: &str = "latency.hlog";
 pub const LEDGER: &str = "ledger.jsonl";
 pub const SUMMARY: &str = "summary.json";
-/// The last lines of a program that was the load.
+/// The last output lines of a program that was the load.
 pub const PROGRAM_LOG: &str = "program.log";
-/// A trace of the target's drives, and what it is of.
+/// A trace of the target's drives, and its facts.
 pub const TRACE: &str = "trace.blktrace.0";
 pub const TRACE_FACTS: &str = "trace.json";
-/// How the rules of drives were kept by that trace.
+/// How well that traced run kept the rules of drives.
 pub const CONTRACT: &str = "contract.json";
 
 /// Whether a recording has a file of that name.

@@ -1,4 +1,4 @@
-//! A net below the checks that know a figure: every value of a summary that its windows make is compared with theirs.
+//! A safety net below the checks of specific figures: compares all summary values that follow from the windows.
 
 use crate::json;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::derived::differs;
 use super::summary::Summary;
 
-/// What has a check of its own, is no figure, or is not in the windows.
+/// Values that have their own check, are no figures, or are not in the windows.
 const ELSEWHERE: [&str; 16] = [
     "service_ns",
     "response_ns",
@@ -26,8 +26,8 @@ const ELSEWHERE: [&str; 16] = [
     "failure",
 ];
 
-/// Values of the summary that are not those of its windows, `again`. What it lacks was not written by an earlier
-/// version.
+/// Values of the summary that differ from `again`, which is made from its windows. A missing value is an
+/// earlier version's.
 pub(super) fn against(summary: &Summary, again: &Summary) -> Vec<String> {
     let [has, again] = [summary, again].map(json::value);
     let mut found = Vec::new();
@@ -51,7 +51,7 @@ fn compare(at: &str, has: &Value, again: &Value, found: &mut Vec<String>) {
         }
         _ if !is_same(has, again) => {
             let shown = if again.is_null() { "unknown".to_owned() } else { again.to_string() };
-            found.push(format!("the summary's {at} is {has}, by windows.jsonl {shown}"));
+            found.push(format!("the summary's {at} is {has}, but {shown} by windows.jsonl"));
         }
         _ => {}
     }
@@ -60,7 +60,7 @@ fn compare(at: &str, has: &Value, again: &Value, found: &mut Vec<String>) {
 fn is_same(has: &Value, again: &Value) -> bool {
     match (has.as_f64(), again.as_f64()) {
         (Some(has), Some(again)) => !differs(has, again),
-        // A zero may stand for what an earlier version did not write.
+        // A zero may stand for a value that an earlier version did not write.
         (Some(has), None) => has == 0.0,
         _ => has == again,
     }

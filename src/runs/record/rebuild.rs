@@ -1,4 +1,4 @@
-//! Totals of a killed run, from its windows and their histograms, by the meters' rules.
+//! The totals of a killed run, from its windows and their histograms, by the meters' rules.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::meter::source::LatencyDelta;
 use crate::meter::whole_run::totals::{Sums, Totals};
 use crate::meter::window::{ClassFigures, Latencies, Latency, Window};
 
-/// Which of a class's latencies: the end of its tag in the log, and its field in a window.
+/// One of a class's latencies: the suffix of its tag in the log, and its field in a window.
 pub type Kind = (&'static str, fn(&Latencies) -> Option<&Latency>);
 
 /// All of them.
@@ -36,15 +36,15 @@ pub fn totals(windows: &[&Window], logged: &BTreeMap<String, Histogram<u64>>) ->
         let latencies = KINDS.map(|kind| latency(class, kind, windows, logged));
         sums.add_latencies(class, latencies.each_ref());
     }
-    // It is cumulative, so the last window's is the whole run's.
+    // It is cumulative, so the last window's holds for the whole run.
     let last = windows
         .last()
         .and_then(|window| window.flags.iter().find(|flag| flag.is(FlagKind::BlockLayerDiffers)).cloned());
     sums.totals(last)
 }
 
-/// Bytes from storage and bytes read, if the window has the share. Windows below a second repeat the share of
-/// the last second.
+/// Bytes read from storage and bytes read, if the window has the cache share. Windows below a second repeat
+/// the share of the last second.
 fn storage(figures: &ClassFigures) -> Option<(u64, u64)> {
     let share = figures.cache_share?;
     Some((((1.0 - share) * figures.bytes as f64).round() as u64, figures.bytes))

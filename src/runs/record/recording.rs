@@ -15,11 +15,11 @@ use crate::printable;
 use crate::regular_file;
 use crate::settings::profile::FILE_BYTES_MAX;
 
-/// Larger than any summary, or what is known of any host.
+/// Larger than any summary or description of a host.
 const JSON_BYTES_MAX: u64 = 16 << 20;
 /// Longer than the line of any window or turn.
 const LINE_BYTES: usize = 1 << 20;
-/// The windows are held in memory: those of a week, a second each, have less.
+/// The windows are held in memory: a week of them, one per second, takes less.
 const LINES_BYTES_MAX: u64 = 2 << 30;
 
 /// A recording as read.
@@ -33,13 +33,13 @@ pub struct Recording {
     pub windows: Vec<Window>,
     /// Its turns, in order, with their verdicts.
     pub ledger: Vec<LedgerLine>,
-    /// How the rules of drives were kept, if the run was traced.
+    /// How well the rules of drives were kept, if the run was traced.
     pub contract: Option<contract::Contract>,
     /// The content of `host.json`, as any version of stacktune wrote it.
     pub host: serde_json::Value,
     /// The profile as run.
     pub profile_toml: String,
-    /// What is missing or damaged, in sentences.
+    /// Missing or damaged parts, in sentences.
     pub notes: Vec<String>,
 }
 
@@ -47,8 +47,8 @@ impl Recording {
     /// Reads a recording.
     ///
     /// # Errors
-    /// Input if the folder has none, or one of a newer layout; failed if a file is damaged other than by
-    /// being cut off.
+    /// Input if the folder has none, or one of a newer layout; failed if a file is damaged, unless it is just
+    /// cut off.
     pub fn open(dir: &Path) -> Result<Self> {
         if !dir.join(WINDOWS).is_file() {
             let what = if dir.join(WINDOWS).exists() {
@@ -111,7 +111,7 @@ pub(super) fn read_summary(path: &Path) -> Result<Option<Summary>> {
     json::read_value(&value).map(Some).map_err(|e| damaged(path, &e))
 }
 
-/// What the log has of these windows, warm-up included.
+/// The log's content for these windows, warm-up included.
 fn read_log(path: &Path, windows: &[Window]) -> Result<hlog::Logged> {
     let unreadable = |e| Error::os("cannot read", path, e);
     let log = regular_file::open(path).map_err(unreadable)?;
@@ -134,7 +134,7 @@ fn rebuilt(
     Summary::of(&rebuild::totals(&counted, &log.sums), Frame { rebuilt: true, ..frame(windows, toml, host) })
 }
 
-/// What of the recording is not in its counted windows.
+/// The parts of the recording that are not in its counted windows.
 fn frame(windows: &[Window], toml: &str, host: &serde_json::Value) -> Frame {
     let profile = toml.parse::<toml::Table>().ok();
     let name = profile.as_ref().and_then(|table| table.get("name")?.as_str());

@@ -14,8 +14,8 @@ use crate::meter::window::{ClassHistograms, Window};
 use crate::regular_file;
 
 impl Recording {
-    /// Hands on each window with its histograms, in order, and returns the totals of those that count. A window of which
-    /// the log has nothing has no histograms; so it is with all of them where there is no log.
+    /// Passes on each window with its histograms, in order, and returns the totals of those that count. A
+    /// window that is missing in the log has no histograms; nor has any window if there is no log.
     ///
     /// # Errors
     /// If the log can't be read.
@@ -44,7 +44,7 @@ impl Recording {
     }
 }
 
-/// The histograms of the window that is handed on next, and the sums of the others.
+/// The histograms of the window that is passed on next, and the sums of the others.
 struct Hand<'a, F> {
     windows: &'a [Window],
     next: usize,
@@ -55,7 +55,7 @@ struct Hand<'a, F> {
 }
 
 impl<F: FnMut(Window)> Hand<'_, F> {
-    /// Hands on the windows before that one.
+    /// Passes on the windows before that one.
     fn up_to(&mut self, window: usize) {
         while self.next < window {
             let histograms = Arc::new(std::mem::take(&mut self.held));
@@ -65,7 +65,7 @@ impl<F: FnMut(Window)> Hand<'_, F> {
     }
 
     fn add(&mut self, interval: &Interval) {
-        // Out of its order: not of any run, and reported when the recording was read.
+        // Out of order: no run wrote it, and it was reported when the recording was read.
         if interval.window < self.next {
             return;
         }
@@ -77,7 +77,7 @@ impl<F: FnMut(Window)> Hand<'_, F> {
             ".write" => &mut of.write,
             _ => &mut of.flush,
         };
-        // A line that is there twice counts once.
+        // A repeated line counts once.
         if place.is_some() {
             return;
         }

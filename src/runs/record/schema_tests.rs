@@ -1,4 +1,4 @@
-//! The schema of `summary.json` is that of the types, and what is written keeps to it.
+//! The schema of `summary.json` is that of the types, and written summaries conform to it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use super::names::SCHEMA;
 use super::summary::{SUMMARY_SCHEMA, Summary};
 use super::{Outcome, fixture};
 
-/// What a schema forbids of a value, key by key. Of the language only what [`schema`] writes; a key that the schema
-/// does not name is a mistake here, though not for a reader.
+/// Violations of a schema by a value, key by key. Only the parts of the language that [`schema`] writes; a
+/// key that the schema does not name is a mistake here, though not for a reader.
 fn mistakes(root: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<String>) {
     if let Some(name) = schema["$ref"].as_str() {
         mistakes(root, &root["$defs"][name.trim_start_matches("#/$defs/")], value, at, out);
     }
     if let Some(choices) = ["oneOf", "anyOf"].into_iter().find_map(|key| schema[key].as_array()) {
-        // Keys beside a choice stand in the schema around it.
+        // Keys next to a choice are in the schema around it.
         let fits = |choice: &&Value| {
             let mut found = Vec::new();
             mistakes(root, choice, value, at, &mut found);
@@ -58,7 +58,7 @@ fn mistakes(root: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec
 
 const UNNAMED: &str = "is not in the schema";
 
-/// The same of an object's keys.
+/// The same for an object's keys.
 fn keys(root: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<String>) {
     for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if value.get(key).is_none() {
@@ -79,7 +79,7 @@ fn keys(root: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<Str
     }
 }
 
-/// The schema as the types have it now.
+/// The schema of the types as they are now.
 fn schema() -> String {
     let mut schema =
         SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Summary>().to_value();
@@ -105,7 +105,7 @@ fn the_schema_is_that_of_the_types() {
     }
 }
 
-/// What a summary has against the schema.
+/// A summary's violations of the schema.
 fn against(summary: &Value) -> Vec<String> {
     let schema = serde_json::from_str(SUMMARY_SCHEMA).unwrap();
     let mut found = Vec::new();
@@ -113,7 +113,7 @@ fn against(summary: &Value) -> Vec<String> {
     found
 }
 
-/// All `summary.json` below a folder.
+/// All `summary.json` files below a folder.
 fn summaries(dir: &Path) -> Vec<(PathBuf, Value)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
@@ -141,7 +141,7 @@ fn every_recording_keeps_to_the_schema() {
     }
 }
 
-/// What is done to a good summary.
+/// A change to a good summary.
 type Change = fn(&mut Value);
 
 #[test]

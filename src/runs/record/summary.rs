@@ -12,8 +12,8 @@
 //!     bytes, ios         of completed I/Os (flushes do not count)
 //!     errors, errnos     failed I/Os, and those by errno
 //!     slow_ios           I/Os and flushes as slow as run.slow_log says; absent if there were none
-//!     drained            {ios,bytes,unfinished} of what was under way at the end, which latencies, errors and
-//!                        intended starts include, and bytes and ios leave out; absent if there was none
+//!     drained            {ios,bytes,unfinished} of I/O in flight at the end, which latencies, errors and
+//!                        intended starts include, but bytes and ios leave out; absent if there was none
 //!     intended, missed   starts of a class with a rate; those dropped, over a second late
 //!     mb_per_s, iops     MB are 10^6 bytes
 //!     target_mb_per_s    the rate asked for, or null
@@ -124,19 +124,19 @@ pub struct Summary {
     pub total: Total,
     /// The members' totals, in the target's order; the WAL's own is last.
     pub members: Vec<MemberFigures>,
-    /// What others did on the drives below them; absent where nobody else can use them, or it is unknown.
+    /// I/O by others on the drives below them; absent if nobody else can use them, or it is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others_io: Vec<OthersIo>,
-    /// What the storage engine under the classes did; absent for pages.
+    /// The work of the storage engine under the classes; absent for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
-    /// What a program that is the load used and reports; absent where the classes are.
+    /// Resource use and report of the program that is the load; absent if the classes are the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramFigures>,
     /// Bytes that the drives took per byte that the application wrote.
     #[serde(default)]
     pub wa_a: Option<f64>,
-    /// Its factors.
+    /// The factors of `wa_a`.
     #[serde(default)]
     pub wa_a_parts: Parts,
     /// Bytes written to flash per byte that the drives took.
@@ -160,7 +160,7 @@ pub struct Summary {
     /// The slowest I/Os of those that `run.slow_log` kept; absent if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slowest: Vec<SlowIo>,
-    /// Can it be believed? Empty for recordings without it.
+    /// How the pitfalls of measuring were avoided; empty in recordings without this.
     #[serde(default)]
     pub pitfalls: Vec<Pitfall>,
     /// The drives' price per capacity and throughput, if their price is known.
@@ -216,17 +216,17 @@ pub struct Classes {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClassSummary {
-    /// What it was doing at the end.
+    /// Its state at the end.
     #[serde(flatten)]
     pub state: ClassState,
     /// Bytes of completed I/Os.
     pub bytes: u64,
     /// Completed I/Os.
     pub ios: u64,
-    /// What was under way at the run's end.
+    /// I/O still in flight at the run's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drained: Option<Drained>,
-    /// I/Os and flushes that took as long as `run.slow_log` says; absent if there were none.
+    /// I/Os and flushes at least as slow as `run.slow_log`; absent if there were none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub slow_ios: u64,
     /// Failed I/Os.
@@ -263,7 +263,7 @@ pub struct ClassSummary {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WalSummary {
-    /// What every class has.
+    /// The part that every class has.
     #[serde(flatten)]
     pub class: ClassSummary,
     /// From a write's start to its own end, in nanoseconds, without the flush.
@@ -285,7 +285,7 @@ pub struct Total {
     pub iops: f64,
     /// The whole system's cycles over all bytes.
     pub cycles_per_byte: Option<f64>,
-    /// Of these cycles, those that others did not take, over all bytes; absent if what others used is unknown.
+    /// The same without the cycles that others used; absent if those are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attributable_cycles_per_byte: Option<f64>,
     /// The whole system's cycles over all I/Os.
@@ -307,12 +307,12 @@ pub struct FlagNote {
     pub why: String,
     /// Whether it forbids a verdict on storage.
     pub forbids_verdict: bool,
-    /// The reasons of classes that have another one, by name; absent if there are none.
+    /// Different reasons of individual classes, by name; absent if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub why_by_class: BTreeMap<String, String>,
 }
 
-/// What [`Totals`] do not contain of a run.
+/// The parts of a run that [`Totals`] do not contain.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Frame {
     pub profile: String,
@@ -367,7 +367,7 @@ impl Summary {
             steady: totals.steadiness.clone(),
             variability: totals.variability.clone(),
             slowest: totals.slowest.clone(),
-            // They are about the classes' load.
+            // They concern the classes' load only.
             pitfalls: frame
                 .circumstances
                 .as_ref()
@@ -473,7 +473,7 @@ fn held(latency: Option<&Latency>) -> Option<Latency> {
     latency.filter(|latency| latency.count > 0).cloned()
 }
 
-/// A rate over zero time is none, as JSON has no infinity.
+/// A rate over zero time counts as 0, since JSON has no infinity.
 fn finite(x: f64) -> f64 {
     if x.is_finite() { x } else { 0.0 }
 }

@@ -72,7 +72,7 @@ fn a_killed_recording_gives_all_its_finished_windows() {
     let dir = tempfile::tempdir().unwrap();
     let windows = fixture::windows(Like::default());
     drop(written(dir.path(), &windows));
-    // Killed while another window was being written: its histograms complete, its line partial.
+    // Killed while writing another window: its histograms are complete, its line is partial.
     let next = fixture::window(windows.len() as u64, Like::default());
     let log = hlog::intervals(&next, &mut hdrhistogram::serialization::V2DeflateSerializer::new()).unwrap();
     append(&dir.path().join(LATENCY), &log[..log.len() - 7]);
@@ -120,7 +120,7 @@ fn a_line_damaged_in_the_middle_is_reported_with_its_position() {
     assert!(error.what.contains("windows.jsonl:3: damaged"), "{error}");
 }
 
-/// Puts a count where a line of JSON has one.
+/// Puts a count into a field of a JSON line.
 fn with_count(line: &str, place: &str, count: u64) -> String {
     let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
     *value.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = count.into();
@@ -199,7 +199,7 @@ fn the_summary_is_the_sum_of_the_counted_windows() {
     drop(written(dir.path(), &windows));
     let read = Recording::open(dir.path()).unwrap();
     let counted = || read.windows.iter().filter(|window| !window.warmup);
-    // Merging everything with a tag gives the summary's figures.
+    // Merging everything under a tag gives the summary's figures.
     let log = fs::read(dir.path().join(LATENCY)).unwrap();
     let merged = hlog::sums(&*log, &read.windows.iter().collect::<Vec<_>>()).unwrap();
     assert_eq!(merged.damage, None);
@@ -363,7 +363,7 @@ fn a_line_without_an_end_is_not_read_into_memory() {
     assert!(error.what.ends_with("windows.jsonl is larger than any recording's"), "{error}");
 }
 
-/// A recording after a change to one of its files, as it is read.
+/// A recording as read after a change to one of its files.
 pub(super) fn changed(name: &str, killed: bool, change: impl Fn(&str) -> String) -> Recording {
     let dir = tempfile::tempdir().unwrap();
     let windows = fixture::windows(Like::default());
@@ -435,7 +435,7 @@ fn figures_that_contradict_each_other_are_called_inconsistent() {
         said(&changed(WINDOWS, killed, moved), "window 0 comes after window 4");
     }
     let log = changed(LATENCY, true, |text| twice(text, 14));
-    said(&log, "latency.hlog has 1 line twice");
+    said(&log, "latency.hlog repeats 1 line");
     let whole = changed(LATENCY, true, str::to_owned);
     assert_eq!(log.summary.classes, whole.summary.classes, "it counts once");
     said(&changed(LATENCY, true, |text| without(text, [13, 13])), "samples of `scan`");

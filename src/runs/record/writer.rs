@@ -33,11 +33,11 @@ pub struct Header {
     pub profile: String,
     /// The profile as run.
     pub profile_toml: String,
-    /// What the host has and can do, for `host.json`.
+    /// The host's facts, for `host.json`.
     pub facts: Facts,
-    /// What the opened target can do; none where no storage is touched.
+    /// The opened target's facts; none if no storage is touched.
     pub target: Option<TargetFacts>,
-    /// What a reader should know: fallbacks, what the flush covers, ….
+    /// Things that a reader should know: fallbacks, what the flush covers, ….
     pub notes: Vec<String>,
     /// The wall clock at the run's time 0.
     pub run_started: SystemTime,
@@ -77,7 +77,7 @@ struct Host<'a> {
 /// Where a recording is made.
 #[derive(Debug)]
 pub enum Destination<'a> {
-    /// A folder that the operator named: it is made, or is empty.
+    /// A folder that the operator named: it does not exist yet, or is empty.
     Named(&'a Path),
     /// An empty folder, already opened.
     Held(HeldFolder),
@@ -91,7 +91,7 @@ impl Destination<'_> {
         };
         refuse_folder(dir)?;
         make_folder(dir)?;
-        // Others may have put a link there since it was looked at.
+        // Others may have put a link there since it was checked.
         let folder = HeldFolder::open_own(dir)?;
         if folder.names()?.is_empty() {
             Ok(folder)
@@ -136,7 +136,7 @@ impl Writer {
     /// Input if the folder is not empty, in which case it is left unchanged; failed if it can't be written.
     pub fn create<'a>(place: impl Into<Destination<'a>>, header: &Header) -> Result<Self> {
         let folder = place.into().hold()?;
-        // Of two that start at once, the second fails here.
+        // If two start at once, the second fails here.
         let windows = Appender::create(&folder, WINDOWS)?;
         let mut latency = Appender::create(&folder, LATENCY)?;
         let ledger = Appender::create(&folder, LEDGER)?;
@@ -188,7 +188,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes a ledger line: a closed one is written, an open one kept until it closes.
+    /// Takes a ledger line: a closed one is written, an open one is kept until it closes.
     pub fn ledger(&mut self, turn: &LedgerLine) -> Result<()> {
         if turn.open {
             self.open_lines.insert(turn.number, turn.clone());
@@ -229,7 +229,7 @@ impl Writer {
 /// Makes a folder for recordings, and those above it.
 ///
 /// # Errors
-/// If it can't be made; refused or input as root where others could exchange it, or where the system's files are.
+/// If it can't be made; as root, refused if others could replace it, or input if it is a folder of the system.
 pub fn make_folder(dir: &Path) -> Result<()> {
     refuse_unsafe(dir)?;
     make(dir).map(drop).map_err(|doubt| match doubt {
@@ -239,7 +239,7 @@ pub fn make_folder(dir: &Path) -> Result<()> {
 }
 
 fn make(dir: &Path) -> std::result::Result<NewFolders, Doubt> {
-    // As root never for others, whatever the umask.
+    // Root's folders are never writable for others, whatever the umask.
     let mode = if rustix::process::geteuid().is_root() { 0o755 } else { 0o777 };
     make_folders(dir, Trusting::Caller, mode)
 }
@@ -249,7 +249,7 @@ fn refuse_unsafe(dir: &Path) -> Result<()> {
     refuse_exchangeable(dir, Trusting::Caller)
 }
 
-/// Keeps in a recording what a program said last in each of its phases.
+/// Keeps a program's last output of each phase in a recording.
 ///
 /// # Errors
 /// If it can't be written.
@@ -261,7 +261,7 @@ pub fn keep_program_log(dir: &Path, log: &str) -> Result<()> {
 /// Refuses a folder that is not empty, or can't be made and written; leaves everything unchanged.
 ///
 /// # Errors
-/// Bad input, with the reason; refused as root where others could exchange it.
+/// Bad input, with the reason; refused as root if others could replace it.
 pub fn refuse_folder(dir: &Path) -> Result<()> {
     refuse_unsafe(dir)?;
     let unusable = |why: std::io::Error| {
@@ -273,7 +273,7 @@ pub fn refuse_folder(dir: &Path) -> Result<()> {
         return Err(Error::input(format!("{} is a link, which is not followed", printable::path(dir)))
             .hint("give the folder itself"));
     }
-    // Whether it can be made is known only by making it; empty folders are removed again.
+    // The only way to know whether it can be made is to make it; empty folders are removed again.
     let made = make(dir).map_err(|doubt| match doubt {
         Doubt::Os(_, error) => unusable(error.into()),
         doubt => doubted(dir, &doubt),

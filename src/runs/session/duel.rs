@@ -1,4 +1,4 @@
-//! A duel in a run: its knob is turned as the course says.
+//! A duel in a run: turns the knob as the course says.
 
 use crate::class::Class;
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use crate::settings::knobs::{self, Knob, Scope, Value};
 use crate::settings::{ArrayState, Named, Program, Settings};
 
 const BY_ITS_METRICS: &str =
-    "one of [command.metrics] or [command.probes] does whose `better` is \"higher\" or \"lower\"";
+    "use one of [command.metrics] or [command.probes] whose `better` is \"higher\" or \"lower\"";
 
 /// A knob and two values of it that can be compared.
 #[derive(Debug)]
@@ -19,17 +19,17 @@ pub struct Sides {
     pub knob: &'static Knob,
     /// Its values.
     pub values: [Value; 2],
-    /// The run's settings with each.
+    /// The run's settings with each value.
     pub settings: [Settings; 2],
     /// How each block begins.
     pub begins: Begins,
 }
 
 impl Sides {
-    /// Those of a duel in a run with these settings.
+    /// The sides of a duel in a run with these settings.
     ///
     /// # Errors
-    /// Input where the two values can't be compared by a duel.
+    /// Input if the two values can't be compared by a duel.
     pub fn of(spec: &DuelSpec, settings: &Settings) -> Result<Self> {
         let knob = knobs::find_of(settings, &spec.knob);
         let knob = knob.ok_or_else(|| Error::input("there is no such knob"))?;
@@ -70,7 +70,7 @@ impl Sides {
     }
 }
 
-/// Why no run goes on between two values.
+/// Why a run can't turn between the two values.
 fn needs_build(knob: &Knob, settings: &Settings) -> Error {
     let (what, command) = match settings.program {
         None => ("each turn would build the storage anew", "record"),
@@ -82,11 +82,11 @@ fn needs_build(knob: &Knob, settings: &Settings) -> Error {
     Error::input(what).hint(format!("`stacktune {command} --duel` does that, and shows first what it costs"))
 }
 
-/// The course of a duel between runs with these settings. What a program's own values survive is known from the start; of
-/// a stack it takes facts about the host.
+/// The course of a duel between runs with these settings. How durable a program's own values are is known
+/// from the start; for a stack, facts about the host are needed.
 ///
 /// # Errors
-/// Input where the figure decides nothing.
+/// Input if the figure can't decide a duel.
 pub fn course_of(spec: DuelSpec, begins: Begins, both: &[Settings; 2]) -> Result<Course> {
     if both[0].program.is_none() {
         return Ok(Course::new(spec, begins));
@@ -104,14 +104,14 @@ pub fn course_of(spec: DuelSpec, begins: Begins, both: &[Settings; 2]) -> Result
     Ok(course)
 }
 
-/// Whether pairs loaded with one lie otherwise than with the other: a turn changes only files written after it, and both
-/// values would be measured on the same mixture.
+/// Whether the pairs' layout differs: a turn changes only files written after it, so both values would be
+/// measured on the same mixture.
 fn lie_differently(both: &[Settings; 2]) -> bool {
     let [one, other] = both.each_ref().map(|of| of.is_keyed().then(|| of.kv.rocksdb.layout()));
     one != other
 }
 
-/// Whether something else is in the page cache under one than under the other.
+/// Whether the page cache would hold different data under the two.
 fn cache_differently([one, other]: &[Settings; 2]) -> bool {
     let of_engine = |settings: &Settings| {
         let rocksdb = &settings.kv.rocksdb;
@@ -121,21 +121,21 @@ fn cache_differently([one, other]: &[Settings; 2]) -> bool {
     of_engine(one) != of_engine(other) || of_classes(one) != of_classes(other)
 }
 
-/// A duel that goes on.
+/// A duel in progress.
 #[derive(Debug)]
 pub struct Duel {
     knob: &'static Knob,
     values: [Value; 2],
     course: Course,
-    /// The run's settings with each value, until it is known which survive less.
+    /// The run's settings with each value, until it is known which one survives less.
     settings: Option<Box<[Settings; 2]>>,
 }
 
 impl Duel {
-    /// The duel of a run with these settings, which then begins with the first value.
+    /// A duel in a run with these settings, which then begins with the first value.
     ///
     /// # Errors
-    /// Input where the two values can't be compared while a run goes on.
+    /// Input if the two values can't be compared within a run.
     pub fn new(spec: DuelSpec, settings: &Settings) -> Result<Self> {
         let Sides { knob, values, begins, settings: both } = Sides::of(&spec, settings)?;
         if begins == Begins::Built {
@@ -151,20 +151,20 @@ impl Duel {
         Ok(Self { knob, values, course, settings: Some(Box::new(both)) })
     }
 
-    /// The knob and its first value, which the run must have when the first window comes.
+    /// The knob and its first value, which must be in force when the first window comes.
     pub fn first(&self) -> (&'static Knob, &Value) {
         (self.knob, &self.values[0])
     }
 
-    /// Turns the knob to this value: one of the two, or that from before.
+    /// Turns the knob to this value: one of the two, or the previous one.
     pub fn turn(&self, session: &mut Session, value: &Value) {
         session.turn_in_duel(&self.knob.path, value, self.values.each_ref().map(ToString::to_string));
     }
 
-    /// Takes what the run reports, and turns the knob; returns whether it goes on.
+    /// Takes the run's event, and turns the knob; returns whether the duel goes on.
     ///
     /// # Errors
-    /// Where the knob can't be turned.
+    /// If the knob can't be turned.
     pub fn watch(&mut self, session: &mut Session, event: &Event) -> Result<bool> {
         if let Some(settings) = self.settings.take() {
             let less = survives_less(&settings, &session.resolved.facts);
@@ -195,10 +195,10 @@ impl Duel {
         Ok(true)
     }
 
-    /// The same where no more turns follow: its line of the ledger is closed when it is over.
+    /// The same if no more turns follow: closes its ledger line when it is over.
     ///
     /// # Errors
-    /// Where the knob can't be turned.
+    /// If the knob can't be turned.
     pub fn watch_and_close(&mut self, session: &mut Session, event: &Event) -> Result<bool> {
         let goes_on = self.watch(session, event)?;
         if !goes_on {
@@ -207,7 +207,7 @@ impl Duel {
         Ok(goes_on)
     }
 
-    /// Closes its line of the ledger, with what it came to.
+    /// Closes its ledger line, with the result.
     pub fn close(&self, session: &mut Session) {
         session.turns.duel = None;
         if let Some(line) = session.turns.ledger.close_duel(Some(self.report().outcome())) {
@@ -215,12 +215,12 @@ impl Duel {
         }
     }
 
-    /// Where it stands.
+    /// Its course so far.
     pub fn course(&self) -> &Course {
         &self.course
     }
 
-    /// What it came to; a duel that was ended early is unclear.
+    /// Its result; a duel that was ended early is unclear.
     pub fn report(&self) -> Report {
         self.course.report()
     }

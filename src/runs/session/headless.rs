@@ -9,9 +9,9 @@ use crate::load::io::clock;
 use crate::runs::record::{Destination, Outcome, Summary};
 use crate::units::SECOND_NS;
 
-/// Signals are looked for this often.
+/// Interval between checks for signals.
 const LOOK_NS: u64 = SECOND_NS / 10;
-/// A class that drains or starts is looked at this often.
+/// Interval between checks of a class that drains or starts.
 const SETTLE_NS: u64 = SECOND_NS / 500;
 
 /// How long a run is recorded.
@@ -19,7 +19,7 @@ const SETTLE_NS: u64 = SECOND_NS / 500;
 pub struct Until {
     /// The longest time, warm-up included.
     pub time: Duration,
-    /// No longer than until it is steady.
+    /// Whether to end sooner, once it is steady.
     pub steady: bool,
 }
 
@@ -29,12 +29,12 @@ impl From<Duration> for Until {
     }
 }
 
-/// Runs an opened session for that time, recording into a new folder. `interrupts` counts the signals so
-/// far: the first ends the run cleanly, with a valid summary; one more ends the draining too. A
-/// target that has lost too many drives to go on ends it likewise, and the summary says so.
+/// Runs an opened session for that time, recording into a new folder. `interrupts` counts the signals so far:
+/// the first ends the run cleanly, with a valid summary; a second one ends the draining too. Losing too many
+/// drives to go on also ends it cleanly, and the summary says so.
 ///
 /// # Errors
-/// Where the folder or a class can't be used, or the recording can't be written.
+/// If the folder or a class can't be used, or the recording can't be written.
 pub fn record<'a>(
     session: &mut Session,
     out: impl Into<Destination<'a>>,
@@ -49,13 +49,13 @@ pub fn record<'a>(
     record_watched(session, out, until, interrupts, &mut watch)
 }
 
-/// Who sees what a run reports, may turn its knobs, and says whether it goes on.
+/// Watches a run's events, may turn its knobs, and says whether it goes on.
 pub type Watch<'a> = dyn FnMut(&mut Session, &Event) -> Result<bool> + 'a;
 
-/// The same for somebody who turns knobs meanwhile, or ends it.
+/// The same with a watcher that may turn knobs, or end it.
 ///
 /// # Errors
-/// Likewise, and what `watch` fails with.
+/// Likewise, or if `watch` fails.
 pub fn record_watched<'a>(
     session: &mut Session,
     out: impl Into<Destination<'a>>,
@@ -82,7 +82,7 @@ pub fn record_watched<'a>(
     let finished = session.conclude(&outcome);
     let last: Vec<Event> = session.events().collect();
     let watched = last.iter().try_for_each(|event| watch(session, event).map(drop));
-    // What hangs even now keeps files and memory that nothing else can have yet.
+    // I/O that hangs even now holds files and memory that must not be reused yet.
     while waits(session) {
         clock::sleep_until(clock::now_ns() + SETTLE_NS);
     }
@@ -107,7 +107,7 @@ fn run_until(
             let look_ns = now_ns + if session.is_settling() { SETTLE_NS } else { LOOK_NS };
             clock::sleep_until(clock::now_ns() + due_ns.min(look_ns).saturating_sub(now_ns));
         }
-        // The last window ends with the run, which takes what is under way then.
+        // The last window ends with the run, and includes the I/O in flight then.
         if session.now_ns() >= end_ns {
             return Ok(());
         }
@@ -190,7 +190,7 @@ pub(super) mod tests {
     fn windows_have_the_figures_of_a_trace_but_for_the_one_in_which_it_begins() {
         let mut session = opened(Duration::ZERO, |_| {});
         session.start().unwrap();
-        // What is taken is the window's length, in seconds.
+        // The tap reports the window's length, in seconds.
         let taken =
             |ns: u64| ByTrace { figures: [("seconds".to_owned(), ns as f64 / 1e9)].into(), p99_ns: Some(ns) };
         let tap = || Tap::of(taken);
@@ -214,7 +214,7 @@ pub(super) mod tests {
             }
         }
         let whole = Some(1.0);
-        // The fifth ends without the trace, but had it in its first half.
+        // The fifth ends without the trace, but was traced in its first half.
         let expected =
             [(None, false), (None, true), (whole, true), (whole, true), (None, true), (None, false)];
         assert_eq!(seen, expected);

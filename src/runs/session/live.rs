@@ -20,9 +20,9 @@ use crate::runs::record::Outcome;
 use crate::settings::Settings;
 use crate::settings::profile::is_demo;
 
-/// Classes that stop by themselves are noticed within this.
+/// Classes that stop by themselves are noticed within this time.
 const LOOK: Duration = Duration::from_millis(250);
-/// A class that drains or starts is looked at this often.
+/// Interval between checks of a class that drains or starts.
 const SETTLE: Duration = Duration::from_millis(2);
 
 /// What follows a session.
@@ -39,8 +39,8 @@ enum Next {
     Former(Box<Former>),
 }
 
-/// Runs sessions until the operator quits; every end is reported by [`Event::Ended`]. The facts are read
-/// for each: what uses a device may have changed since the last.
+/// Runs sessions until the operator quits; every end is reported by [`Event::Ended`]. The facts are read for
+/// each session: a device's uses may have changed since the last.
 pub fn run(
     mut settings: Settings,
     mut options: Options,
@@ -52,13 +52,13 @@ pub fn run(
     let mut begin = Begin::default();
     let operated = options.operated.take();
     loop {
-        // Of the profiles that a screen opens, some have a program, and others classes.
+        // Of the profiles that the screen opens, some have a program, others classes.
         options.operated = operated.clone().filter(|_| settings.program.is_some());
         if begin.carried.epoch_ns.is_none() {
             let _ = events.send(Event::Began);
         }
         let (next, ended) = run_one((settings, options.clone(), begin), facts(), commands, events);
-        // Only the demo falls back; what may be destroyed was named for the target before.
+        // Only the demo falls back; consent to destroy was for the previous target.
         options.destroy.clear();
         (options.typed, options.agreed) = (Vec::new(), None);
         match next {
@@ -94,7 +94,7 @@ pub fn run(
 #[derive(Default)]
 struct Begin {
     carried: Carried,
-    /// The run before, where the target is built anew.
+    /// The previous run, if the target is built anew.
     former: Option<Former>,
 }
 
@@ -132,7 +132,7 @@ fn run_one(
     }
 }
 
-/// Begins the program of a session that has one; else the session is taken down.
+/// Begins the program of a session that has one; if that fails, the session is taken down.
 fn begin_program(mut session: Session, waiting: &mut Waiting) -> Result<Session> {
     let waiting = RefCell::new(waiting);
     let begun = session.begin_operated(&mut |text| waiting.borrow_mut().notice(text), &mut || {
@@ -147,8 +147,7 @@ fn begin_program(mut session: Session, waiting: &mut Waiting) -> Result<Session>
     }
 }
 
-/// The run can't continue: the operator sees why, and goes back to the previous run, opens another profile or
-/// quits.
+/// The run can't continue: the operator sees why, and goes back to the previous run, opens another profile, or quits.
 fn after_failure(
     error: &Error,
     mut former: Option<Former>,
@@ -207,13 +206,13 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
     }
     let (ended, quit) = close(&mut session, &mut duels, commands, events);
     if let Some((pending, typed)) = planned {
-        // A recording has ended here, with the ledger that the next session goes on with.
+        // The recording ends here, with the ledger that the next session continues.
         if let Err(error) = &ended {
             let _ = events.send(Event::Notice(error.one_line()));
         }
         next = Some(Next::Rebuild(Box::new(session.carry(pending, typed))));
     }
-    // An operator who quits while the load drains wants nothing built any more.
+    // An operator who quits while the load drains wants nothing else built.
     let hurried = quit.is_some();
     let next = quit.or(next).unwrap_or(Next::Quit { keep: false });
     let keep = matches!(next, Next::Quit { keep: true });
@@ -230,7 +229,7 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
     match dismantled {
         Ok(commands) if keep => drop(events.send(Event::Retained(commands))),
         Ok(_) => {}
-        // Nothing is built on what could not be removed.
+        // Nothing is built on top of something that could not be removed.
         Err(error) if !matches!(next, Next::Quit { .. }) => {
             let former = if let Next::Rebuild(rebuild) = next { Some(rebuild.former) } else { None };
             return (after_failure(&error, former, commands, events), Err(error));
@@ -248,7 +247,7 @@ fn pause_of(session: &Session, began: Instant) -> Duration {
     Duration::from_nanos(session.next_ns().saturating_sub(now_ns)).min(LOOK)
 }
 
-/// Drains, and ends a recording with what has drained; a quit meanwhile no longer waits, and is returned.
+/// Drains, and ends a recording with what has drained; a quit meanwhile cuts the wait short, and is returned.
 fn close(
     session: &mut Session,
     duels: &mut Duels,
@@ -278,7 +277,7 @@ fn close(
     (ended.map(drop), quit)
 }
 
-/// Answers a command that can't be obeyed now, where its asker waits for an answer.
+/// Rejects a command that can't be obeyed now, if the sender waits for an answer.
 fn decline(command: &Command, why: &str, events: &Sender<Event>) {
     let event = match command {
         Command::Turn { knob, .. } => Event::Turned { knob: knob.clone(), outcome: Err(why.to_owned()) },
@@ -293,7 +292,7 @@ fn decline(command: &Command, why: &str, events: &Sender<Event>) {
     let _ = events.send(event);
 }
 
-/// Starts the classes; one that can't be started is shown as stopped, the others run.
+/// Starts the classes; a class that can't be started is shown as stopped, and the others run.
 fn begin(session: &mut Session) {
     session.settle_classes();
     session.status();
@@ -308,7 +307,7 @@ fn obey(session: &mut Session, command: Command) {
         Command::Traced(tap) => session.tap(tap),
         Command::Restart(class) => session.restart(class),
         Command::Record(Some((dir, profile))) => {
-            // The recording begins with a window of its own.
+            // The recording begins with a fresh window.
             let begun = session.finish_window().and_then(|()| session.record_as(&dir, &profile));
             notice_failed(session, begun);
         }
@@ -344,7 +343,7 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Reports what goes on, unless that is shown already.
+    /// Shows the phase, unless it is shown already.
     fn enter(&mut self, phase: Phase) {
         if std::mem::replace(&mut self.phase, phase) != phase {
             self.status();
@@ -364,7 +363,7 @@ impl Waiting<'_> {
             recording: None,
             circumstances: crate::runs::pitfalls::Circumstances::default(),
             properties: None,
-            // What is filled was built before.
+            // When it is filled, it has been built.
             standing: self.phase == Phase::Filling && self.settings.builds_stack(),
             drives: Vec::new(),
             runs_programs: self.runs_programs,

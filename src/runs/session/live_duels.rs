@@ -1,7 +1,7 @@
 //! Duels that the operator asks for while the load runs.
 //!
-//! A duel turns its knob many times. These turns are one line of the ledger, which the screen gets with the verdict, and
-//! nothing to undo: once it is over, the knob has the value that it had before.
+//! A duel turns its knob many times. These turns share one ledger line, which the screen gets with the
+//! verdict, and can't be undone: once the duel is over, the knob has its previous value again.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -25,18 +25,18 @@ pub(super) struct Duels {
     on: Option<Fight>,
 }
 
-/// The one that goes on.
+/// A duel in progress.
 struct Fight {
     duel: Duel,
-    /// The value of its knob before.
+    /// The knob's value before the duel.
     before: Value,
-    /// Pairs when the screen was last shown how it stands.
+    /// Pairs when the score was last shown.
     shown: usize,
 }
 
 impl Duels {
-    /// Takes a command that is about duels, and ends a duel before one that it can't go on beside; returns what is
-    /// left to do.
+    /// Takes a command about duels, and ends the current duel before a command that it can't coexist with;
+    /// returns the command if there is more to do.
     pub fn command(&mut self, session: &mut Session, command: Command) -> Option<Command> {
         match command {
             Command::Duel(Some(asked)) if self.on.is_none() => {
@@ -50,9 +50,9 @@ impl Duels {
                 None
             }
             Command::Duel(Some(_)) => None,
-            // These leave the load as it is.
+            // These do not affect the load.
             Command::Record(_) | Command::Consent(_) => Some(command),
-            // No turn is of use where the load ends.
+            // Turning back is pointless when the load ends.
             Command::Quit | Command::QuitKeeping => {
                 self.conclude(session, false);
                 Some(command)
@@ -82,7 +82,7 @@ impl Duels {
         Ok(())
     }
 
-    /// Ends the duel that goes on, if one does: its knob is turned back, and its verdict reported.
+    /// Ends the current duel, if any: its knob is turned back, and its verdict is reported.
     fn end(&mut self, session: &mut Session) {
         self.conclude(session, true);
     }
@@ -101,7 +101,7 @@ impl Duels {
         session.report(Event::Duel(Arc::new(DuelShown { is_over: true, ..fight.shown(session, kept) })));
     }
 
-    /// Passes on what the session reports, turning the knob of a duel on the way.
+    /// Passes on the session's events, turning a duel's knob on the way.
     pub fn pass_on(&mut self, session: &mut Session, events: &Sender<Event>) {
         loop {
             let reported: Vec<Event> = session.events().collect();
@@ -110,7 +110,7 @@ impl Duels {
             }
             for event in reported {
                 self.watch(session, &event);
-                // The screen shows a duel that goes on in its own way.
+                // The screen shows a duel in progress in its own way.
                 let is_own = |line: &LedgerLine| line.open && !line.duel.is_empty();
                 if !matches!(&event, Event::Ledger(line) if is_own(line)) {
                     let _ = events.send(event);
@@ -159,7 +159,7 @@ mod tests {
     use crate::runs::session::headless::tests::Nobody;
     use crate::settings::{Interface, Settings};
 
-    /// Short ones: what is simulated takes time.
+    /// Short, since simulating takes time.
     const WINDOW_NS: u64 = 50_000_000;
 
     /// A run on simulated devices under an operator.
@@ -184,7 +184,7 @@ mod tests {
             Self { session, duels: Duels::default(), events, received, windows: 0 }
         }
 
-        /// Returns what the operator is shown of the next windows, until a duel is over.
+        /// Returns the events shown to the operator in the next windows, until a duel is over.
         fn run(&mut self, windows: u64) -> Vec<Event> {
             let end = self.windows + windows;
             let mut shown = Vec::new();
@@ -217,7 +217,7 @@ mod tests {
         events.iter().filter_map(of).collect()
     }
 
-    /// Numbers of the ledger's lines that are shown.
+    /// Numbers of the ledger lines that are shown.
     fn lines(events: &[Event]) -> Vec<u64> {
         let of = |event: &Event| if let Event::Ledger(line) = event { Some(line.number) } else { None };
         events.iter().filter_map(of).collect()
@@ -262,7 +262,7 @@ mod tests {
         let shown = bench.run(5);
         assert_eq!(verdicts(&shown).last(), Some(&(true, Verdict::Unclear)));
         assert_eq!(bench.session.resolved.settings.classes[0].depth, 64);
-        // A recording may begin and end beside it.
+        // A recording may begin and end during the duel.
         bench.duel("scan.depth", ["2", "64"]);
         assert_eq!(
             bench.duels.command(&mut bench.session, Command::Record(None)),
@@ -328,7 +328,7 @@ mod tests {
         }
         bench.session.end_recording();
         bench.run(5);
-        // Each duel is a line of the recording, which keeps its turns.
+        // Each duel is one line of the recording, which covers all its turns.
         let read = Recording::open(&recording).unwrap();
         let of = |line: &LedgerLine| (line.number, line.from.clone(), line.to.clone(), line.open);
         let lines: Vec<_> = read.ledger.iter().map(of).collect();

@@ -11,7 +11,7 @@ fn open(settings: Settings) -> Command {
     Command::Open { settings: Box::new(settings), unused_steps: 0 }
 }
 
-/// The bytes written when the load runs.
+/// The bytes written once the load runs.
 fn written_once_running(received: &Receiver<Event>) -> u64 {
     let running = |event| match event {
         Event::Status(status) if status.phase == Phase::Running => Some(status.written_bytes),
@@ -86,13 +86,13 @@ fn another_profile_adds_to_the_bytes_written_and_finds_the_facts_of_its_time() {
         commands.send(open(on("second"))).unwrap();
         assert_eq!(agree(&commands, &received).writes_bytes, Some(first));
         assert_eq!(written_once_running(&received), 2 * first);
-        // Windows say it as well, whatever their own target was written.
+        // Windows report the bytes too, whatever their own target was written.
         let written = |event| match event {
             Event::Written(bytes) => Some(bytes),
             _ => None,
         };
         assert_eq!(received.iter().find_map(written), Some(2 * first));
-        // What is written counts against the limit of the next profile.
+        // Written bytes count against the limit of the next profile.
         let limited = |run: &mut crate::settings::Run| run.max_writes_bytes = Some(3 * first - 1);
         let mut third = on("third");
         limited(&mut third.run);
@@ -103,14 +103,14 @@ fn another_profile_adds_to_the_bytes_written_and_finds_the_facts_of_its_time() {
             _ => None,
         });
         assert!(planned.unwrap().unwrap_err().contains("run.max_writes"));
-        // What can't run here leaves the run alone, with its ledger.
+        // A profile that can't run here does not disturb the run and its ledger.
         let mut nowhere = on("second");
         nowhere.target.devices = vec!["/dev/no-such".into()];
         commands.send(open(nowhere)).unwrap();
         let refused =
             |event: Event| matches!(event, Event::Planned(Err(why)) if why.contains("no-such")).then_some(());
         received.iter().find_map(refused).unwrap();
-        // Commands of a profile run only where the command line named it.
+        // Commands of a profile run only if the command line named it.
         let mut layered = on("second");
         layered.stack.by_commands = vec![crate::settings::Layer {
             name: "alias".into(),
@@ -123,7 +123,7 @@ fn another_profile_adds_to_the_bytes_written_and_finds_the_facts_of_its_time() {
             matches!(event, Event::Planned(Err(why)) if why.contains("--allow-commands")).then_some(())
         };
         received.iter().find_map(refused).unwrap();
-        // What is filled already opens at once.
+        // A target that is filled already opens at once.
         commands.send(open(on("first"))).unwrap();
         assert_eq!(written_once_running(&received), 2 * first);
         commands.send(Command::Quit).unwrap();
@@ -138,15 +138,15 @@ fn operated(settings: Settings, operator: impl FnOnce(&Sender<Command>, &Receive
     let facts = || Arc::new(crate::runs::record::fixture::facts());
     std::thread::scope(move |scope| {
         scope.spawn(move || run(settings, Options::default(), &facts, &asked, &events));
-        // An operator who fails is gone, and so is the session then.
+        // If the operator fails, the session ends with it.
         let commands = commands;
         operator(&commands, &received);
     });
 }
 
-/// The first event of which this makes something.
+/// The first event for which this returns something.
 fn first<T>(received: &Receiver<Event>, mut of: impl FnMut(&Event) -> Option<T>) -> T {
-    // Beside other tests, a thread may wait long for a processor.
+    // With other tests running, a thread may wait long for a processor.
     let patience_ends = Instant::now() + Duration::from_mins(3);
     loop {
         let left = patience_ends.saturating_duration_since(Instant::now());
@@ -171,7 +171,7 @@ fn a_window(event: &Event) -> Option<Arc<Window>> {
     }
 }
 
-/// Has the target planned anew with larger files, and agrees to that.
+/// Asks for a plan with larger files, and agrees to it.
 fn build_larger(commands: &Sender<Command>, received: &Receiver<Event>) {
     let larger = ("target.files.size".to_owned(), Value::Size(Some(64 * MIB)));
     commands.send(Command::Plan(vec![larger])).unwrap();
@@ -205,7 +205,7 @@ fn the_run_before_a_rebuild_that_failed_goes_on_with_its_clock_and_another_profi
     let dir = tempfile::tempdir().unwrap();
     let mut settings = idle_on_files(&dir.path().join("target"));
     settings.run.window = Duration::from_millis(100);
-    // Enough for this, and not for what it is built anew with.
+    // Enough for this target, but not for the rebuilt one.
     settings.run.max_writes_bytes = Some(40 * MIB);
     let other = Settings { name: "other".into(), ..settings.clone() };
     operated(settings, |commands, received| {
@@ -230,7 +230,7 @@ fn the_run_before_a_rebuild_that_failed_goes_on_with_its_clock_and_another_profi
     });
 }
 
-/// Settings under which no storage is touched, with short windows.
+/// Settings that touch no storage, with short windows.
 fn without_storage(interface: Interface) -> Settings {
     let mut settings = Settings::default();
     settings.io.interface = interface;
@@ -278,8 +278,8 @@ fn share_after_a_rebuild() -> f64 {
 
 #[test]
 fn after_a_rebuild_a_workers_share_is_of_its_window() {
-    // On a busy machine the worker may start late in its first window.
-    let busy = (0..4).map(|_| share_after_a_rebuild()).find(|share| *share > 0.5);
+    // Beside other tests it may start late in its first window, or get less than half of a processor.
+    let busy = (0..12).map(|_| share_after_a_rebuild()).find(|share| *share > 0.5);
     assert!(busy.is_some(), "a worker that never rests was busy for less than half of its first window");
 }
 

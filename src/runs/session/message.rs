@@ -1,4 +1,4 @@
-//! The two directions: commands from the operator, events to the screen and the recorder.
+//! The two directions: commands from the operator, and events to the screen and the recorder.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,19 +18,19 @@ use crate::settings::knobs::Value;
 use crate::stack::plan::{DriveWear, Properties};
 pub use crate::stack::supervise::Advance;
 
-/// Where the figures of a window can be taken of a trace that is under way, by the window's length in nanoseconds.
+/// Takes a running trace's figures of a window, given the window's length in nanoseconds.
 #[derive(Clone)]
 pub struct Tap(Arc<TapFn>);
 
 type TapFn = dyn Fn(u64) -> ByTrace + Send + Sync;
 
 impl Tap {
-    /// By what takes them.
+    /// A tap that takes them by this function.
     pub fn of(take: impl Fn(u64) -> ByTrace + Send + Sync + 'static) -> Self {
         Self(Arc::new(take))
     }
 
-    /// Takes what there is since the last call.
+    /// Takes the figures since the last call.
     pub(super) fn take(&self, length_ns: u64) -> ByTrace {
         (self.0)(length_ns)
     }
@@ -48,7 +48,7 @@ impl fmt::Debug for Tap {
     }
 }
 
-/// What the operator asks.
+/// A command of the operator.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// Turn a knob, by its path.
@@ -60,7 +60,7 @@ pub enum Command {
     },
     /// Undo the last turn.
     Undo,
-    /// Turn several knobs back to what they were, by path; through a plan where that builds the target anew.
+    /// Turn several knobs back to their earlier values, by path; through a plan if that builds the target anew.
     TurnBack(Vec<(String, Value)>),
     /// Pause everything, or resume.
     Pause(bool),
@@ -70,34 +70,34 @@ pub enum Command {
     Restart(Class),
     /// Report what it takes to build the target anew with these knobs turned: path and value.
     Plan(Vec<(String, Value)>),
-    /// Do what that plan says, with what the operator typed for each device that is destroyed.
+    /// Carry out that plan, with what the operator typed for each device that is destroyed.
     Build {
         /// [`PlanShown::number`].
         plan: u64,
         /// The words.
         typed: Vec<String>,
     },
-    /// Take all settings of a profile, opening its target. Where a stack stands, the plan of that is shown
-    /// first, and waits for [`Command::Build`].
+    /// Take all settings of a profile, opening its target. If a stack is in place, the plan is shown first,
+    /// and waits for [`Command::Build`].
     Open {
         /// The settings.
         settings: Box<Settings>,
         /// Steps of the profile, none of which this run does ([`Options::unused_steps`](super::Options)).
         unused_steps: usize,
     },
-    /// Start a recording into a new folder, of a profile of that name, or stop it.
+    /// Start a recording in a new folder, of a profile of that name, or stop it.
     Record(Option<(PathBuf, String)>),
-    /// Start a duel, or end the one that goes on.
+    /// Start a duel, or end the current one.
     Duel(Option<DuelAsked>),
-    /// Allow what a device holds to be destroyed: its serial, or its name where it has none.
+    /// Allow a device's content to be destroyed: by its serial, or by its name if it has none.
     Consent(Vec<String>),
     /// Drain, take down what was built, and end.
     Quit,
-    /// Drain and end; what was built stays.
+    /// Drain and end; the stack stays.
     QuitKeeping,
 }
 
-/// What the run reports.
+/// A report of the run.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// A run begins, with its own clock and ledger.
@@ -110,7 +110,7 @@ pub enum Event {
     Window(Arc<Window>, Arc<Totals>),
     /// Bytes that this process has written so far, over all its sessions.
     Written(u64),
-    /// A ledger line began, or learnt more (same number).
+    /// A ledger line began, or has news (same number).
     Ledger(Arc<LedgerLine>),
     /// A turn was acknowledged (`in_force` once the old I/O has drained), or refused with the reason.
     Turned {
@@ -123,16 +123,16 @@ pub enum Event {
     Notice(String),
     /// A duel began, has another pair, or is over.
     Duel(Arc<DuelShown>),
-    /// A device holds something: it is wanted typed, shown with this.
+    /// Devices hold data: ask the operator to type the words shown with it.
     ConsentWanted(Vec<Wanted>),
-    /// What it takes to build the target anew, or for a turn that destroys something; or why that can't be. It waits
-    /// for [`Command::Build`].
+    /// The plan to build the target anew, or for a turn that destroys something; or why there is none. It
+    /// waits for [`Command::Build`].
     Planned(Result<Arc<PlanShown>, String>),
     /// A step of building or tearing down makes progress.
     Step(Advance),
-    /// What was built stays: the commands that remove it.
+    /// The stack stays: the commands that remove it.
     Retained(Vec<String>),
-    /// Building failed; with these settings the run was as it was before.
+    /// Building failed; the run is back to these settings, as before.
     Former(Box<Settings>),
     /// A recording began or ended, with its folder.
     Recording(Option<PathBuf>),
@@ -140,80 +140,80 @@ pub enum Event {
     Ended(Result<(), Error>),
 }
 
-/// Two values of a knob that are to be compared.
+/// A request to compare two values of a knob.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DuelAsked {
     /// The knob's path.
     pub knob: String,
     /// The values, as in a profile.
     pub values: [String; 2],
-    /// The figure that counts.
+    /// The deciding figure.
     pub figure: Figure,
 }
 
-/// How a duel stands.
+/// The state of a duel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DuelShown {
-    /// The pairs so far, and what they say.
+    /// The pairs so far, and their evidence.
     pub report: Report,
     /// Whether the verdict is final.
     pub is_over: bool,
-    /// The longest time that a pair takes.
+    /// The longest time of a pair.
     pub pair_ns: u64,
-    /// The longest time that it may still take.
+    /// The longest time that the duel may still take.
     pub left_ns_max: u64,
-    /// The file that it was written into, if there was a recording when it ended.
+    /// The file that the result was written to, if there was a recording when it ended.
     pub kept: Option<PathBuf>,
 }
 
-/// What it takes to build the target anew, as the operator sees it before it is done.
+/// The plan to build the target anew, as the operator sees it before it is carried out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanShown {
-    /// Which plan it is.
+    /// The plan's number.
     pub number: u64,
-    /// The profile that it opens; none where knobs are turned on the one that runs.
+    /// The profile that it opens; none if knobs of the current one are turned.
     pub opens: Option<String>,
-    /// Whether the load goes on meanwhile: a turn that destroys something, and builds nothing anew.
+    /// Whether the load goes on meanwhile: a turn that destroys something, but builds nothing.
     pub live: bool,
     /// The knobs turned: path, value before, value after.
     pub turns: Vec<(String, String, String)>,
-    /// The commands that take down what stands now, before the first step; none where nothing does.
+    /// The commands that take down the current stack, before the first step; none if there is no stack.
     pub takes_down: Vec<String>,
-    /// The steps, a line each: what runs is what is shown.
+    /// The steps, one per line: exactly what is shown is run.
     pub lines: Vec<String>,
-    /// The devices of which everything is destroyed.
+    /// The devices on which everything is destroyed.
     pub destroys: Vec<Wanted>,
-    /// Bytes that are written in all, the fill included; none where it is not known what is filled by then, or what
-    /// a program writes.
+    /// Total bytes written, the fill included; none if the fill is not known in advance, or the amount that a
+    /// program writes.
     pub writes_bytes: Option<u64>,
-    /// What that takes of each drive's life.
+    /// How much of each drive's life that uses.
     pub wear: Vec<DriveWear>,
-    /// What the stack survives, holds and costs; none where nothing is built.
+    /// What the stack survives, holds and costs; none if nothing is built.
     pub properties: Option<Properties>,
-    /// How long each of the lines took last time, where the same was done before; may be empty.
+    /// How long each of the lines took last time, if the same was done before; may be empty.
     pub times: Vec<Option<std::time::Duration>>,
-    /// How long all of them took last time, where every one is known.
+    /// How long all of them took last time, if each is known.
     pub last_time: Option<std::time::Duration>,
 }
 
 /// A device whose content would be destroyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// What must be typed in full: the serial, or the name where there is none.
+    /// The word to be typed in full: the serial, or the name if there is none.
     pub typed: String,
     /// The device's node.
     pub path: PathBuf,
-    /// Its model, where known.
+    /// Its model, if known.
     pub model: Option<String>,
-    /// Its serial, where known.
+    /// Its serial, if known.
     pub serial: Option<String>,
     /// Bytes.
     pub size_bytes: u64,
-    /// What is on it, in words.
+    /// Its content, in words.
     pub content: Vec<String>,
 }
 
-/// What a run is doing and under which settings.
+/// A run's activity and settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
     /// The settings in force.
@@ -222,21 +222,21 @@ pub struct Status {
     pub facts: Arc<Facts>,
     /// The target, once it is open.
     pub target: Option<TargetFacts>,
-    /// What runs.
+    /// Its phase.
     pub phase: Phase,
     /// Knobs that were turned and are not yet in force (old I/O drains), by path.
     pub draining: Vec<String>,
-    /// What the run does otherwise than the settings say, and why (the demo's fallbacks).
+    /// How the run differs from the settings, and why (the demo's fallbacks).
     pub fallbacks: Vec<String>,
-    /// What to know about this target (the flush covers the whole device, …).
+    /// Things to know about this target (the flush covers the whole device, …).
     pub notes: Vec<String>,
-    /// Bytes that this process has written, fills and former sessions included.
+    /// Bytes that this process has written, including fills and earlier sessions.
     pub written_bytes: u64,
     /// The folder of the current recording.
     pub recording: Option<PathBuf>,
-    /// What bears on whether the figures can be believed.
+    /// The circumstances that affect whether the figures can be believed.
     pub circumstances: Circumstances,
-    /// What the stack survives, holds and costs; none where nothing was built.
+    /// What the stack survives, holds and costs; none if nothing was built.
     pub properties: Option<Properties>,
     /// Whether a stack is in place.
     pub standing: bool,
@@ -246,12 +246,12 @@ pub struct Status {
     pub runs_programs: bool,
 }
 
-/// What a run is doing.
+/// The activity of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Opening and examining the target.
     Opening,
-    /// Building what lies under the target.
+    /// Building the stack under the target.
     Building,
     /// Writing data and WAL before first use.
     Filling,
@@ -259,6 +259,6 @@ pub enum Phase {
     Running,
     /// Paused by the operator.
     Paused,
-    /// Draining to end.
+    /// Draining before the end.
     Ending,
 }

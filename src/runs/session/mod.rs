@@ -1,6 +1,6 @@
-//! A run: what the operator asks of it and what it reports.
+//! A run: the operator's commands to it, and its reports.
 //!
-//! Enters: settings, options and an operator's commands. Leaves: events, and a recording where one is asked for.
+//! Enters: settings, options and an operator's commands. Leaves: events, and a recording if requested.
 //!
 //! [`Session::open`] opens and fills the target, [`Session::start`] starts the load, and from then on
 //! [`Session::tick`] does what is due. [`live`] drives a session by an operator's commands,
@@ -9,19 +9,19 @@
 //! | module | is about |
 //! |---|---|
 //! | [`message`] | commands from the operator, events to the screen and the recorder |
-//! | [`options`] | how a session may be opened, beside its settings |
-//! | [`resolve`] | settings × host facts × options, resolved: all that a run does, settled before it does it |
+//! | [`options`] | how a session may be opened, besides its settings |
+//! | [`resolve`] | settings × host facts × options, resolved: everything a run does, decided in advance |
 //! | [`write_budget`] | how much a run may still write |
 //! | [`attendant`] | who waits while a session is opened |
-//! | [`targets`] | what a run works on: opened behind the guard, made ready, and closed cleanly |
+//! | [`targets`] | the targets of a run: opened behind the guard, made ready, and closed cleanly |
 //! | [`program`] | a program as the load |
-//! | [`opening`] | what is asked, planned, consented to, built and found |
-//! | [`running`] | classes, windows, the end, and what is written down |
-//! | [`turning`] | knobs turned while the load runs, and what a turn builds anew |
-//! | [`run`] | a session: what runs, on what, and what is due when |
-//! | [`duel`] | a duel in a run: its knob is turned as the course says |
+//! | [`opening`] | opening a target: asking, planning, consent, building and examining |
+//! | [`running`] | classes, windows, the end, and recording |
+//! | [`turning`] | knobs turned while the load runs, and rebuilding the target for a turn |
+//! | [`run`] | a session: its parts, and what is due when |
+//! | [`duel`] | a duel in a run: turns the knob as the course says |
 //! | [`live_duels`] | duels that the operator asks for while the load runs |
-//! | [`thread_priority`] | threads that answer the operator come before the load |
+//! | [`thread_priority`] | priority over the load for threads that answer the operator |
 //! | [`live`] | a session under an operator's commands, in a thread of its own |
 //! | [`headless`] | a session without an operator, recorded for a given time |
 

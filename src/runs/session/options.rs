@@ -1,4 +1,4 @@
-//! How a session may be opened, beside its settings.
+//! How a session may be opened, besides its settings.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -10,40 +10,40 @@ use crate::settings::{Layer, Settings};
 use crate::stack::guard::Consent;
 use crate::stack::id::StackId;
 
-/// How a session may be opened, beside its settings.
+/// How a session may be opened, besides its settings.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Scan and point only; nothing is opened for writing.
     pub read_only: bool,
-    /// Devices of which the content may be destroyed.
+    /// Devices whose content may be destroyed.
     pub destroy: Vec<String>,
-    /// The layers whose commands may be run: all of the profile on the command line, or none.
+    /// The layers whose commands may be run: all layers of the profile on the command line, or none.
     pub commands: Vec<Layer>,
-    /// What this host can't do is replaced, with a note (the demo); else it is refused.
+    /// Whether settings that this host can't satisfy are replaced, with a note (the demo); otherwise they are refused.
     pub fallbacks: bool,
-    /// Windows that begin before are marked and left out of totals.
+    /// Windows that begin within this time are marked, and left out of totals.
     pub warmup: Duration,
-    /// Bytes that this process has written, over all its sessions: the disk does not get them back
-    /// when another profile is opened.
+    /// Bytes that this process has written, over all its sessions: opening another profile does not reset the
+    /// count, since the disk has taken them all the same.
     pub written_bytes: Arc<AtomicU64>,
-    /// What the operator typed for devices of which the content may be destroyed.
+    /// What the operator typed for devices whose content may be destroyed.
     pub typed: Vec<String>,
     /// The stack's id and steps that the operator agreed to: nothing else is built.
     pub agreed: Option<(StackId, Vec<String>)>,
-    /// Pairs are loaded anew, even where the folder holds them.
+    /// Whether pairs are loaded anew, even if the folder holds them.
     pub anew: bool,
-    /// Steps of the profile: this run does none of them, which is noted on the screen and in recordings.
+    /// Steps of the profile: this run does none of them, which the screen and recordings note.
     pub unused_steps: usize,
-    /// What the page cache holds of the target is written back and dropped before the load begins.
+    /// Whether cached pages of the target are written back and dropped before the load begins.
     pub uncached: bool,
     /// The load is the settings' program; without this, settings with one are refused.
     pub program: bool,
-    /// How that is run in a session under an operator's commands.
+    /// How the program is run in a session under an operator's commands.
     pub operated: Option<ProgramOptions>,
 }
 
 impl Options {
-    /// Refuses settings of a program where none is to be run.
+    /// Refuses settings with a program unless it is to be run.
     ///
     /// # Errors
     /// Input, naming the command that runs it.

@@ -1,8 +1,8 @@
-//! Settings × host facts × options, resolved: all that a run does, settled before it does it.
+//! Settings × host facts × options, resolved: everything a run does, decided in advance.
 //!
-//! What follows from settings and host together is derived here, once: a session is resolved for the host, and once more
-//! for the target when that is open; a turn of a knob makes a new [`Resolved`] of the settings in force. Nothing changes
-//! one that is made.
+//! Everything that follows from settings and host together is derived here, once: a session is resolved for
+//! the host, and again for the target once that is open; a turn of a knob makes a new [`Resolved`] from the
+//! current settings. Once made, it never changes.
 
 use std::sync::Arc;
 
@@ -28,10 +28,10 @@ use crate::settings::{Buffering, Rocksdb, Sync};
 use crate::stack::handover::Noiommu;
 use crate::stack::plan::StackSpec;
 
-/// Scans of a mounted device are held to this unless they have a rate: somebody works on it.
+/// Scans of a mounted device are limited to this unless they have a rate: somebody is working on it.
 const MOUNTED_SCAN_BYTES_PER_S: u64 = 100_000_000;
-/// What the demo tries instead where a system forbids something, in this order. Outside the demo nothing
-/// falls back: it is refused with the reason.
+/// Fallbacks of the demo for knobs that a system does not permit, in this order. Outside the demo there are
+/// no fallbacks: such a setting is refused with the reason.
 const INSTEAD: &[(&str, &[&str])] = &[
     ("io.interface", &["libaio", "sync"]),
     ("io.registered_buffers", &["off"]),
@@ -39,39 +39,39 @@ const INSTEAD: &[(&str, &[&str])] = &[
     ("io.page_size", &["16KiB", "64KiB"]),
 ];
 
-/// What a run does, with all that follows from it. Each part of a session takes its part of it; the settings
-/// as a whole are for the screen, for recordings and for turns.
+/// What a run does, with everything that follows. Each part of a session takes its share; the settings as a
+/// whole are for the screen, for recordings and for turns.
 #[derive(Debug, Clone)]
 pub(in crate::runs::session) struct Resolved {
-    /// The settings in force: what was asked for, less what falls back.
+    /// The settings in force: those asked for, except for fallbacks.
     pub settings: Settings,
     pub facts: Arc<Facts>,
     pub options: Options,
-    /// What the run does otherwise than was asked for, and why.
+    /// How the run differs from what was asked for, and why.
     pub fallbacks: Vec<String>,
-    /// What others have in the target's folder, as it was before anything was opened.
+    /// Others' files in the target's folder, before anything was opened.
     pub folder_note: Option<String>,
     /// What each class does.
     pub jobs: [Job; 4],
     pub target: TargetSpec,
-    /// What distinguishes the target from others.
+    /// The target's identity.
     pub identity: TargetIdentity,
-    /// The stack below the target; its layers may be none.
+    /// The stack below the target; it may have no layers.
     pub stack: StackSpec,
-    /// How the drives leave the kernel once they are filled, where they do.
+    /// How the drives leave the kernel once they are filled, if they do.
     pub userspace: Option<UserspaceSpec>,
     pub host: HostSpec,
     pub budget: WriteBudget,
     pub pace: Pace,
-    /// Memory that the page cache can have of the target.
+    /// The most memory that the page cache can use for the target.
     pub cache_bytes_max: u64,
 }
 
 impl Resolved {
-    /// What these settings come to on this host.
+    /// Resolves these settings for this host.
     ///
     /// # Errors
-    /// Input where this host can't do what they say.
+    /// Input if this host can't do what they say.
     pub fn new(mut asked: Settings, options: Options, facts: Arc<Facts>) -> Result<Self> {
         let mut fallbacks = Vec::new();
         options.refuse_commands(&asked)?;
@@ -94,10 +94,10 @@ impl Resolved {
         Ok(resolved)
     }
 
-    /// The same on a target, of which the facts are known now; `mounted` if somebody works on it.
+    /// The same for a target whose facts are known now; `mounted` if somebody is working on it.
     ///
     /// # Errors
-    /// Input where the target can't do what the settings say.
+    /// Input if the target can't do what the settings say.
     pub fn on(&self, target: Option<&TargetFacts>, mounted: bool) -> Result<Self> {
         let Self { mut settings, options, facts, fallbacks, .. } = self.clone();
         let scan = &mut settings.classes[Class::Scan.index()];
@@ -107,10 +107,10 @@ impl Resolved {
         Self::settled(settings, options, facts, fallbacks, target)
     }
 
-    /// Whether a target that is not open yet could do what the settings say.
+    /// Checks whether a target that is not open yet could do what the settings say.
     ///
     /// # Errors
-    /// Input where it could not.
+    /// Input if it could not.
     pub fn check_on(&self, target: &TargetFacts) -> Result<()> {
         let conditions = Conditions { facts: &self.facts, target: Some(target) };
         let mut settings = self.settings.clone();
@@ -157,7 +157,7 @@ impl Resolved {
         }
     }
 
-    /// The same with a knob turned on the open target, or why it can't be.
+    /// The same with a knob turned on the open target, or why that is impossible.
     pub fn turned(
         &self,
         knob: &Knob,
@@ -167,7 +167,7 @@ impl Resolved {
         let mut settings = self.settings.clone();
         knob.set(&mut settings, value.clone());
         if change::between(&self.settings, &settings).scope == Scope::Rebuild {
-            return Err("it takes effect when the target is built anew: a plan shows what that takes".into());
+            return Err("it takes effect when the target is rebuilt: a plan shows what that involves".into());
         }
         let conditions = Conditions { facts: &self.facts, target };
         if let Some(reason) = knob.unavailable(value, &self.settings, conditions) {
@@ -176,7 +176,7 @@ impl Resolved {
         if let Some(problem) = check(&settings, conditions).into_iter().next() {
             return Err(problem.to_string());
         }
-        // A program has a folder, of which there are no such facts.
+        // A program works in a folder, which has no such facts.
         let needs_target = settings.touches_storage() && settings.program.is_none() && target.is_none();
         if let Some(why) = change::refused(&self.settings, &settings) {
             return Err(why.into());
@@ -184,7 +184,7 @@ impl Resolved {
         if needs_target {
             return Err("this run has no storage open: open a profile on a real interface instead".into());
         }
-        // A value that it fell back to is the operator's now, or gone.
+        // A fallback value is now the operator's choice, or gone.
         let of_knob = format!("{} is ", knob.path);
         let fallbacks = self.fallbacks.iter().filter(|note| !note.starts_with(&of_knob)).cloned().collect();
         Ok(Self::of(settings, self.options.clone(), self.facts.clone(), fallbacks))
@@ -195,7 +195,7 @@ impl Resolved {
         &self.jobs[class.index()]
     }
 
-    /// What to know about these settings on this target.
+    /// Things to know about these settings on this target.
     pub fn notes(&self, target: Option<&TargetFacts>) -> Vec<String> {
         let mut notes = Vec::new();
         let count = self.options.unused_steps;
@@ -220,14 +220,14 @@ impl Resolved {
         notes
     }
 
-    /// The profile in force under that name, with drives by their identity: what a recording keeps.
+    /// The current profile under that name, with drives by their identity, as a recording keeps it.
     pub fn profile_toml(&self, name: &str) -> String {
         let settings = Settings { name: name.to_owned(), ..by_identity(&self.settings, &self.facts) };
         to_toml(&settings.into())
     }
 }
 
-/// What RocksDB makes of `rocksdb.jobs`, where a profile sets that alone.
+/// How RocksDB divides `rocksdb.jobs`, if a profile sets only that.
 fn split_of_jobs(settings: &Settings) -> Option<String> {
     let rocksdb = &settings.kv.rocksdb;
     let by_jobs = rocksdb.compactions == 0 && rocksdb.flushes == 0 && rocksdb.jobs != Rocksdb::default().jobs;
@@ -250,7 +250,7 @@ fn refuse_wrong(settings: &Settings, conditions: Conditions) -> Result<()> {
         .hint("`stacktune knobs` lists what each of them accepts"))
 }
 
-/// Replaces what this host or target can't do by what it can, as far as there is something.
+/// Replaces settings that this host or target can't satisfy, as far as there is a fallback.
 fn fall_back(settings: &mut Settings, conditions: Conditions, notes: &mut Vec<String>) {
     for (path, candidates) in INSTEAD {
         let Some(knob) = knobs::find(path) else { continue };
@@ -265,11 +265,11 @@ fn fall_back(settings: &mut Settings, conditions: Conditions, notes: &mut Vec<St
     }
 }
 
-/// Makes the demo's files smaller where the disk is short of four times what they take, or too slow to fill them within
-/// seconds; those of another number or size, which somebody has chosen, only where it is short.
+/// Makes the demo's files smaller if the disk has less than four times their size, or is too slow to fill them within
+/// seconds; files of another number or size, which somebody chose, only if the disk is short of space.
 ///
 /// # Errors
-/// Where the folder can't be named or its disk not be asked.
+/// If the folder can't be named, or its disk can't be examined.
 pub(in crate::runs::session) fn fit_files(settings: &mut Settings, notes: &mut Vec<String>) -> Result<()> {
     if !settings.target.devices.is_empty() || !settings.touches_storage() {
         return Ok(());
@@ -285,7 +285,7 @@ pub(in crate::runs::session) fn fit_files(settings: &mut Settings, notes: &mut V
     Ok(())
 }
 
-/// Refuses settings that the stack that they ask for is known not to take: a buffering or a page size.
+/// Refuses settings that are known not to work on the requested stack: a buffering or a page size.
 ///
 /// # Errors
 /// Input, naming each knob with the reason.
@@ -299,11 +299,11 @@ pub(in crate::runs::session) fn refuse_unable(settings: &Settings, facts: &Facts
         return Ok(());
     }
     let list: Vec<_> = problems.iter().map(ToString::to_string).collect();
-    let what = format!("the stack that is asked for does not take these settings:\n  {}", list.join("\n  "));
+    let what = format!("the requested stack does not support these settings:\n  {}", list.join("\n  "));
     Err(Error::input(what).hint("turn those, or choose another file system; nothing was touched"))
 }
 
-/// What the settings' target is.
+/// The target of the settings.
 fn target_of(settings: &Settings) -> TargetSpec {
     let Settings { target, wal, kv, .. } = settings;
     let (target, wal) = (target.clone(), wal.clone());
@@ -322,10 +322,10 @@ fn target_of(settings: &Settings) -> TargetSpec {
     }
 }
 
-/// How the settings' drives leave the kernel; none where they stay with it.
+/// How the settings' drives leave the kernel; none if they stay.
 pub(in crate::runs::session) fn userspace_of(settings: &Settings) -> Option<UserspaceSpec> {
     let interface = settings.driven_by()?;
-    // SPDK finds its own way to memory, which nobody has accepted here.
+    // SPDK maps memory in its own way, to which the acceptance here does not extend.
     let accepted = settings.io.unsafe_noiommu && interface.capabilities().unsafe_noiommu;
     let noiommu = if accepted { Noiommu::Accepted } else { Noiommu::Refused };
     Some(UserspaceSpec { interface, noiommu })
@@ -353,7 +353,7 @@ mod tests {
     use super::*;
     use crate::settings::testing::capable_host;
 
-    /// The notes and the interface under such a limit of locked memory.
+    /// The notes and the interface with such a limit on locked memory.
     fn limited(limit_bytes: u64, kernel: &str) -> (Vec<String>, String, bool) {
         let mut facts = capable_host();
         (facts.memlock_bytes, facts.kernel) = (Some(limit_bytes), kernel.into());

@@ -1,4 +1,4 @@
-//! A session: what runs, on what, and what is due when.
+//! A session: its parts, and what is due when.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,9 +41,9 @@ use crate::stack::supervise::Watch;
 /// A run.
 pub struct Session {
     pub(super) resolved: Resolved,
-    // Dropped first, as it works on the target.
+    // Dropped first, since it works on the target.
     pub(super) program: Option<Running>,
-    // Dropped before the target: their workers drain while locks and claims still keep others away.
+    // Dropped before the target: their workers drain while locks and claims still keep others out.
     pub(super) classes: Classes,
     pub(super) target: Target,
     pub(super) host: HostTuning,
@@ -54,17 +54,17 @@ pub struct Session {
     pub(super) losses: Losses,
     pub(super) recorder: Recorder,
     pub(super) ending: Ending,
-    /// Where figures of a trace can be taken, and whether one window has ended since.
+    /// Takes a trace's figures, and whether a window has ended since tracing began.
     tap: Option<Tap>,
     tapped: bool,
 }
 
 impl Session {
-    /// Opens the target of the settings, filling it where it must be.
+    /// Opens the target of the settings, filling it if needed.
     ///
     /// # Errors
-    /// Input where this host can't do what the settings say; refused where data is at risk;
-    /// interrupted where the attendant ends the fill.
+    /// Input if this host can't do what the settings say; refused if data is at risk; interrupted if the
+    /// attendant ends the fill.
     pub fn open(
         settings: Settings,
         options: Options,
@@ -74,7 +74,7 @@ impl Session {
         Self::open_after(settings, options, facts, attendant, Carried::default())
     }
 
-    /// The same, going on with what another session leaves.
+    /// The same, continuing what another session left.
     pub(super) fn open_after(
         settings: Settings,
         options: Options,
@@ -87,8 +87,8 @@ impl Session {
         opened.map(|opened| Self::begin(opened, carried)).map_err(|error| retained.give_up(error, attendant))
     }
 
-    /// The same on what stands already for these settings, else on what is built for them. What was
-    /// built is left in `retained` again where the session can't be opened.
+    /// The same on the existing stack for these settings, else on a newly built one. If the session can't be
+    /// opened, the stack is left in `retained` again.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -142,7 +142,7 @@ impl Session {
     /// Starts every class that is enabled.
     ///
     /// # Errors
-    /// Where a class can't be started; those that could go on until the session is dropped.
+    /// If a class can't be started; those that could be go on until the session is dropped.
     pub fn start(&mut self) -> Result<()> {
         for class in Class::ALL {
             let (classes, mut around) = self.classes_around();
@@ -153,7 +153,7 @@ impl Session {
         Ok(())
     }
 
-    /// Lets the run's time begin now: what was done so far does not belong to it.
+    /// Restarts the run's clock: nothing done so far belongs to the run.
     pub(super) fn begin_anew(&mut self) {
         let (epoch_ns, is_traced) = (self.classes.now_ns(), self.schedule.traced);
         self.schedule = Schedule::new(epoch_ns, SystemTime::now(), 0, self.resolved.pace);
@@ -162,7 +162,7 @@ impl Session {
         self.meters = meters_of(&self.classes, &mut self.target, &groups, 0);
     }
 
-    /// The classes, with what they run under and on.
+    /// The classes, with their surroundings.
     fn classes_around(&mut self) -> (&mut Classes, ClassSurroundings<'_>) {
         let rests = self.schedule.rests();
         let Self { resolved, classes, target, meters, .. } = self;
@@ -175,28 +175,28 @@ impl Session {
         folders.map(Path::to_owned).collect()
     }
 
-    /// Notes that the drives are traced from now on, or no longer: the windows say so.
+    /// Notes that the drives are traced from now on, or no longer, for the windows' records.
     pub fn traced(&mut self, is_on: bool) {
         self.schedule.traced = is_on;
         self.schedule.traced_in_window |= is_on;
     }
 
-    /// The same, of a trace whose figures can be taken for each window.
+    /// The same for a trace whose figures can be taken for each window.
     pub(super) fn tap(&mut self, tap: Option<Tap>) {
         self.traced(tap.is_some());
         self.tap = tap;
         self.tapped = false;
     }
 
-    /// What a trace has of the window that ends; nothing of the one in which it began.
+    /// A trace's figures of the window that ends; none for the window in which the trace began.
     pub(super) fn take_traced(&mut self) -> ByTrace {
         let Some(tap) = &self.tap else { return ByTrace::default() };
         let taken = tap.take(self.now_ns().saturating_sub(self.meters.start_ns()));
         if std::mem::replace(&mut self.tapped, true) { taken } else { ByTrace::default() }
     }
 
-    /// What a trace says of moments of the run, each by the monotonic clock: `phase warmup` and `phase run`, where they
-    /// begin, and each turn.
+    /// Marks for a trace at moments of the run, by the monotonic clock: `phase warmup` and `phase run` at
+    /// their beginnings, and each turn.
     pub fn marks(&self) -> Vec<(u64, String)> {
         let (epoch_ns, warmup_ns) = (self.schedule.epoch_ns, self.resolved.pace.warmup_ns);
         let mut marks = Vec::new();
@@ -212,7 +212,7 @@ impl Session {
         marks
     }
 
-    /// What RocksDB's files occupy, if that is the engine, and their file system was made for this run.
+    /// The space that RocksDB's files occupy, if that is the engine, and their file system was made for this run.
     pub fn database_bytes(&self) -> Option<u64> {
         self.target.built().and(self.target.key_value())?;
         let database = self.target.layout().members.iter().filter_map(|member| member.path.clone());
@@ -224,22 +224,22 @@ impl Session {
         self.classes.now_ns().saturating_sub(self.schedule.epoch_ns)
     }
 
-    /// Whether time passes only as [`Self::advance`] lets it.
+    /// Whether time passes only through [`Self::advance`].
     pub fn is_simulated(&self) -> bool {
         self.classes.is_simulated()
     }
 
-    /// Lets simulated time pass until then, at most to the next window's end.
+    /// Lets simulated time pass until then, but not beyond the next window's end.
     pub fn advance(&mut self, ns: u64) {
         self.classes.run_until(self.schedule.epoch_ns + ns.min(self.schedule.next_window_ns));
     }
 
-    /// When something is due next.
+    /// When something is next due.
     pub fn next_ns(&self) -> u64 {
         self.schedule.next_window_ns
     }
 
-    /// Whether a class is draining or being restarted, so that a tick soon is worth it.
+    /// Whether a class is draining or being restarted, so that ticks should be frequent.
     pub fn is_settling(&self) -> bool {
         self.classes.any_pending()
     }
@@ -254,7 +254,7 @@ impl Session {
         }
         let (dropping, failed) = self.host.is_dropping();
         failed.into_iter().for_each(|text| self.notice(text));
-        // Until then reads may be served by what no budget holds.
+        // Until then, pages outside any budget may serve reads.
         self.schedule.turned |= dropping;
         if self.now_ns() >= self.schedule.next_window_ns {
             self.end_window()?;
@@ -262,13 +262,13 @@ impl Session {
         self.end_awaited_recording()
     }
 
-    /// Drops what the page cache holds of the target; the windows until then are marked as those of a turn.
+    /// Drops cached pages of the target; windows until then are marked as a turn's.
     pub fn empty_cache(&mut self) {
         self.host.empty_cache();
         self.schedule.turned = true;
     }
 
-    /// Why what was cached stayed, where it could not be dropped since this was last asked.
+    /// Why cached pages stayed, if dropping them failed since the last call.
     pub fn cache_stayed(&mut self) -> Option<String> {
         self.host.cache_stayed()
     }
@@ -286,7 +286,7 @@ impl Session {
         self.report(Event::Notice(text));
     }
 
-    /// Looks at every class: what has drained starts again, what stopped by itself is reported.
+    /// Checks every class: restarts those that have drained, reports those that stopped by themselves.
     pub(super) fn settle_classes(&mut self) {
         let (classes, mut around) = self.classes_around();
         let settled = classes.settle(&mut around);
@@ -296,7 +296,7 @@ impl Session {
             if let Some(line) = self.turns.ledger.class_failed(class) {
                 self.recorder.line(line);
             }
-            // Without an operator who could start it again, the run ends.
+            // Without an operator who could restart it, the run ends.
             self.losses.failed.get_or_insert(format!("{class} failed: {why}"));
         }
         if !self.classes.any_pending() && !self.turns.draining.is_empty() {
@@ -307,20 +307,20 @@ impl Session {
         }
     }
 
-    /// Lets a class drain; it starts again under its job then.
+    /// Lets a class drain; it then restarts with its job.
     pub(super) fn stop_class(&mut self, class: Class) {
         self.classes.stop(class);
         self.schedule.turned = true;
     }
 
-    /// Reports once what puts fail with, and once that they no longer do.
+    /// Reports once why puts fail, and once that they work again.
     fn look_at_puts(&mut self) {
         let puts = Class::ALL.into_iter().any(|class| class.writes() && self.classes.works(class));
         let text = self.target.key_value_mut().and_then(|pairs| pairs.look_at_puts(puts));
         text.into_iter().for_each(|text| self.notice(text));
     }
 
-    /// Reports what the run is doing now.
+    /// Reports the run's current status.
     pub(super) fn status(&mut self) {
         let target = self.target.facts().cloned();
         let status = Status {
@@ -342,8 +342,8 @@ impl Session {
         self.report(Event::Status(Arc::new(status)));
     }
 
-    /// What the stack under these settings survives and costs, where it is built or is bare devices; what
-    /// is turned live (`wal.sync`, the price) counts as it is now.
+    /// What the stack survives and costs under these settings, if it is built or is bare devices; settings
+    /// that are turned live (`wal.sync`, the price) count as they are now.
     pub(super) fn properties(&self) -> Option<Properties> {
         let built = self.target.built().map(|built| built.plan().properties.usable_bytes);
         let devices = !self.resolved.stack.target.devices.is_empty() && self.target.pages().is_some();
@@ -353,7 +353,7 @@ impl Session {
         Some(stack.without(self.losses.count))
     }
 
-    /// What bears on whether the figures can be believed, under these settings.
+    /// The circumstances that affect whether the figures can be believed, under these settings.
     pub(super) fn circumstances(&self) -> Circumstances {
         let (layout, resolved) = (self.target.layout(), &self.resolved);
         let of = Circumstances::of(
@@ -365,7 +365,7 @@ impl Session {
         Circumstances { last: self.target.last_written(), ..of }
     }
 
-    /// What RocksDB did so far; what it wrote is added to what was written. None of pages.
+    /// RocksDB's work so far; its writes are added to the bytes written. None for pages.
     pub(super) fn engine_figures(&mut self) -> Option<EngineFigures> {
         let (figures, written_bytes) = self.target.key_value_mut()?.figures()?;
         self.written.writes.add(written_bytes);
@@ -410,12 +410,12 @@ impl Session {
         }
     }
 
-    /// Why the target can't be used any more, where it has lost too much.
+    /// Why the target can't be used any more, if it has lost too many drives.
     pub fn failure(&self) -> Option<&str> {
         self.losses.failed.as_deref()
     }
 
-    /// Reports what a window shows of lost drives, once; stops all classes where an array has failed.
+    /// Reports newly lost drives of a window, once each; stops all classes if an array has failed.
     pub(super) fn look_for_losses(&mut self, window: &Window) {
         let new = self.losses.new_in(window);
         if self.losses.count_is(self.meters.lost().iter().map(Lost::count).sum()) {
@@ -432,20 +432,19 @@ impl Session {
         }
     }
 
-    /// Reads the target back once all has drained, and checks every page that was written, or every pair;
-    /// none where nothing touches storage.
+    /// Reads the target back once everything has drained, and checks every page that was written, or every
+    /// pair; none if nothing touches storage.
     ///
     /// # Errors
-    /// Input where the drives have left the kernel.
+    /// Input if the drives have left the kernel.
     pub fn verify(&self, progress: &mut dyn FnMut(Progress), stop: &AtomicBool) -> Result<Option<Verified>> {
         self.target.verify(progress, stop)
     }
 
-    /// Closes the target and takes down what was built for it, or leaves that standing; what would
-    /// then remove it.
+    /// Closes the target and takes its stack down, or leaves it in place; returns the commands that would remove it.
     ///
     /// # Errors
-    /// What could not be taken away.
+    /// What could not be removed.
     pub fn dismantle(self, keep: bool, watch: Watch) -> Result<Vec<String>> {
         let mut retained = RetainedStack::default();
         let closed = self.close_onto(&mut retained);
@@ -453,17 +452,17 @@ impl Session {
         closed.and(left)
     }
 
-    /// Closes the target, and leaves what was built for it to another session.
+    /// Closes the target, and leaves its stack to another session.
     ///
     /// # Errors
-    /// What could not be put back of the host's settings.
+    /// Host settings that could not be restored.
     pub fn close_onto(self, retained: &mut RetainedStack) -> Result<()> {
         let Self { resolved, program, classes, mut target, mut host, .. } = self;
         let ended = program.map_or(Ok(()), |running| running.end(&mut target, &mut || true).1);
         if let Some(pairs) = target.key_value_mut() {
             pairs.end();
         }
-        // The workers hold the files open, or the database.
+        // The workers hold the files, or the database, open.
         drop(classes);
         let set = target.pages().map(Pages::set);
         let (closed, built) = target.close(|journal| host.restore(journal));
@@ -475,7 +474,7 @@ impl Session {
     }
 }
 
-/// What measures a target, from here on.
+/// The meters of a target, from here on.
 fn meters_of(classes: &Classes, target: &mut Target, groups: &[PathBuf], now_ns: u64) -> Meters {
     let (layout, is_built) = (target.layout(), target.built().is_some());
     let mut probes = if classes.is_simulated() {
@@ -484,7 +483,7 @@ fn meters_of(classes: &Classes, target: &mut Target, groups: &[PathBuf], now_ns:
         Probes::system(&layout.members, &layout.levels, is_built, now_ns)
     };
     if let Target::Folder(_) = target {
-        // What a program does is not this process's: nobody can tell it from others'.
+        // A program's work is not this process's, so it can't be told from others' work.
         probes = probes.without_others_io();
     }
     let mut meters = Meters::new(now_ns, layout.members.clone(), probes.with_program(groups));

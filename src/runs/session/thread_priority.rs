@@ -1,19 +1,19 @@
-//! Threads that answer the operator come before the load, of which there may be far more threads than
-//! processors.
+//! Threads that answer the operator get priority over the load, which may have far more threads than there
+//! are processors.
 #![allow(unsafe_code)] // the scheduler's attributes, which rustix does not have
 
-/// Above all that has no wish of its own, below what an administrator puts higher.
+/// Above everything at the default priority, below anything an administrator puts higher.
 const NICE: i32 = -10;
-/// A short slice is served early: the shortest that the kernel grants (Linux 6.12; older ones ignore
-/// it). The time that a thread gets altogether stays the same.
+/// A short slice is served early: this is the shortest that the kernel grants (Linux 6.12; older ones ignore
+/// it). A thread's total share of time stays the same.
 const SLICE_NS: u64 = 100_000;
 
-/// Has the calling thread run soon after it wakes; the threads that it starts are ordinary ones.
+/// Makes the calling thread run soon after it wakes; the threads that it starts are ordinary ones.
 ///
-/// The higher priority needs root or `RLIMIT_NICE`; without, there is the short slice alone. What the
-/// operator has chosen for the whole process (`nice`, `chrt`) stays.
+/// The higher priority needs root or `RLIMIT_NICE`; without these, there is only the short slice. The
+/// operator's choice for the whole process (`nice`, `chrt`) is kept.
 pub fn raise_thread_priority() {
-    // SAFETY: the call takes numbers only.
+    // SAFETY: the call takes only numbers.
     if unsafe { libc::sched_getscheduler(0) } != libc::SCHED_OTHER {
         return;
     }
@@ -22,7 +22,7 @@ pub fn raise_thread_priority() {
         return;
     }
     let wished = if nice == 0 { NICE } else { nice };
-    // Where neither can be had, the thread is an ordinary one, as slow to answer as any.
+    // If neither is possible, the thread is an ordinary one, as slow to answer as any other.
     let _ = schedule(wished) || schedule(nice);
 }
 
@@ -37,7 +37,7 @@ fn schedule(nice: i32) -> bool {
         sched_deadline: 0,
         sched_period: 0,
     };
-    // SAFETY: the kernel reads the structure, whose size it finds in it.
+    // SAFETY: the kernel reads the structure, and its size from the structure itself.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) == 0 }
 }
 

@@ -1,4 +1,4 @@
-//! What may be written: `run.max_writes`, over all runs of this process.
+//! The limit of writes: `run.max_writes`, over all runs of this process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::{Error, Result};
 use crate::units::{approx_size, format_size};
 
-/// How much may be written, and how much is.
+/// The limit of writes, and the writes so far.
 #[derive(Debug, Clone)]
 pub(in crate::runs::session) struct WriteBudget {
     /// `run.max_writes`.
@@ -16,12 +16,12 @@ pub(in crate::runs::session) struct WriteBudget {
 }
 
 impl WriteBudget {
-    /// A limit to what the process writes, with the count of what it has written.
+    /// A limit on the process's writes, with the count of its writes so far.
     pub fn new(limit_bytes: Option<u64>, written_bytes: Arc<AtomicU64>) -> Self {
         Self { limit_bytes, written_bytes }
     }
 
-    /// Of a process that has written nothing.
+    /// For a process that has written nothing.
     pub fn untouched(limit_bytes: Option<u64>) -> Self {
         Self::new(limit_bytes, Arc::default())
     }
@@ -31,17 +31,17 @@ impl WriteBudget {
         Self::new(limit_bytes, self.written_bytes.clone())
     }
 
-    /// Bytes that are written.
+    /// Bytes written so far.
     pub fn written_bytes(&self) -> u64 {
         self.written_bytes.load(Ordering::Relaxed)
     }
 
-    /// Counts what was written.
+    /// Counts bytes as written.
     pub fn add(&self, bytes: u64) {
         self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The count itself, for who writes.
+    /// The counter itself, for writers.
     pub fn count(&self) -> Arc<AtomicU64> {
         self.written_bytes.clone()
     }
@@ -63,9 +63,9 @@ impl WriteBudget {
         let (needs, limit) = (approx_size(bytes), format_size(limit));
         let written = match written_bytes {
             0 => String::new(),
-            bytes => format!(", of which {} are written", approx_size(bytes)),
+            bytes => format!(", with {} already written", approx_size(bytes)),
         };
         let what = format!("filling the target takes {needs}, but run.max_writes is {limit}{written}");
-        Err(Error::input(what).hint("a smaller target, or a higher limit: --set run.max_writes=…"))
+        Err(Error::input(what).hint("use a smaller target, or raise the limit: --set run.max_writes=…"))
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting before a run so that all begin under the same conditions: idle time, and drives that have cooled down.
+//! Waiting before a run so that all runs begin under the same conditions: idle time, and drives that have cooled down.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const ASK: Duration = Duration::from_secs(1);
 
 const NOT_COOLED: &str = "not cooled down to";
 const NOT_REPORTED: &str = "no temperature is reported by";
-/// The same in recordings of earlier versions.
+/// The same messages in recordings of earlier versions.
 const FORMER: [&str; 2] = ["no temperature is told by", "it was to cool down to"];
 
 /// Whether a note of a run says that it began with drives warmer than requested.
@@ -24,8 +24,8 @@ pub fn is_unmet(note: &str) -> bool {
     [NOT_COOLED, NOT_REPORTED].iter().chain(&FORMER).any(|words| note.contains(words))
 }
 
-/// Waits as the sweep requests, and returns the result as sentences for the recording. `on_wait` is given
-/// what is waited for, and returns whether to continue.
+/// Waits as the sweep requests, and returns the result as sentences for the recording. `on_wait` is told the
+/// reason of the wait, and returns whether to continue.
 ///
 /// # Errors
 /// Interrupted if `on_wait` says so.
@@ -167,7 +167,7 @@ mod tests {
             is_unmet("nvme1n1 is still at 60 °C after 0s: it was to cool down to 45 °C"),
             "as versions before wrote it"
         );
-        assert!(!is_unmet("what is cached of the target was not dropped"));
+        assert!(!is_unmet("the target's cached pages were not dropped"));
     }
 
     #[test]

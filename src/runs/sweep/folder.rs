@@ -25,7 +25,7 @@ const SWEEP: &str = "sweep.json";
 const PROCESSES: &str = "processes.jsonl";
 const NOT_RUN: &str = "not-run.json";
 
-/// Larger than any of these files.
+/// Larger than any of these files can be.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Whether the folder is a sweep's.
@@ -61,11 +61,11 @@ impl NotRun {
 pub enum State {
     /// Not begun.
     Open,
-    /// Begun, but not ended normally.
+    /// Begun, but did not end normally.
     HalfDone,
     /// It has no figures.
     NotRun(NotRun),
-    /// What is in its folder can't be read, or its folder is a link: it stays as it is.
+    /// Its folder's content can't be read, or its folder is a link: it is left alone.
     Damaged(NotRun),
     /// It is complete.
     Done(Box<Recording>),
@@ -84,26 +84,26 @@ pub struct Process {
 #[derive(Debug)]
 pub struct Folder {
     dir: PathBuf,
-    /// What is run.
+    /// The runs to be made.
     pub schedule: Schedule,
     /// The processes that worked on it earlier.
     pub before: Vec<Process>,
-    /// What it is worked on with, if it is.
+    /// The state of a process working on it, if this one is.
     work: Option<Work>,
 }
 
-/// What a process that runs the sweep keeps in memory: others may own the folder, and what they put there does
-/// not decide what is run.
+/// What a process that runs the sweep keeps in memory: others may own the folder, and whatever they put there
+/// must not decide what is run.
 #[derive(Debug)]
 struct Work {
-    /// The folder, which is locked: other processes don't work on it.
+    /// The folder, locked so that no other process works on it.
     held: HeldFolder,
     /// The profile that the operator gave.
     profile: Profile,
 }
 
 impl Folder {
-    /// Begins the sweep of a profile in a new folder, or continues the one that is there.
+    /// Begins the sweep of a profile in a new folder, or continues an existing one.
     ///
     /// # Errors
     /// Input if the folder holds something else, or the sweep of another profile; refused if another process
@@ -116,7 +116,7 @@ impl Folder {
         let held = HeldFolder::open(dir)?;
         lock(&held)?;
         let now = now_unix_s();
-        // As it would be read back: for a target of devices, the files are not written.
+        // As it would be read back: for a target of devices, the files' settings are not written.
         let written = to_toml(profile);
         let profile = parse(&written, "the profile")?;
         refuse_other(&held, &profile)?;
@@ -125,7 +125,7 @@ impl Folder {
             refuse_other_schedule(&schedule, &profile, read_only, dir)?;
             schedule
         } else {
-            // If an earlier process was killed early, only the profile may be there.
+            // If an earlier process was killed early, there may be just the profile.
             let schedule = Schedule::of(&profile, read_only, now)?;
             held.replace(PROFILE, written.as_bytes())?;
             held.replace(SWEEP, &json::lines(&schedule)?)?;
@@ -224,7 +224,7 @@ impl Folder {
         };
         if let Some(stray) = names.iter().find(|name| !name.to_str().is_some_and(is_ours)) {
             let (dir, stray) = (printable::path(folder.path()), printable::path(Path::new(stray)));
-            let what = format!("{dir} holds {stray}, which no recording has");
+            let what = format!("{dir} holds {stray}, which is not part of a recording");
             return Err(Error::input(what).hint("that run was not touched; move it elsewhere"));
         }
         names.iter().try_for_each(|name| folder.remove(name))
@@ -244,7 +244,7 @@ impl Folder {
     }
 }
 
-/// The processes that worked on it before, if others can't have written that: it decides what is removed.
+/// The processes that worked on it before, if others can't have written that list: it decides what is removed.
 fn earlier_processes(held: &HeldFolder) -> Vec<Process> {
     let read = || {
         let file = regular_file::open_in(held, PROCESSES).ok()?;
@@ -283,7 +283,7 @@ fn read_schedule(text: &[u8], path: &Path) -> Result<Schedule> {
     Err(Error::failed(format!("{} is damaged: {why}", printable::path(path))))
 }
 
-/// Refuses to continue with other steps or runs than the profile's, in whatever order they are.
+/// Refuses to continue with steps or runs that differ from the profile's, in whatever order.
 fn refuse_other_schedule(there: &Schedule, profile: &Profile, read_only: bool, dir: &Path) -> Result<()> {
     if there.read_only != read_only {
         let how = if read_only { "without" } else { "with" };
@@ -300,7 +300,7 @@ fn refuse_other_schedule(there: &Schedule, profile: &Profile, read_only: bool, d
         return Ok(());
     }
     let path = printable::path(&dir.join(SWEEP));
-    Err(Error::input(format!("the runs in {path} are not those of the profile: it was changed"))
+    Err(Error::input(format!("the runs in {path} do not match the profile: it was changed"))
         .hint("nothing was changed; give a new folder"))
 }
 
@@ -376,7 +376,12 @@ fn refuse_other(held: &HeldFolder, profile: &Profile) -> Result<()> {
         .iter()
         .filter(|knob| knob.get(&other.settings) != knob.get(&profile.settings))
         .map(|knob| {
-            format!("{} is {}, there {}", knob.path, knob.get(&profile.settings), knob.get(&other.settings))
+            format!(
+                "{} is {}, but {} there",
+                knob.path,
+                knob.get(&profile.settings),
+                knob.get(&other.settings)
+            )
         })
         .collect();
     let why = match (differ.is_empty(), other.sweep == profile.sweep) {
@@ -394,7 +399,7 @@ fn parse_profile(text: Vec<u8>, path: &Path) -> Result<Profile> {
     parse(&text, &path.shown())
 }
 
-/// Locks the folder as long as it is held.
+/// Locks the folder for as long as it is held.
 fn lock(held: &HeldFolder) -> Result<()> {
     flock(held, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
         Error::failed(format!("another process is running the sweep in {}", printable::path(held.path())))

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | `profile.toml` | the profile with its steps, as run | at the start |
 //! | `sweep.json` | the steps and the order of the runs: [`Schedule`] | at the start |
-//! | `processes.jsonl` | a line for each process that worked on it, by which its leftovers are recognized | as each starts |
+//! | `processes.jsonl` | a line for each process that worked on it, to recognize its leftovers | as each starts |
 //! | `NN-LABEL-rK/` | the recording of step `NN`'s repeat `K`, see [`crate::runs::record`] | as it runs |
 //! | `NN-LABEL-rK/not-run.json` | why that run has no figures: [`NotRun`] | when that is known |
 //!

@@ -1,4 +1,4 @@
-//! Running what is left of a sweep.
+//! Running the remaining runs of a sweep.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -53,9 +53,9 @@ pub enum SweepEvent<'a> {
 pub trait SweepWatcher: Attendant {
     /// Reports what happens.
     fn on_event(&mut self, event: SweepEvent);
-    /// Something is waited for. Returns whether to continue.
+    /// The sweep is waiting for something. Returns whether to continue.
     fn waits(&mut self, what: &str) -> bool;
-    /// A run's target is open, and its recording begins with the return; its load will run for that time.
+    /// A run's target is open, and its recording begins when this returns; its load will run for that time.
     ///
     /// # Errors
     /// Why it can't be recorded; the run then counts as failed.
@@ -66,7 +66,7 @@ pub trait SweepWatcher: Attendant {
     /// A run was recorded in that folder, and its target is still open.
     ///
     /// # Errors
-    /// What is wrong with what was written; the run then counts as failed.
+    /// What is wrong with the written data; the run then counts as failed.
     fn recorded(&mut self, session: &mut Session, dir: &Path) -> Result<()>;
 }
 
@@ -81,8 +81,8 @@ pub struct SweepEnd {
     pub kept: Vec<String>,
 }
 
-/// Begins the sweep of a profile in a new folder, or continues the one that is there: a stack left by an
-/// earlier process of it is torn down.
+/// Begins the sweep of a profile in a new folder, or continues an existing one: a stack left by an earlier
+/// process of that sweep is torn down.
 ///
 /// # Errors
 /// Input if the folder holds something else, or a device given to be destroyed does not belong to any step's
@@ -108,7 +108,7 @@ fn refuse_unallowed(profile: &Profile, options: &Options, facts: &Facts) -> Resu
     let all = settings_of(profile, facts);
     let names: Vec<_> =
         all.iter().flat_map(|settings| names_of(&settings.target, &settings.wal, facts)).collect();
-    // A name without a device is a mistake, whichever step it was meant for.
+    // Naming a device that does not exist is a mistake, whichever step it was meant for.
     options.destroy.iter().try_for_each(|name| facts.find(name).map(drop))?;
     refuse_stray_consent(&options.destroy, &names, facts)?;
     let mut seen: Vec<TargetIdentity> = Vec::new();
@@ -128,9 +128,9 @@ fn settings_of(profile: &Profile, facts: &Facts) -> Vec<Settings> {
     run_settings(&profile.settings, &steps).iter().map(|settings| by_identity(settings, facts)).collect()
 }
 
-/// Runs every run of the folder's schedule that is not complete. What this host can't do, and a run that
-/// fails, is recorded and does not end the sweep. `interrupts` counts the signals so far: the first ends it
-/// cleanly, one more immediately.
+/// Makes every run of the folder's schedule that is not complete. Runs that this host can't do, or that fail,
+/// are recorded, and do not end the sweep. `interrupts` counts the signals so far: the first ends it cleanly,
+/// a second one immediately.
 ///
 /// # Errors
 /// If the folder can't be written, or the stack can't be torn down; the rest can be continued later.
@@ -152,7 +152,7 @@ pub fn run(
     let mut sweeper = Sweeper { folder, options, facts, interrupts, steps, settings, sweep, kept, watcher };
     let ran = sweeper.run_all();
     if interrupts() > 1 {
-        // The operator no longer waits: `stacktune cleanup`, or the continued sweep, tears it down.
+        // The operator no longer waits: `stacktune cleanup`, or continuing the sweep, tears it down.
         return ran;
     }
     let ended = if keep { sweeper.kept.keep() } else { sweeper.tear_down().map(|()| Vec::new()) };
@@ -165,7 +165,7 @@ pub fn run(
     }
 }
 
-/// Tears down what an earlier process of this sweep had built and left when it died.
+/// Tears down the stack that an earlier process of this sweep left when it died.
 fn take_away_left(folder: &Folder, watcher: &mut dyn SweepWatcher) -> Result<()> {
     let steps = &folder.schedule.steps;
     let names: Vec<_> =
@@ -204,7 +204,7 @@ struct Sweeper<'a> {
     steps: Vec<SweepStep>,
     settings: Vec<Settings>,
     sweep: Sweep,
-    /// What is kept between two runs.
+    /// The stack kept between two runs.
     kept: RetainedStack,
     watcher: &'a mut dyn SweepWatcher,
 }
@@ -243,8 +243,8 @@ impl Sweeper<'_> {
         Ok(SweepEnd::default())
     }
 
-    /// Records and reports why a run has no figures. Where its folder became a link or damaged, that is reported,
-    /// and stays as it is.
+    /// Records and reports why a run has no figures. If its folder became a link or is damaged, that is
+    /// reported, and it is left alone.
     fn has_no_figures(&mut self, run: &ScheduledRun, not_run: &NotRun) -> Result<()> {
         let recorded = self.folder.not_run(run, not_run);
         self.watcher.on_event(SweepEvent::NotRun(not_run));
@@ -282,7 +282,7 @@ impl Sweeper<'_> {
         let time = step.time.unwrap_or_default() + warmup;
         let opened = self.watcher.opened(&mut session, time);
         let mut on_event = |event| self.watcher.on_event(SweepEvent::Event(event));
-        // Made only now: in a folder of others, what is put there during a rest is not followed.
+        // Made only now, so that anything others put there during a rest is not followed.
         let recorded = opened
             .and_then(|()| self.folder.make_run_dir(run))
             .and_then(|folder| headless::record(&mut session, folder, time, self.interrupts, &mut on_event));
@@ -312,13 +312,13 @@ impl Sweeper<'_> {
 
 /// Why a run has no figures.
 enum Failure {
-    /// A reason of this run only: the others can run.
+    /// For a reason of its own: the others can still run.
     Of(Error),
     /// The host is not as it was, so nothing else can be measured on it.
     Fatal(Error),
 }
 
-/// The attendant while a run's target is opened; then waits for what keeps the runs comparable.
+/// The attendant while a run's target is opened; then waits as needed to keep the runs comparable.
 struct Waiting<'a> {
     watcher: &'a mut dyn SweepWatcher,
     between: &'a Between,

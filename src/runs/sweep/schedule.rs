@@ -33,7 +33,7 @@ pub struct Schedule {
     pub order: String,
     /// The seed that shuffled them.
     pub seed: u64,
-    /// Whether runs on the same stack follow each other, as rebuilding it for each was not requested.
+    /// Whether runs on the same stack are kept together, since rebuilding it for each was not requested.
     pub kept_together: bool,
     /// The steps, in the order of tables.
     pub steps: Vec<StepShown>,
@@ -69,12 +69,12 @@ pub struct ScheduledRun {
     pub target: usize,
 }
 
-/// What the runs may write, as far as known in advance.
+/// Writes of the runs, as far as they are known in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Writes {
     /// Bytes written by the load of all runs.
     pub bytes: u64,
-    /// Whether some class writes as fast as it can: these bytes are not counted.
+    /// Whether some class writes as fast as it can: its bytes are not counted.
     pub unlimited: bool,
 }
 
@@ -125,7 +125,7 @@ impl Schedule {
         self.steps.iter().map(of).sum()
     }
 
-    /// How often a target is opened after another one, or first; a stack is then built.
+    /// How often a target is opened after a different one, or first; a stack is then built.
     pub fn openings(&self, target: usize, rebuild: bool) -> usize {
         let begins = |at: &usize| rebuild || *at == 0 || self.runs[*at - 1].target != target;
         (0..self.runs.len()).filter(|at| self.runs[*at].target == target).filter(begins).count()
@@ -159,8 +159,8 @@ fn targets(settings: &[Settings]) -> Vec<usize> {
     settings.iter().map(number).collect()
 }
 
-/// Whether going from one target to another destroys or refills anything. It does if any of them is built, or
-/// two share a device or a folder; otherwise each keeps its own fill.
+/// Whether switching between targets destroys or refills anything. It does if any of them is built, or two
+/// share a device or a folder; otherwise each keeps its own fill.
 fn takes_rebuilding(settings: &[Settings], targets: &[usize]) -> bool {
     let first = |number: usize| &settings[targets.iter().position(|&of| of == number).unwrap_or(0)];
     let count = targets.iter().max().map_or(0, |last| last + 1);
@@ -169,7 +169,7 @@ fn takes_rebuilding(settings: &[Settings], targets: &[usize]) -> bool {
     count > 1 && (shared || (0..count).any(|number| first(number).stack.is_built()))
 }
 
-/// Where the target's data is.
+/// The places of the target's data.
 fn places(settings: &Settings) -> Vec<&str> {
     let target = &settings.target;
     let data: Vec<_> = if target.devices.is_empty() {
@@ -180,8 +180,8 @@ fn places(settings: &Settings) -> Vec<&str> {
     data.into_iter().chain(settings.wal.target.as_deref()).collect()
 }
 
-/// The runs, one per step and repeat. Repeats come in rounds, each with every step once, so that what changes
-/// over time affects all steps alike.
+/// The runs, one per step and repeat. Repeats come in rounds, each with every step once, so that changes over
+/// time affect all steps alike.
 fn order(sweep: &Sweep, steps: &[SweepStep], targets: &[usize], kept_together: bool) -> Vec<(usize, u32)> {
     let all: Vec<usize> = (0..steps.len()).collect();
     let repeat = |step: usize| steps[step].repeat.unwrap_or(1);
@@ -218,8 +218,8 @@ fn dir(step: usize, steps: usize, label: &str, repeat: u32) -> String {
     format!("{:0width$}-{label}-r{repeat}", step + 1)
 }
 
-/// What the load of the runs may write: at each class's rate, and at most `run.max_writes` per run. Building
-/// and filling are extra.
+/// Writes of the runs' load: at each class's rate, and at most `run.max_writes` per run. Building and filling
+/// are extra.
 pub fn planned_writes(schedule: &Schedule, settings: &[Settings]) -> Writes {
     let mut writes = Writes { bytes: 0, unlimited: false };
     for run in &schedule.runs {

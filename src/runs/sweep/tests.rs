@@ -1,5 +1,4 @@
-//! A sweep from its profile to its folder, on simulated drives: what is complete stays, everything else is
-//! run again.
+//! A sweep from its profile to its folder, on simulated drives: complete runs stay, all others are run again.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -17,13 +16,13 @@ use crate::settings::profile::parse;
 const PROFILE: &str = "io.interface = \"sim\"\n[sweep]\nfor = \"1s\"\nrepeat = 2\n\
     [[step]]\nlabel = \"one\"\n[[step]]\nlabel = \"two\"\nscan.depth = 8\n";
 
-/// Notes what is reported, and ends the sweep after that many runs.
+/// Notes the reports, and ends the sweep after that many runs.
 #[derive(Default)]
 struct Notes {
     begun: Vec<String>,
     noticed: Vec<String>,
     fails: bool,
-    /// Where others put a link in place of each run's folder once it begins, and what it leads to.
+    /// Where others replace each run's folder with a link once the run begins, and the link's target.
     link: Option<(PathBuf, PathBuf)>,
 }
 
@@ -76,7 +75,7 @@ fn facts() -> Arc<Facts> {
     Arc::new(fixture::facts())
 }
 
-/// Continues the sweep in that folder; returns the folders of the runs that it did.
+/// Continues the sweep in that folder; returns the folders of the runs that it made.
 fn swept(dir: &Path, text: &str, fails: bool) -> Vec<String> {
     let mut notes = Notes { fails, ..Notes::default() };
     let folder = prepare(dir, &profile(text), &Options::default(), &facts, &mut notes).unwrap();
@@ -103,7 +102,7 @@ fn a_complete_sweep_runs_nothing_more() {
 fn interrupted_runs_are_repeated_and_complete_ones_stay() {
     let out = tempfile::tempdir().unwrap();
     let begun = swept(out.path(), PROFILE, false);
-    // As kill -9 leaves it: one with windows but no summary, and one that was not begun.
+    // As left by kill -9: one run with windows but no summary, and one that was not begun.
     std::fs::remove_file(out.path().join(&begun[2]).join("summary.json")).unwrap();
     std::fs::remove_dir_all(out.path().join(&begun[3])).unwrap();
     assert!(matches!(states(out.path())[2..], [State::HalfDone, State::Open]));
@@ -164,7 +163,7 @@ fn another_profile_is_refused_and_nothing_is_touched() {
     assert!(error.what.contains("the steps, their times or their order differ"), "{error}");
     assert_eq!(error.exit_status(), 2);
     let error = refused(&format!("point.depth = 3\n{PROFILE}"), false);
-    assert!(error.what.contains("point.depth is 3, there 1"), "{error}");
+    assert!(error.what.contains("point.depth is 3, but 1 there"), "{error}");
     assert!(refused(PROFILE, true).what.contains("without --read-only"));
     let elsewhere = tempfile::tempdir().unwrap();
     std::fs::write(elsewhere.path().join("mine.txt"), "mine").unwrap();
@@ -180,7 +179,7 @@ fn what_others_put_into_the_folder_does_not_decide_what_is_run() {
     let begin = || loop {
         let begun =
             prepare(out.path(), &profile(PROFILE), &Options::default(), &facts, &mut Notes::default());
-        // A program that another test starts holds for a moment what this process has open, the lock included.
+        // A child process that another test starts briefly inherits this process's open files, the lock included.
         if !begun.as_ref().is_err_and(|error| error.what.contains("another process is running the sweep")) {
             break begun;
         }
@@ -199,7 +198,7 @@ fn what_others_put_into_the_folder_does_not_decide_what_is_run() {
     }
     assert_eq!(notes.begun.len(), 4);
 
-    // To continue with another profile, or other runs, is refused.
+    // Continuing with another profile, or other runs, is refused.
     drop(folder);
     std::fs::write(out.path().join("sweep.json"), &schedule).unwrap();
     assert!(begin().unwrap_err().what.contains("the sweep of another profile"));
@@ -212,7 +211,7 @@ fn what_others_put_into_the_folder_does_not_decide_what_is_run() {
     ] {
         assert_ne!(changed, schedule);
         std::fs::write(out.path().join("sweep.json"), changed).unwrap();
-        assert!(begin().unwrap_err().what.contains("are not those of the profile"));
+        assert!(begin().unwrap_err().what.contains("do not match the profile"));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a row of a list allows, and whether a value is among it.
+//! What a row of an option list allows, and whether a value is allowed.
 
 /// An option, and what it takes.
 #[derive(Debug, Clone, Copy)]
@@ -20,15 +20,15 @@ pub(super) enum Takes {
     From(u64, u64),
     /// A share in percent up to this, also with decimals.
     Percent(u32),
-    /// A whole number, perhaps with the letter of a unit.
+    /// A whole number, possibly with the letter of a unit.
     Size,
     /// One of these words.
     Word(&'static [&'static str]),
     /// Some of these words, separated by commas; each may follow `^`, which switches it off.
     Words(&'static [&'static str]),
-    /// One of these words, perhaps with a level: `zstd:3`.
+    /// One of these words, possibly with a level: `zstd:3`.
     Leveled(&'static [&'static str]),
-    /// Settings of their own, separated by commas.
+    /// Settings of its own, separated by commas.
     Settings(&'static [Allowed]),
 }
 
@@ -78,8 +78,8 @@ impl Takes {
             Self::Percent(max) => format!("a number up to {max}"),
             Self::Size => "a number with or without a unit, such as 65536 or 64k".to_owned(),
             Self::Word(words) => format!("one of {}", words.join(", ")),
-            Self::Words(words) => format!("made of {} (each switched off by ^ before it)", words.join(", ")),
-            Self::Leveled(words) => format!("one of {}, perhaps with a level as in zstd:3", words.join(", ")),
+            Self::Words(words) => format!("made of {} (a ^ before one turns it off)", words.join(", ")),
+            Self::Leveled(words) => format!("one of {}, or one with a level, as in zstd:3", words.join(", ")),
             Self::Settings(rows) => format!("made of {}", names(rows)),
         }
     }
@@ -114,7 +114,7 @@ pub(super) fn names<'a>(rows: impl IntoIterator<Item = &'a Allowed>) -> String {
     names.join(", ")
 }
 
-/// A number of digits alone: `parse` takes a sign, too.
+/// A number made only of digits: `parse` would accept a sign, too.
 fn whole(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok())?

@@ -7,10 +7,10 @@ use crate::settings::values::{Filesystem, Stack};
 const SWITCH: Takes = Takes::Word(&["0", "1"]);
 const ANY: Takes = Takes::Number(u32::MAX as u64);
 
-/// The words of `stack.mkfs_options`, an option and its value each a word; none without a file system.
+/// The words of `stack.mkfs_options`, each option and each value a word; none without a file system.
 ///
 /// # Errors
-/// Why one is not allowed, with what is.
+/// Why one is not allowed, and what is.
 pub fn mkfs(stack: &Stack) -> Result<Vec<String>, String> {
     if stack.filesystem == Filesystem::None {
         return Ok(Vec::new());
@@ -18,7 +18,7 @@ pub fn mkfs(stack: &Stack) -> Result<Vec<String>, String> {
     let (mut given, mut words) = (stack.mkfs_options.split_whitespace(), Vec::new());
     while let Some(word) = given.next() {
         let Some((name, glued)) = split(word) else {
-            return Err(format!("`{word}` does not belong to an option; {}", allowed(stack)));
+            return Err(format!("`{word}` is neither an option nor the value of one; {}", allowed(stack)));
         };
         let Some(found) = rows(stack).find(|row| row.names.contains(&name)) else {
             return Err(format!("`{name}` is not allowed; {}", allowed(stack)));
@@ -56,7 +56,7 @@ fn rows(stack: &Stack) -> impl Iterator<Item = &'static Allowed> {
         Filesystem::F2fs => F2FS,
         Filesystem::None => &[],
     };
-    // Where Btrfs is the array, `stack.raid` says where copies are, and what the stack survives follows from that.
+    // If Btrfs is the array, `stack.raid` says where copies are, and what the stack survives follows from that.
     let own_raid = stack.raid.is_btrfs();
     rows.iter().filter(move |row| !(own_raid && row.names.contains(&"-m")))
 }
@@ -96,7 +96,7 @@ const EXT4_EXTENDED: &[Allowed] = &[
     row(&["nodiscard"], Takes::Nothing),
 ];
 
-/// Not among them: a journal for others, encryption, quotas.
+/// Left out: journals for other file systems, encryption, quotas.
 const EXT4_FEATURES: &[&str] = &[
     "64bit",
     "bigalloc",
@@ -178,7 +178,7 @@ const XFS_METADATA: &[Allowed] = &[
     row(&["bigtime"], SWITCH),
 ];
 
-/// Not among them: names without case, for which kernels are no longer built.
+/// Left out: case-insensitive names, which kernels are no longer built with.
 const XFS_NAMING: &[Allowed] =
     &[row(&["size"], Takes::Size), row(&["version"], Takes::Word(&["2"])), row(&["ftype"], SWITCH)];
 
@@ -191,7 +191,7 @@ const BTRFS: &[Allowed] = &[
     row(&["--csum", "--checksum"], Takes::Word(&["crc32c", "xxhash", "sha256", "blake2"])),
 ];
 
-/// Not among them: quotas and zones.
+/// Left out: quotas and zones.
 const BTRFS_FEATURES: &[&str] = &[
     "bgt",
     "block-group-tree",
@@ -215,7 +215,7 @@ const F2FS: &[Allowed] = &[
     row(&["-z"], ANY),
 ];
 
-/// Not among them: encryption and quotas.
+/// Left out: encryption and quotas.
 const F2FS_FEATURES: &[&str] = &[
     "compression",
     "extra_attr",

@@ -10,7 +10,7 @@ const ANY: Takes = Takes::Number(u32::MAX as u64);
 /// The options of `stack.mount_options`; none without a file system.
 ///
 /// # Errors
-/// Why one is not allowed, with what is.
+/// Why one is not allowed, and what is.
 pub fn mount(stack: &Stack) -> Result<Vec<&str>, String> {
     let name = stack.filesystem.name();
     let own = match stack.filesystem {
@@ -27,7 +27,7 @@ pub fn mount(stack: &Stack) -> Result<Vec<&str>, String> {
     given.map(allowed).collect()
 }
 
-/// Of every file system. The last three are given anyway; what takes them back is not here.
+/// For every file system. The last three are set anyway; options that would undo them are left out.
 const ALL: &[Allowed] = &[
     row(&["defaults"], Takes::Nothing),
     row(&["rw"], Takes::Nothing),
@@ -57,7 +57,7 @@ const ALL: &[Allowed] = &[
     row(&["noexec"], Takes::Nothing),
 ];
 
-/// Not among them: journals elsewhere, quotas, `errors=panic`.
+/// Left out: external journals, quotas, `errors=panic`.
 const EXT4: &[Allowed] = &[
     row(&["data"], Takes::Word(&["ordered", "writeback", "journal"])),
     row(&["barrier"], SWITCH),
@@ -94,11 +94,11 @@ const EXT4: &[Allowed] = &[
     row(&["errors"], Takes::Word(&["continue", "remount-ro"])),
 ];
 
-/// 0 leaves it to the file system.
+/// 0 leaves the choice to the file system.
 const LOG_BUFFERS: &[&str] =
     &["0", "16k", "32k", "64k", "128k", "256k", "16384", "32768", "65536", "131072", "262144"];
 
-/// Not among them: a log or real-time part elsewhere, quotas, `nouuid`.
+/// Left out: an external log or real-time device, quotas, `nouuid`.
 const XFS: &[Allowed] = &[
     row(&["allocsize"], Takes::Size),
     row(&["attr2"], Takes::Nothing),
@@ -122,7 +122,7 @@ const XFS: &[Allowed] = &[
 
 const COMPRESSED: Takes = Takes::Leveled(&["zlib", "lzo", "zstd", "no", "none"]);
 
-/// Not among them: other devices, subvolumes, `fatal_errors=panic`; and `nodatacow`, which `stack.copy_on_write` sets.
+/// Left out: other devices, subvolumes, `fatal_errors=panic`; and `nodatacow`, which `stack.copy_on_write` sets.
 const BTRFS: &[Allowed] = &[
     row(&["autodefrag"], Takes::Nothing),
     row(&["noautodefrag"], Takes::Nothing),
@@ -151,7 +151,7 @@ const BTRFS: &[Allowed] = &[
     row(&["notreelog"], Takes::Nothing),
 ];
 
-/// Not among them: faults on purpose, quotas, `checkpoint=disable`, `errors=panic`.
+/// Left out: fault injection, quotas, `checkpoint=disable`, `errors=panic`.
 const F2FS: &[Allowed] = &[
     row(&["active_logs"], Takes::Word(&["2", "4", "6"])),
     row(&["age_extent_cache"], Takes::Nothing),

@@ -104,7 +104,7 @@ pub(super) const IO: &[Spec] = &[
     },
 ];
 
-/// What a turn requires that makes drives leave the kernel, return, or change their driver.
+/// What a turn requires if it makes drives leave the kernel, return to it, or change their driver.
 pub(super) fn drives_change_hands(old: &Settings, new: &Settings) -> Scope {
     let outside = |of: &Settings| {
         Class::ALL.map(|class| Some(of.interface_of(class)).filter(|interface| interface.leaves_kernel()))
@@ -168,18 +168,18 @@ fn userspace_unavailable(by: Interface, s: &Settings, conditions: Conditions) ->
         return Some("the drives leave the kernel, but wal.target would stay in it".into());
     }
     if s.queue != QueueSettings::default() {
-        return Some("queue.* are settings of the kernel, which does not have the drives then".into());
+        return Some("the drives leave the kernel, so its settings queue.* would have no effect".into());
     }
     let acceptable = by.capabilities().unsafe_noiommu;
     if conditions.facts.platform.iommu_groups == 0 && !(acceptable && s.io.unsafe_noiommu) {
         let what = "no IOMMU is in use to confine the drives' memory accesses";
         let or = if acceptable { ", or accept VFIO's unsafe mode: io.unsafe_noiommu" } else { "" };
         return Some(format!(
-            "{what}: enable one in the firmware and the kernel (intel_iommu=on for Intel's){or}"
+            "{what}: enable one in the firmware and the kernel (on Intel: intel_iommu=on){or}"
         ));
     }
     let stays = Class::ALL.iter().find(|&&class| s.interface_of(class) != by)?;
-    Some(format!("the drives leave the kernel, so {stays} would have none"))
+    Some(format!("the drives leave the kernel, so {stays} would have no drives"))
 }
 
 pub(super) fn buffering_unavailable(
@@ -195,7 +195,7 @@ pub(super) fn buffering_unavailable(
         return Some("NVMe commands bypass the page cache".into());
     }
     if buffering != Buffering::Direct && interface.has_rings() && s.io.completion == Completion::Iopoll {
-        return Some("only direct I/O can be polled for: choose io.completion = interrupt first".into());
+        return Some("only direct I/O can be polled: choose io.completion = interrupt first".into());
     }
     match buffering {
         Buffering::Cached => None,

@@ -74,19 +74,19 @@ impl Knob {
         }
     }
 
-    /// What a turn from these settings to the value requires.
+    /// What turning it from these settings to the value requires.
     pub fn scope_of(&self, value: &Value, settings: &Settings) -> Scope {
         let mut turned = settings.clone();
         self.set(&mut turned, value.clone());
         self.scope_between(settings, &turned)
     }
 
-    /// What a turn from one to the other settings requires.
+    /// What a turn from the old settings to the new requires.
     pub fn scope_between(&self, old: &Settings, new: &Settings) -> Scope {
         self.spec.scope.max((self.spec.widened)(old, new))
     }
 
-    /// Whether another value leads to another target, or another stack below it.
+    /// Whether another value means another target, or another stack below it.
     pub fn is_of_target(&self, settings: &Settings) -> bool {
         (self.spec.of_target)(settings)
     }
@@ -116,7 +116,7 @@ impl Knob {
         format!("{}{or_default}", self.spec.kind.expected())
     }
 
-    /// Why the value, shown as written, is wrong, with the closest valid name if it has names.
+    /// Why the value, shown as written, is wrong; with the closest valid name, if there are names.
     pub fn refusal(&self, shown: &str) -> String {
         let refusal = format!("`{}` must be {}, not {shown}", self.path, self.expected());
         let Kind::Choice(choices) = self.spec.kind else { return refusal };
@@ -142,11 +142,11 @@ impl Knob {
 
     /// Why this host or target does not support the value, or none if it does.
     ///
-    /// A default is checked for the classes that inherit it, and a class that inherits, by the default.
+    /// A default is checked for the classes that inherit it, and an inheriting class is checked by the default.
     pub fn unavailable(&self, value: &Value, settings: &Settings, conditions: Conditions) -> Option<String> {
         let mut turned = settings.clone();
         self.set(&mut turned, value.clone());
-        // What the load's engine ignores can have any value.
+        // Values that the load's engine ignores may be anything.
         if kv::of_another_engine(&self.path, &turned).is_some() {
             return None;
         }
@@ -191,16 +191,16 @@ impl Knob {
             let next = if up { at.checked_add(1)? } else { at.checked_sub(1)? };
             return steps.get(next).cloned();
         }
-        // A typed value lies between two preset values.
+        // A typed value may lie between two presets.
         let above = |step: &&Value| magnitude(step) > magnitude(&now);
         if up { steps.iter().find(above).cloned() } else { steps.iter().rev().find(|s| !above(s)).cloned() }
     }
 }
 
-/// Sets the value of the knob that the settings' program calls so.
+/// Sets the knob that the settings' program gives this name.
 fn set_own(name: &str, settings: &mut Settings, value: &Value) {
     if let Some(program) = &mut settings.program {
-        // A value of another program's knob of that name is none of this one's.
+        // A value of another program's knob of that name may not be one of this knob's.
         let _ = program.turn(name, &value.to_string());
     }
 }

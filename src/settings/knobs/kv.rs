@@ -119,7 +119,7 @@ pub(super) const PAIRS: &[Spec] = &[
         kind: Kind::Percent { min: 1, max: 90, steps: &[1, 5, 10, 25, 37, 50, 62, 75, 88] },
         scope: Scope::Rebuild,
         of_target: always,
-        inactive: |s, _| s.kv.pairs.count.is_some().then_some("kv.pairs gives their number"),
+        inactive: |s, _| s.kv.pairs.count.is_some().then_some("kv.pairs sets the number of pairs"),
         ..at!(Percent, |s, c| s.kv.pairs.share_percent)
     },
     Spec {

@@ -8,13 +8,13 @@ pub enum StackLayer {
     /// The load: its classes, their rates, the run.
     #[default]
     Application,
-    /// How an I/O enters the kernel or avoids it; the engine, where one does the I/O.
+    /// How an I/O enters the kernel or bypasses it; the storage engine, if one does the I/O.
     Interface,
     /// The page cache.
     PageCache,
     /// The file system.
     FileSystem,
-    /// What joins drives.
+    /// The array that joins drives.
     Raid,
     /// Drives, or the files in their place.
     Drives,
@@ -37,7 +37,7 @@ impl StackLayer {
         }
     }
 
-    /// The layer that many below this one, or above it if negative; the last one there is.
+    /// The layer this many below, or above if negative; at most the last one in that direction.
     pub fn below(self, by: isize) -> Self {
         let at = (self as usize).saturating_add_signed(by).min(Self::ALL.len() - 1);
         Self::ALL[at]

@@ -39,8 +39,8 @@ const SPEED: Kind = Kind::Int {
 fn array_unavailable(value: &Value, s: &Settings, _: Class, _: Conditions) -> Option<String> {
     let loses = *value != Value::Choice(ArrayState::Healthy.name());
     (loses && s.stack.assume_clean && s.stack.raid.has_md_parity()).then(|| {
-        "with stack.assume_clean the parity was never computed, so what was on the member could not be read: set \
-         stack.assume_clean = off"
+        "with stack.assume_clean the parity was never computed, so a lost member's data could not be \
+         reconstructed: set stack.assume_clean = off"
             .to_owned()
     })
 }
@@ -48,10 +48,10 @@ fn array_unavailable(value: &Value, s: &Settings, _: Class, _: Conditions) -> Op
 pub(super) const MD: &[Spec] = &[
     Spec {
         key: "array",
-        help: "State of the stack's md array: healthy, degraded (its last member is failed), or rebuilding (the member is \
-               replaced by itself, blank). What was on the member is lost; the array can return to healthy only after a rebuild.",
+        help: "State of the stack's md array: healthy, degraded (its last member is marked as failed), or rebuilding (that \
+               member is added back, blank). The data on that member is lost; the array can return to healthy only after a rebuild.",
         kind: Kind::Choice(&names::<ArrayState, 3>()),
-        // The next run of a sweep can't have healthy again what one before has degraded.
+        // The next run of a sweep can't have healthy again what a run before it has degraded.
         of_target: |s| s.stack.raid.is_md_redundant(),
         inactive: |s, _| not_redundant(s),
         unavailable: array_unavailable,
@@ -75,13 +75,13 @@ pub(super) const MD: &[Spec] = &[
     },
     Spec {
         key: "sync_speed_min",
-        help: "KiB a second of each member at which md rebuilds or syncs while the load runs; default = the system's.",
+        help: "Speed of md's rebuild or sync during the load, in KiB per second of each member; default = the system's.",
         kind: SPEED,
         ..own_number!(sync_speed_min, not_redundant)
     },
     Spec {
         key: "sync_speed_max",
-        help: "KiB a second of each member that md's rebuild or sync never exceeds; default = the system's.",
+        help: "Limit of md's rebuild or sync, in KiB per second of each member; default = the system's.",
         kind: SPEED,
         ..own_number!(sync_speed_max, not_redundant)
     },

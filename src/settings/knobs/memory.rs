@@ -8,7 +8,7 @@ use crate::settings::interface::Interface;
 use crate::settings::values::Settings;
 use crate::units::format_size;
 
-/// Bytes of the buffers of the enabled classes on such interfaces.
+/// Bytes of the buffers of the enabled classes on the selected interfaces.
 fn buffers_bytes(s: &Settings, on: impl Fn(Interface) -> bool) -> u64 {
     let classes = Class::ALL.iter().filter(|&&class| s.classes[class.index()].enabled);
     let buffers = classes.filter(|&&class| on(s.interface_of(class))).map(|&class| {
@@ -25,15 +25,15 @@ pub(super) fn cache_limit_unavailable(
     conditions: Conditions,
 ) -> Option<String> {
     let Value::Size(Some(limit)) = value else { return None };
-    // Beyond that, the kernel would kill the process rather than drop cached pages.
+    // Beyond half the limit, the kernel would kill the process rather than drop cached pages.
     let buffers = buffers_bytes(s, |_| true);
     missing(&conditions.facts.cgroup_memory.limit).or_else(|| {
         (buffers > limit / 2).then(|| format!("the buffers alone need {} of it", format_size(buffers)))
     })
 }
 
-/// Bytes of locked memory that the kernel charges for rings, if all enabled classes had some: up to Linux
-/// 5.11 and from 6.14 on it charges them like registered buffers.
+/// Bytes of locked memory that the kernel charges for rings, if all enabled classes had them: up to Linux
+/// 5.11, and from 6.14 on, it charges them like registered buffers.
 fn rings_bytes(s: &Settings, conditions: Conditions) -> u64 {
     const PAGE: u64 = 4096;
     let counted =

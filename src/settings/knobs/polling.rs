@@ -26,7 +26,7 @@ pub(super) const POLLING: &[Spec] = &[
     Spec {
         key: "submission",
         help: "How I/Os are submitted: one system call per batch, or a kernel thread that polls the submission queue; its CPU \
-               time counts as ours.",
+               time counts as stacktune's.",
         kind: Kind::Choice(&names::<Submission, 2>()),
         inactive: |s, _| no_ring(s),
         unavailable: |v, _, _, conditions| match v {
@@ -68,8 +68,8 @@ pub(super) const POLLING: &[Spec] = &[
     },
     Spec {
         key: "setup",
-        help: "When a ring's completions are done in the worker's thread: at once by interrupting it, when it next enters the \
-               kernel (coop), or when it asks for completions (defer).",
+        help: "When a ring's completions are processed in the worker's thread: at once by interrupting it, when it next \
+               enters the kernel (coop), or when it asks for completions (defer).",
         kind: Kind::Choice(&names::<RingSetup, 4>()),
         inactive: |s, _| no_ring(s),
         unavailable: setup_unavailable,
@@ -148,7 +148,7 @@ fn setup_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditio
     }
     if s.io.submission == Submission::Sqpoll {
         return Some(
-            "with io.submission = sqpoll the kernel's thread completes I/Os, and the kernel refuses both"
+            "the kernel refuses it with io.submission = sqpoll, whose kernel thread completes the I/Os"
                 .into(),
         );
     }
@@ -164,7 +164,7 @@ fn completion_unavailable(value: &Value, s: &Settings, _: Class, conditions: Con
     let on_ring = |class: &&Class| s.classes[class.index()].enabled && s.interface_of(**class).has_rings();
     if let Some(class) = Class::ALL.iter().filter(on_ring).find(|&&c| s.buffering_of(c) != Buffering::Direct)
     {
-        return Some(format!("only direct I/O can be polled for, but {class} goes through the page cache"));
+        return Some(format!("only direct I/O can be polled, but {class} goes through the page cache"));
     }
     missing(&conditions.facts.io_uring).or_else(|| missing(&conditions.target?.polled))
 }

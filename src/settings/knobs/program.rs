@@ -1,7 +1,7 @@
-//! The knobs of programs: a profile names them, so they are in no table.
+//! The knobs of programs: a profile names them, so they are not in the table.
 //!
-//! A knob lives as long as stacktune does, which is why the table is one for all. Those of a program are made when they
-//! are first asked for, and kept: there are few, however often a profile is opened.
+//! A knob lives as long as stacktune does, which is why there is one table for all. A program's knobs are
+//! made when they are first asked for, and kept: there are few, however often a profile is opened.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,10 +13,10 @@ use crate::settings::values::{ProgramKnob, Settings};
 /// The table of profiles that they are in.
 pub(super) const TABLE: &str = "command";
 
-/// A knob's definition by its program, and the knob made of it.
+/// A knob's definition by its program, and the knob made from it.
 type Known = (ProgramKnob, &'static Knob);
 
-/// Those of the settings' program, in its order; none where the classes are the load.
+/// The knobs of the settings' program, in its order; none if the classes are the load.
 pub fn of_program(settings: &Settings) -> Vec<&'static Knob> {
     static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
     let Some(program) = &settings.program else { return Vec::new() };
@@ -49,8 +49,8 @@ fn of_definition(known: &mut Vec<Known>, own: &ProgramKnob) -> &'static Knob {
     let values = own.values.iter().map(|value| (&*value.clone().leak(), meaning(value)));
     let values: Vec<(&str, &str)> = values.collect();
     let (scope, help) = match own.turn.first() {
-        Some(command) => (Scope::Live, format!("One of the program's own, turned by {command}.")),
-        None => (Scope::Rebuild, "One of the program's own, which is started anew for it.".to_owned()),
+        Some(command) => (Scope::Live, format!("A knob of the program's own, turned by {command}.")),
+        None => (Scope::Rebuild, "A knob of the program's own; turning it restarts the program.".to_owned()),
     };
     let kind = Kind::Choice(values.leak());
     let spec = Spec { key: own.name.clone().leak(), help: help.leak(), kind, scope, ..PLAIN };
@@ -61,16 +61,16 @@ fn of_definition(known: &mut Vec<Known>, own: &ProgramKnob) -> &'static Knob {
 }
 
 impl Knob {
-    /// What it is called by the program whose own it is; none of the table's.
+    /// Its name in the program that it belongs to; none for the table's knobs.
     pub fn of_program(&self) -> Option<&str> {
         self.path.strip_prefix(TABLE)?.strip_prefix('.')
     }
 
-    /// Whether a run of a program has it: its own, and those of what lies below.
+    /// Whether a run of a program has this knob: the program's own, and those for what lies below it.
     pub fn is_of_programs(&self) -> bool {
         let (table, key) = self.path.split_once('.').unwrap_or((&self.path, ""));
         match (table, key) {
-            // They are about what the classes do.
+            // These are about what the classes do.
             ("run", "cache_limit" | "max_writes" | "pace" | "slow_log" | "seed") => false,
             _ => matches!(table, TABLE | "target" | "stack" | "queue" | "md" | "run"),
         }
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(knob.parse("5GB").unwrap_err(), "1GB or 4GB");
         assert!(std::ptr::eq(knob, find_of(&live, "command.pool").unwrap()), "made once");
 
-        // The same name of another program is another knob.
+        // The same name in another program is another knob.
         let anew = settings(&["8GB"], &[]);
         let other = find_of(&anew, "command.pool").unwrap();
         assert!(!std::ptr::eq(knob, other) && other.spec.scope == Scope::Rebuild);

@@ -1,7 +1,7 @@
 //! The knobs of `[rocksdb]`: `RocksDB`'s options.
 //!
-//! What `SetOptions` and `SetDBOptions` accept is live; what is fixed while a database is open requires
-//! reopening it; what decides the layout of the files requires reloading the pairs.
+//! Options that `SetOptions` and `SetDBOptions` accept are live; those fixed while a database is open require
+//! reopening it; those that decide the layout of the files require reloading the pairs.
 
 use super::spec::{Conditions, Named, PLAIN, Scope, Spec, always, missing, names};
 use super::value::{Kind, Value};
@@ -9,7 +9,7 @@ use crate::class::Class;
 use crate::settings::values::{Compaction, Compression, Settings};
 use crate::units::{GIB, KIB, MIB};
 
-/// A size of a part of the database.
+/// The size of a part of the database.
 const fn size(min: u64, max: u64, steps: &'static [u64]) -> Kind {
     Kind::Size { min, max, multiple: 1, power_of_two: false, optional: false, steps }
 }

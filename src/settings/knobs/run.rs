@@ -8,7 +8,7 @@ use super::value::{Kind, Value};
 use crate::settings::values::{Settings, SimDevice};
 use crate::units::{GIB, MIB};
 
-/// From a SATA drive to the newest NVMe drives.
+/// Rates from a SATA drive's to the newest NVMe drives'.
 const DRIVE_RATES: &[u64] = &[
     500_000_000,
     1_000_000_000,
@@ -69,7 +69,7 @@ pub(super) const RUN: &[Spec] = &[
     },
     Spec {
         key: "drain",
-        help: "How long I/O under way at the end of a run or recording is waited for; what has not ended then counts with its age.",
+        help: "How long the end of a run or recording waits for I/O under way; what has not ended by then counts with its age.",
         kind: Kind::Time {
             min: Duration::from_millis(100),
             max: Duration::from_mins(1),
@@ -117,7 +117,7 @@ pub(super) const RUN: &[Spec] = &[
     },
     Spec {
         key: "pace",
-        help: "Intended starts of a class within this time of each other share a sleep: one for each costs more CPU than its I/O (calibrate shows both). The response latency counts from the intended start, and includes that wait; 0 = each on time.",
+        help: "Intended starts of a class within this time of each other share a sleep: a sleep each would cost more CPU than its I/O (calibrate shows both). Response latency counts from the intended start, so it includes the wait; 0 = each on time.",
         kind: Kind::Time {
             min: Duration::ZERO,
             max: Duration::from_millis(1),
@@ -199,7 +199,7 @@ pub(super) const SIM: &[Spec] = &[
     },
     Spec {
         key: "over_provision",
-        help: "Flash beyond the capacity of an ftl device, in percent of it; less of it is collected more often.",
+        help: "Flash beyond an ftl device's capacity, in percent of it; with less, garbage is collected more often.",
         kind: Kind::Int { min: 0, max: 1000, steps: &[7, 12, 28, 50, 100] },
         scope: Scope::Rebuild,
         inactive: |s, _| without_flash(s),
@@ -207,7 +207,7 @@ pub(super) const SIM: &[Spec] = &[
     },
     Spec {
         key: "mapping_cache",
-        help: "How much of an ftl device's map is in its memory, in percent; of the rest, each miss reads flash.",
+        help: "How much of an ftl device's map fits in its memory, in percent; each miss reads flash.",
         paper: Some("A cache of 10% is that of the paper's realistic drive (He et al. 2017)."),
         kind: Kind::Int { min: 1, max: 100, steps: &[1, 5, 10, 50, 100] },
         scope: Scope::Rebuild,
@@ -218,5 +218,5 @@ pub(super) const SIM: &[Spec] = &[
 
 fn without_flash(settings: &Settings) -> Option<&'static str> {
     let has_flash = settings.is_simulated() && settings.sim.device == SimDevice::Ftl;
-    (!has_flash).then_some("no device has flash by model (sim.device = ftl)")
+    (!has_flash).then_some("no device models flash (sim.device = ftl)")
 }

@@ -28,7 +28,7 @@ impl Scope {
     }
 }
 
-/// What decides whether a value is available: this host, and the target if one is open.
+/// The facts that decide whether a value is available: about this host, and the target if one is open.
 #[derive(Debug, Clone, Copy)]
 pub struct Conditions<'a> {
     /// What this host has and can do.
@@ -44,7 +44,7 @@ pub struct Spec {
     pub key: &'static str,
     /// What it does, in a sentence.
     pub help: &'static str,
-    /// What the paper found about it, with the section.
+    /// The paper's findings on it, with the section.
     pub paper: Option<&'static str>,
     /// What it accepts.
     pub kind: Kind,
@@ -52,7 +52,7 @@ pub struct Spec {
     pub inherits: bool,
     /// What a turn of it requires on its own.
     pub scope: Scope,
-    /// Whether it only affects what is derived from figures, not what is measured.
+    /// Whether it affects only what is derived from figures, not what is measured.
     pub only_reckons: bool,
     /// What a turn requires beyond that, given the settings before and after.
     pub(super) widened: fn(&Settings, &Settings) -> Scope,
@@ -81,7 +81,7 @@ pub(super) const PLAIN: Spec = Spec {
     unavailable: |_, _, _, _| None,
 };
 
-/// For a knob that always determines which target is opened.
+/// For knobs that always determine which target is opened.
 pub(super) fn always(_: &Settings) -> bool {
     true
 }
@@ -103,7 +103,7 @@ pub(super) const fn names<T: Named, const N: usize>() -> [(&'static str, &'stati
     out
 }
 
-/// How a field is read and written, from one expression for it.
+/// Reads and writes a field, from one expression for it.
 macro_rules! at {
     ($variant:ident, |$s:ident, $c:ident| $place:expr) => {
         Spec {

@@ -233,7 +233,7 @@ fn lba_size_unavailable(value: &Value, s: &Settings, _: Class, conditions: Condi
         return None;
     }
     if s.target.devices.is_empty() {
-        return Some("the target is files: NVMe drives can be formatted".into());
+        return Some("the target is files: only NVMe drives can be formatted".into());
     }
     not_built_with(&[], s, conditions)
 }
@@ -243,11 +243,11 @@ fn iommu_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditio
         return None;
     }
     if s.target.devices.is_empty() {
-        return Some("the target is files: an IOMMU serves drives".into());
+        return Some("the target is files: an IOMMU serves only drives".into());
     }
     if conditions.facts.platform.iommu_groups == 0 {
         return Some(
-            "no IOMMU is in use: enable it in the firmware (VT-d, AMD-Vi) and the kernel (intel_iommu=on for Intel's)"
+            "no IOMMU is in use: enable it in the firmware (VT-d, AMD-Vi) and the kernel (on Intel: intel_iommu=on)"
                 .into(),
         );
     }
@@ -295,7 +295,7 @@ fn raid_unavailable(value: &Value, s: &Settings, _: Class, conditions: Condition
     }
     if raid.is_btrfs() && !s.stack.by_commands.is_empty() {
         return Some(
-            "the layers by commands (stack.layer) leave one device, and Btrfs's own RAID is over several"
+            "the layers by commands (stack.layer) leave one device, but Btrfs's own RAID needs several"
                 .into(),
         );
     }
@@ -304,7 +304,7 @@ fn raid_unavailable(value: &Value, s: &Settings, _: Class, conditions: Condition
         Raid::Md1 => "raid1",
         Raid::Md5 | Raid::Md6 => "raid456",
         Raid::Md10 => "raid10",
-        // Btrfs's own: the file system's knob checks its driver.
+        // Btrfs's own RAID: the file system's knob checks its driver.
         _ => return None,
     };
     no_driver(driver, conditions).or_else(|| not_built_with(&["mdadm"], s, conditions))
@@ -324,7 +324,7 @@ fn filesystem_unavailable(
     if let Some(why) = no_driver(name, conditions).or_else(missing) {
         return Some(why);
     }
-    // A layer by commands makes one device of them.
+    // A layer made by commands turns them into one device.
     let several = members(s) > 1 && s.stack.raid == Raid::None && s.stack.by_commands.is_empty();
     several.then(|| {
         let one = if s.target.devices.is_empty() {
@@ -332,12 +332,12 @@ fn filesystem_unavailable(
         } else {
             "name a single device in `target.devices` first"
         };
-        // No advice that this host can't take.
+        // No advice that this host can't follow.
         let md = Value::Choice(Raid::Md0.name());
         let joined = raid_unavailable(&md, s, class, conditions).is_none();
         let joined = if joined { ", or `stack.raid` to md0" } else { "" };
         format!(
-            "{one}{joined}: a file system is on a single device, and the target has {} members",
+            "{one}{joined}: a file system needs a single device, but the target has {} members",
             members(s)
         )
     })

@@ -37,7 +37,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The value as a number, if it is one: a quantity in its own unit. No limit gives none.
+    /// The value as a number, if it is one: a quantity in its own unit. None for no limit.
     pub fn as_number(&self) -> Option<f64> {
         match self {
             Value::Int(n) | Value::Percent(n) | Value::Size(Some(n)) | Value::Rate(Some(n)) => {
@@ -50,7 +50,7 @@ impl Value {
     }
 }
 
-/// How no limit, no rate or no text is written.
+/// How no limit, no rate and no text are written.
 pub const NONE: &str = "none";
 /// How inheriting the `[io]` table's value is written.
 pub const INHERIT: &str = "default";

@@ -76,7 +76,7 @@ mod tests {
             assert_eq!(builtin(name).as_ref(), Some(&profile));
             assert_eq!(parse(&to_toml(&profile), name).unwrap(), profile);
             let problems = check(&profile.settings, Conditions { facts: &facts, target: None });
-            // A build without RocksDB says so of the profiles that need it, and has nothing else against them.
+            // A build without RocksDB reports that for the profiles that need it, and no other problem.
             let other = |problem: &&Problem| cfg!(feature = "rocksdb") || problem.knob != "load.engine";
             assert_eq!(problems.iter().find(other), None, "{name}");
         }

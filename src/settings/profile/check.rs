@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(problem(&settings, &facts), "");
         let mut odd = settings.clone();
         odd.classes[0].interface = Some(Interface::Libaio);
-        assert!(problem(&odd, &facts).contains("scan would have none"));
+        assert!(problem(&odd, &facts).contains("scan would have no drives"));
         let mut odd = settings.clone();
         odd.stack.raid = Raid::Md0;
         assert!(problem(&odd, &facts).contains("a stack on them needs the kernel"));
@@ -91,7 +91,7 @@ mod tests {
         facts.platform.spdk.usable = crate::host::Feature::Present;
         assert_eq!(problem(&spdk, &facts), "");
         spdk.classes[0].interface = Some(Interface::Vfio);
-        assert!(problem(&spdk, &facts).contains("scan would have none"));
+        assert!(problem(&spdk, &facts).contains("scan would have no drives"));
         facts.platform.iommu_groups = 0;
         assert!(problem(&settings, &facts).contains("no IOMMU"));
     }

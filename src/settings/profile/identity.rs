@@ -6,8 +6,8 @@ use super::contents::Profile;
 use crate::host::{Device, Facts};
 use crate::settings::values::Settings;
 
-/// The settings with devices named by-id, including `wal.target` if it is one, and with the devices' serials
-/// (including that one's) if none are recorded and the host knows them.
+/// The settings with devices given by their by-id names, including `wal.target` if it is a device, and with all
+/// of these devices' serials if none are recorded and the host knows them.
 ///
 /// A recorded serial is kept. A device that the host does not know keeps its name.
 pub fn by_identity(settings: &Settings, facts: &Facts) -> Settings {
@@ -49,7 +49,7 @@ fn identify<'a>(name: &str, facts: &'a Facts) -> Option<(&'a Device, String)> {
     if let Some(device) = facts.devices.iter().find(|device| device.by_id.iter().any(|id| id == given)) {
         return Some((device, name.to_owned()));
     }
-    // Another link, such as one by path, leads to the node.
+    // Another link, such as a by-path one, leads to the node.
     let node = if given.starts_with("/dev") { given.canonicalize().ok() } else { None };
     let node = node.as_deref().unwrap_or(given);
     facts.devices.iter().find_map(|device| {

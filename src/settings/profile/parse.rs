@@ -18,7 +18,7 @@ const SHOWN_CHARS_MAX: usize = 60;
 
 /// Parses a profile; `file` names it in errors.
 ///
-/// What is not given has its default; a profile without a `name` is named after its file. The first mistake
+/// Anything not given has its default; a profile without a `name` is named after its file. The first mistake
 /// is an error of the kind `Input` that begins with `file:line:column:`, columns counting characters.
 pub fn parse(text: &str, file: &str) -> Result<Profile> {
     let root = DeTable::parse(text).map_err(|error| {
@@ -78,7 +78,7 @@ pub(super) struct Found {
     pub value: Value,
 }
 
-/// Where knobs can be given.
+/// Places in a profile where knobs can be set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum GivenIn {
     Profile,
@@ -86,7 +86,7 @@ pub(super) enum GivenIn {
 }
 
 impl GivenIn {
-    /// The keys there that are neither knobs nor tables of knobs.
+    /// The keys at this place that are neither knobs nor tables of knobs.
     fn own_keys(self) -> &'static [&'static str] {
         match self {
             Self::Profile => &["name", "about", "sweep", "step", "stack.layer", "command"],
@@ -95,7 +95,7 @@ impl GivenIn {
     }
 }
 
-/// What was found in a document.
+/// Everything found in a document.
 pub(super) struct Walk<'a> {
     text: &'a str,
     name: Option<String>,
@@ -105,12 +105,12 @@ pub(super) struct Walk<'a> {
     wrong: Vec<(usize, Mistake)>,
 }
 
-/// What is wrong with a document.
+/// A mistake in a document.
 pub(super) enum Mistake {
     /// In words.
     Text(String),
-    /// There is no such path, nor the own keys of its place. The words for it are looked for once: others may
-    /// have written any number of them.
+    /// There is no such path, and it is not one of the place's own keys. The words for it are made only once,
+    /// as others may have written any number of them.
     Unknown(String, &'static [&'static str]),
 }
 
@@ -146,7 +146,7 @@ impl Walk<'_> {
         for (key, value) in table {
             let at = key.span().start;
             if key.get_ref().contains('.') {
-                // Joined to a path, it would look like several keys.
+                // Joined into a path, it would look like several keys.
                 let key = shown(&format!("{:?}", key.get_ref()));
                 self.refuse(at, format!("there is no {key}: a quoted key cannot contain dots"));
                 continue;
@@ -193,7 +193,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A value as the file has it.
+    /// A value as written in the file.
     pub fn source(&self, value: &Spanned<DeValue>) -> String {
         if value.get_ref().is_table() {
             return "a table".into();
@@ -308,7 +308,7 @@ pub(super) fn list(keys: &[&str]) -> String {
     quoted.join(", ")
 }
 
-/// Text from the file, fit for a message: one line, without what a terminal would obey, not too long.
+/// Text from the file, made fit for a message: one line, without what a terminal would obey, not too long.
 fn shown(text: &str) -> String {
     let mut line: String =
         text.chars().take(SHOWN_CHARS_MAX).map(|c| if printable::is_obeyed(c) { ' ' } else { c }).collect();

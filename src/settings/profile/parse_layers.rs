@@ -1,4 +1,4 @@
-//! The layers by commands of a profile from TOML: `[[stack.layer]]`.
+//! A profile's layers that commands make, from TOML: `[[stack.layer]]`.
 
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
@@ -10,7 +10,7 @@ use crate::settings::values::layer::{COMMANDS_MAX, LAYERS_MAX, Layer, wrong_comm
 
 /// The keys of a layer.
 const KEYS: [&str; 4] = ["name", "up", "down", "device"];
-/// Characters of a layer's name.
+/// The most characters in a layer's name.
 const NAME_CHARS_MAX: usize = 40;
 
 impl Walk<'_> {
@@ -170,7 +170,7 @@ device = "/dev/mapper/c{id}"
             ("down = [[\"vgremove\", \"--yes\", \"st{id}\"]", "down = [[\"vgremove\", \"vg0\"]", "another's"),
             ("/dev/mapper/st{id}-data", "/dev/sda", "must have `{id}`"),
             ("\"pvcreate\"", "\"/tmp/pvcreate\"", "without a path"),
-            ("\"--yes\", \"{devices}\"]", "\"{drives}\"]", "begins or ends no placeholder"),
+            ("\"--yes\", \"{devices}\"]", "\"{drives}\"]", "not part of a placeholder"),
             ("name = \"lvm\"", "nome = \"lvm\"", "did you mean `name`?"),
             ("name = \"lvm\"", "name = 7", "a single line of text"),
             ("device = \"/dev/mapper/st{id}-data\"", "", "needs `up`, `down` and `device`"),

@@ -32,11 +32,11 @@ pub(super) const KEYS: [&str; 14] = [
     "knob",
     "probes",
 ];
-/// Characters of a figure's name and unit.
+/// The most characters in a figure's name, and in its unit.
 pub(super) const NAME_CHARS_MAX: usize = 40;
 
 impl Walk<'_> {
-    /// The program in the document; none where the classes are the load.
+    /// The program in the document; none if the classes are the load.
     pub fn program(&mut self, root: &DeTable) -> Option<Program> {
         let value = value_at(root, "command")?;
         let Some(table) = value.get_ref().as_table() else {
@@ -44,7 +44,7 @@ impl Walk<'_> {
             self.refuse(value.span().start, what);
             return None;
         };
-        // First, as the other keys name them.
+        // First, because the other keys name them.
         let knobs = value_at(table, "knob").map(|knobs| self.program_knobs(knobs)).unwrap_or_default();
         let own: Vec<&str> = knobs.iter().map(|knob| knob.name.as_str()).collect();
         let mut program = Program::default();
@@ -103,7 +103,7 @@ impl Walk<'_> {
             self.refuse(value.span().start, what);
             return Vec::new();
         };
-        // Line breaks are a script's; what a terminal would obey is nobody's.
+        // Scripts may have line breaks; nothing may have what a terminal would obey.
         let odd = words.iter().any(|word| !word.lines().all(printable::is_line));
         let odd = odd.then(|| "has a character that can't be shown".to_owned());
         if let Some(why) = odd.or_else(|| wrong_command(&words, own)) {
@@ -187,7 +187,7 @@ impl Walk<'_> {
 }
 
 impl Walk<'_> {
-    /// What a figure is called.
+    /// A figure's name.
     pub(super) fn figure_name(&mut self, key: &Spanned<std::borrow::Cow<'_, str>>) -> Option<String> {
         let name = key.get_ref().to_string();
         let is_name = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
@@ -273,7 +273,7 @@ latency = { line = 'lat ([0-9.]+)' }
             ("{dir}/pg\"]\nstart", "{dri}/pg\"]\nstart", "did you mean {dir}?"),
             ("start = [\"postgres\", \"-D\", \"{dir}/pg\"]", "", "need `command.start`"),
             ("PGUSER = \"postgres\"", "\"PG USER\" = \"x\"", "letters, digits and `_`"),
-            ("([0-9.]+)', unit", "([0-9.+', unit", "no regular expression"),
+            ("([0-9.]+)', unit", "([0-9.+', unit", "not a regular expression"),
             ("'lat ([0-9.]+)'", "'lat [0-9.]+'", "has no group"),
             ("\"higher\"", "\"more\"", "is `higher` or `lower`"),
             ("latency = { line", "latency = { lines", "must be { line"),

@@ -1,4 +1,4 @@
-//! A program's own knobs, and what it is asked now and then, from TOML: `[[command.knob]]` and `[command.probes]`.
+//! A program's own knobs, and its probes, from TOML: `[[command.knob]]` and `[command.probes]`.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::units::parse_duration;
 
 const KNOB_KEYS: [&str; 5] = ["name", "values", "value", "turn", "less_durable"];
 const PROBE_KEYS: [&str; 7] = ["run", "line", "unit", "better", "every", "timeout", "kind"];
-/// What a probe's output is looked for without a pattern: a line that is a number.
+/// What is looked for in the output of a probe without a pattern: a line that is a number.
 const NUMBER: &str = r"^\s*(-?[0-9]+(?:\.[0-9]+)?)\s*$";
 const EVERY: Duration = Duration::from_secs(5);
-/// More often it would be a load of its own.
+/// Any more often, a probe would be a load of its own.
 const EVERY_MIN: Duration = Duration::from_millis(500);
 
 impl Walk<'_> {
@@ -51,7 +51,7 @@ impl Walk<'_> {
         knobs
     }
 
-    /// A knob, also one that is refused: the commands that name it are not to be blamed.
+    /// A knob, even one that is refused: commands that name it are not to blame.
     fn program_knob(&mut self, table: &DeTable, at: usize) -> ProgramKnob {
         let mut knob = ProgramKnob::default();
         let mut value_of = None;
@@ -74,14 +74,15 @@ impl Walk<'_> {
             || knob.name == VALUE
             || PLACEHOLDERS.iter().any(|(known, _)| *known == knob.name);
         if !is_placeholder(&knob.name) || knob.name.len() > NAME_CHARS_MAX || taken {
-            let what = "a knob has a name of small letters, digits and `_`, which is no key of `command` and no placeholder";
+            let what = "a knob's name has lowercase letters, digits and `_`, and is no key of `command` and no placeholder";
             self.refuse(at, what);
         }
         if !table.contains_key("values") {
             self.refuse(at, format!("the knob `{}` has no `values`", knob.name));
         }
         if let Some(unknown) = knob.less_durable.iter().find(|value| !knob.values.contains(value)) {
-            let what = format!("`less_durable` of the knob `{}`: {unknown} is none of its values", knob.name);
+            let what =
+                format!("`less_durable` of the knob `{}`: {unknown} is not one of its values", knob.name);
             self.refuse(at, what);
         }
         knob.value = knob.values.first().cloned().unwrap_or_default();
@@ -180,7 +181,7 @@ impl Walk<'_> {
         let every = self.probe_time(&path, "every", table, EVERY)?;
         let timeout = self.probe_time(&path, "timeout", table, every)?;
         if every < EVERY_MIN {
-            self.refuse(at, format!("`{path}` runs every 500ms at most: it is a load, too"));
+            self.refuse(at, format!("`{path}.every` must be at least 500ms: a probe is load, too"));
         }
         let kind = match value_at(table, "kind") {
             None => ProbeKind::Gauge,
@@ -224,7 +225,7 @@ impl Walk<'_> {
 }
 
 impl Walk<'_> {
-    /// Refuses probes that would be confused.
+    /// Refuses probes that could be confused with others.
     pub(super) fn check_probes(&mut self, program: &Program, at: usize) {
         let twice = program
             .probes
@@ -237,7 +238,7 @@ impl Walk<'_> {
         }
         let of_application = program.probes.iter().filter(|probe| probe.kind == ProbeKind::ApplicationBytes);
         if of_application.count() > 1 {
-            self.refuse(at, "one probe at most is of the kind `application-bytes`");
+            self.refuse(at, "at most one probe is of the kind `application-bytes`");
         }
     }
 }
@@ -302,7 +303,7 @@ command.sync_commit = "off"
         for (from, to, why) in [
             ("name = \"cache\"", "name = \"dir\"", "no key of `command` and no placeholder"),
             ("name = \"cache\"", "name = \"memory_max\"", "no key of `command` and no placeholder"),
-            ("name = \"cache\"", "name = \"Cache\"", "small letters"),
+            ("name = \"cache\"", "name = \"Cache\"", "lowercase letters"),
             ("value = \"4GB\"", "value = \"5GB\"", "no such value: 1GB, 4GB, 7"),
             ("[\"1GB\", \"4GB\", 7]", "[\"1GB\", \"1GB\"]", "there twice"),
             ("[\"1GB\", \"4GB\", 7]", "[]", "1 to 64 values"),
@@ -310,10 +311,10 @@ command.sync_commit = "off"
             ("--cache={cache}", "--cache={cach}", "did you mean {cache}?"),
             ("'{value}'", "'{valu}'", "did you mean {value}?"),
             ("turn = [", "turns = [", "a knob has `name`"),
-            ("less_durable = [\"off\"]", "less_durable = [\"of\"]", "of is none of its values"),
+            ("less_durable = [\"off\"]", "less_durable = [\"of\"]", "of is not one of its values"),
             ("less_durable = [\"off\"]", "less_durable = \"off\"", "must be a list of 1 to 64"),
             ("kind = \"application-bytes\"", "kind = \"x\"", "is one of `gauge`"),
-            ("every = \"2s\"", "every = \"1ms\"", "500ms at most"),
+            ("every = \"2s\"", "every = \"1ms\"", "at least 500ms"),
             ("line = '^([0-9.]+)'", "line = '^[0-9.]+'", "has no group"),
             ("command.cache = [\"1GB\", 7]", "command.cache = [\"2GB\"]", "is one of 1GB, 4GB, 7"),
             ("command.cache = [\"1GB\", 7]", "command.cach = [\"1GB\"]", "there is no `command.cach`"),
@@ -321,10 +322,10 @@ command.sync_commit = "off"
             ("command.sync_commit = \"off\"", "command.cache = \"1GB\"", "already turned by the product"),
         ] {
             assert!(KNOBS.contains(from), "{from}");
-            // The last one, as a value may stand in a product, too.
+            // The last one, as a value may also stand in a product.
             let at = KNOBS.find(from).unwrap();
             let text = format!("{}{to}{}", &KNOBS[..at], &KNOBS[at + from.len()..]);
-            // Of several mistakes the first is reported: no command may name a knob that is refused.
+            // Only the first of several mistakes is reported, so no command may name a refused knob.
             let text = if from.starts_with("name") { text.replace("{cache}", "{seconds}") } else { text };
             let error = parse(&text, "p.toml").unwrap_err();
             assert!(error.what.starts_with("p.toml:") && error.what.contains(why), "{why}: {}", error.what);

@@ -47,7 +47,7 @@ impl Walk<'_> {
                 self.refuse(at, "`sweep` has no steps: add a `[sweep.product]`, or `[[step]]`s");
             }
             count if count > STEPS_MAX => {
-                self.refuse(at, format!("these are {count} steps, more than the maximum of {STEPS_MAX}"));
+                self.refuse(at, format!("the sweep has {count} steps, more than the maximum of {STEPS_MAX}"));
             }
             _ => {}
         }

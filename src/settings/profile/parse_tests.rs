@@ -125,7 +125,7 @@ fn mistakes_are_reported_with_position_and_suggestion() {
 #[test]
 fn mistakes_without_number_take_no_time() {
     let began = std::time::Instant::now();
-    // In the order in which each is the first for whoever reads them sorted.
+    // In descending order, so that each key sorts before all that came before it.
     let keys =
         (0..80_000).rev().map(|number| format!("scan.k{number:05} = 1\n")).collect::<Vec<_>>().concat();
     assert!(parse(&keys, "f").unwrap_err().what.starts_with("f:1:6: there is no `scan.k79999`"));
@@ -134,7 +134,7 @@ fn mistakes_without_number_take_no_time() {
     assert!(began.elapsed() < std::time::Duration::from_secs(10), "{:?}", began.elapsed());
 }
 
-/// Whether an error begins with the file and a place in it.
+/// Whether an error begins with the file and a position in it.
 fn has_position(what: &str, text: &str) -> bool {
     let place = || {
         let rest = what.strip_prefix("fuzz.toml:")?;

@@ -20,7 +20,7 @@ use crate::settings::knobs::nearest_of;
 use crate::settings::paths::{NO_HOME, expand_home};
 use crate::settings::values::Settings;
 
-/// The end of a profile's file name.
+/// The extension of a profile's file name.
 const EXTENSION: &str = ".toml";
 /// The longest name: file names have at most 255 bytes.
 const NAME_BYTES_MAX: usize = 100;
@@ -57,7 +57,7 @@ pub struct Entry {
     pub source: Source,
     /// Why it can't be loaded, with the position in the file.
     pub error: Option<String>,
-    /// What it sets, if it can be loaded.
+    /// Its settings, if it can be loaded.
     #[serde(skip)]
     pub settings: Option<Box<Settings>>,
 }
@@ -72,7 +72,7 @@ impl ProfileFolder {
         Self { folder: config_in(var).map(|config| config.join("profiles")) }
     }
 
-    /// Whether there is a profile of this name, be it broken. A path counts as one.
+    /// Whether there is a profile of this name, even a broken one. A path counts as one.
     pub fn knows(&self, name_or_path: &str) -> bool {
         is_path(name_or_path)
             || self.file_of(name_or_path).is_some()
@@ -85,7 +85,7 @@ impl ProfileFolder {
         if is_path(name_or_path) {
             return load_file(&expand_home(name_or_path)?);
         }
-        // Whatever it is: reading it says why it can't be one.
+        // Whatever it is: reading it says why it can't be a profile.
         if let Some(path) = self.file_of(name_or_path) {
             return load_file(&path);
         }
@@ -102,7 +102,7 @@ impl ProfileFolder {
     }
 
     /// All profiles that can be loaded by name: the user's by name, then the built-in ones. One of the user's
-    /// with a built-in name replaces that, as in [`ProfileFolder::load`].
+    /// with a built-in name replaces the built-in one, as in [`ProfileFolder::load`].
     pub fn list(&self) -> Result<Vec<Entry>> {
         let user_files = self.user_files()?;
         let is_users = |name: &str| user_files.iter().any(|(known, _)| known == name);
@@ -134,7 +134,7 @@ impl ProfileFolder {
         let mut named = profile.clone();
         name.clone_into(&mut named.settings.name);
         let text = to_toml(&named);
-        // What is saved must load unchanged.
+        // A saved profile must load unchanged.
         parse(&text, &path.to_string_lossy())?;
 
         make_own_folder(folder, Trusting::Caller)?;
@@ -149,7 +149,7 @@ impl ProfileFolder {
         Ok(path)
     }
 
-    /// What is in the place of the user's profile of that name, if anything is.
+    /// The path of the user's profile of that name, if anything is there.
     fn file_of(&self, name: &str) -> Option<PathBuf> {
         check_name(name).ok()?;
         let path = self.folder.as_ref()?.join(format!("{name}{EXTENSION}"));

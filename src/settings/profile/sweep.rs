@@ -20,7 +20,7 @@ pub struct Sweep {
     pub steps: Vec<SweepStep>,
     /// Knobs whose values are combined with each other and with every step.
     pub product: Vec<Axis>,
-    /// Knobs of the program likewise, with their values; they vary fastest.
+    /// Knobs of the program, likewise, with their values; they vary fastest.
     pub program: Vec<(String, Vec<String>)>,
     /// How long each run is measured, after its warm-up.
     pub time: Duration,
@@ -32,7 +32,7 @@ pub struct Sweep {
     pub order: Order,
     /// The seed that shuffles them.
     pub seed: u64,
-    /// What makes the runs comparable.
+    /// What is done so that the runs are comparable.
     pub between: Between,
 }
 
@@ -89,7 +89,7 @@ pub struct Between {
     pub idle: Duration,
     /// The run waits until no drive is warmer than this, in degrees Celsius.
     pub cool_to_c: Option<f64>,
-    /// It waits no longer than this for that.
+    /// The longest time that it waits for that.
     pub cool_within: Duration,
     /// Rebuild the stack, including the drives' state, before each run instead of once for all runs on it.
     pub rebuild: bool,
@@ -176,7 +176,7 @@ impl SweepStep {
             }
         }
         for (name, value) in &self.program {
-            // They were held against its knobs when they were read.
+            // They were checked against its knobs when they were read.
             let _ = settings.program.as_mut().map(|program| program.turn(name, value));
         }
         settings

@@ -1,4 +1,4 @@
-//! The layers by commands of a profile to TOML.
+//! A profile's layers that commands make, to TOML.
 
 use std::fmt::Write;
 

@@ -72,7 +72,7 @@ pub enum Sync {
     None,
 }
 
-/// What the WAL has besides its class settings.
+/// The WAL's settings besides its class settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wal {
     /// See [`Sync`].

@@ -88,7 +88,7 @@ pub enum Prio {
     /// None: the scheduler takes the thread's nice value.
     #[default]
     None,
-    /// Served when nobody else asks.
+    /// Served only when nobody else has I/O.
     Idle,
     /// Best effort, level 7.
     Low,
@@ -110,7 +110,7 @@ impl Named for RingSetup {
 impl Named for Prio {
     const NAMES: &'static [(Self, &'static str, &'static str)] = &[
         (Self::None, "none", "no priority of its own"),
-        (Self::Idle, "idle", "served when nobody else asks"),
+        (Self::Idle, "idle", "served when no other I/O waits"),
         (Self::Low, "low", "best effort, the lowest level"),
         (Self::High, "high", "best effort, the highest level"),
         (Self::Realtime, "realtime", "before all others"),

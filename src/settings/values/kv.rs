@@ -41,7 +41,7 @@ pub enum Compaction {
     Universal,
 }
 
-/// The data set: what is loaded, and by what it is recognized.
+/// The data set: what is loaded, and what identifies it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pairs {
     /// Bytes of a key.
@@ -98,11 +98,11 @@ pub struct Rocksdb {
     pub compaction: Compaction,
     /// One level below L0, of any size (Ransom et al. 2025, section 5.2.2).
     pub single_level: bool,
-    /// Concurrent flushes and compactions, where these have no number of their own.
+    /// Concurrent flushes and compactions, if these have no number of their own.
     pub jobs: u64,
-    /// Concurrent compactions; 0 means by the jobs.
+    /// Concurrent compactions; 0 derives them from the jobs.
     pub compactions: u64,
-    /// Concurrent flushes; 0 means by the jobs.
+    /// Concurrent flushes; 0 derives them from the jobs.
     pub flushes: u64,
     /// Threads of one compaction.
     pub subcompactions: u64,
@@ -115,7 +115,7 @@ pub struct Rocksdb {
 }
 
 impl Rocksdb {
-    /// All that lays the files out, in words: two data sets with other words differ.
+    /// Everything that determines the layout of the files, in words: data sets with different words differ.
     pub fn layout(&self) -> String {
         let l0 = format!("merged from {} files of L0", self.l0_compact);
         let levels = match self.compaction {

@@ -1,37 +1,37 @@
 //! A layer of a stack that the profile's own commands make: for what stacktune doesn't know.
 
-/// Layers of a stack.
+/// The most layers of a stack.
 pub const LAYERS_MAX: usize = 8;
-/// Commands of a layer, each way.
+/// The most commands of a layer, in each direction.
 pub const COMMANDS_MAX: usize = 16;
-/// Words of a command.
+/// The most words of a command.
 pub const WORDS_MAX: usize = 64;
-/// Bytes of a word.
+/// The most bytes of a word.
 pub const WORD_BYTES_MAX: usize = 4096;
 
-/// A layer that commands put on what is below it, `[[stack.layer]]`.
+/// A layer that commands build on what is below it, `[[stack.layer]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
-    /// What it is called in plans and recordings.
+    /// Its name in plans and recordings.
     pub name: String,
     /// The commands that make it, each a program and its arguments, with placeholders.
     pub up: Vec<Vec<String>>,
-    /// The commands that take it away, whether it was made or only begun.
+    /// The commands that remove it, whether it was made or only begun.
     pub down: Vec<Vec<String>>,
-    /// The node of the block device that results, with the stack's id in it.
+    /// The node of the resulting block device, with the stack's id in it.
     pub device: String,
 }
 
 /// A part of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// As it is.
+    /// Literal text.
     Text(String),
     /// `{id}`: the stack's id, 16 hexadecimal digits.
     Id,
     /// `{count}`: how many devices are below.
     Count,
-    /// `{device}`: the device below, where it is one.
+    /// `{device}`: the device below, if it is a single one.
     Device,
     /// `{devices}`: all devices below, each a word of its own.
     Devices,
@@ -60,7 +60,7 @@ pub fn parts(word: &str) -> Result<Vec<Part>, String> {
         });
         let Some((part, after)) = known else {
             return Err(
-                "has a brace that begins or ends no placeholder: these are `{devices}`, `{device}`, \
+                "has a brace that is not part of a placeholder; placeholders are `{devices}`, `{device}`, \
                         `{count}` and `{id}`"
                     .to_owned(),
             );
@@ -123,10 +123,10 @@ pub fn wrong_device(path: &str) -> Option<String> {
     match parts(path) {
         Err(why) => Some(why),
         Ok(parts) if parts.iter().any(|part| !matches!(part, Part::Text(_) | Part::Id)) => {
-            Some("may have no other placeholder than `{id}`".to_owned())
+            Some("may have no placeholder other than `{id}`".to_owned())
         }
         Ok(parts) if !parts.contains(&Part::Id) => {
-            Some("must have `{id}` in it, so that it is this stack's and no other's".to_owned())
+            Some("must have `{id}` in it, so that it belongs to this stack alone".to_owned())
         }
         Ok(_) => None,
     }

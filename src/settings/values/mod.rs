@@ -31,7 +31,7 @@ pub use stack::{
     Raid, Stack,
 };
 
-/// The page sizes that divide every region, from one sector to the layout's unit.
+/// The smallest page: one sector. All page sizes from here to the layout's unit divide every region.
 pub const PAGE_SIZE_BYTES_MIN: u64 = 512;
 /// The largest page: the layout's unit, so that every page size covers the same bytes.
 pub const PAGE_SIZE_BYTES_MAX: u64 = MIB;
@@ -65,7 +65,7 @@ pub struct Settings {
     pub kv: Kv,
     /// The simulated devices of the `sim` interface.
     pub sim: Sim,
-    /// The program that is run as the load; none where the classes are.
+    /// The program that is run as the load; none if the classes are the load.
     pub program: Option<Program>,
 }
 
@@ -191,10 +191,10 @@ impl Settings {
     /// Why a priority of the class's I/Os has no effect, or none.
     pub fn no_prio(&self, class: Class) -> Option<&'static str> {
         if !self.interface_of(class).through_block_layer() {
-            return Some("its I/O passes no scheduler");
+            return Some("its I/O goes through no scheduler");
         }
         let on_files = self.target.devices.is_empty() && !self.stack.is_built();
-        on_files.then_some("the target is files, of whose drive the scheduler is not known")
+        on_files.then_some("the target is files, and the scheduler of their drive is not known")
     }
 
     /// The class's page size, its own or the default.

@@ -10,28 +10,28 @@ use serde::{Deserialize, Serialize};
 use crate::printable;
 use crate::units::parse_size;
 
-/// Words of a command.
+/// The most words of a command.
 pub const WORDS_MAX: usize = 256;
-/// Bytes of a word, of a variable and of a pattern.
+/// The most bytes of a word, of a variable, and of a pattern.
 pub const WORD_BYTES_MAX: usize = 4096;
-/// Figures that are read from a program's output.
+/// The most figures that are read from a program's output.
 pub const METRICS_MAX: usize = 16;
-/// Bytes that a compiled pattern may take.
+/// The most bytes that a compiled pattern may take.
 #[cfg(feature = "programs")]
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// Variables of a program's environment.
+/// The most variables of a program's environment.
 pub const VARIABLES_MAX: usize = 64;
 
-/// Knobs of a program, and probes.
+/// The most knobs of a program, and the most probes.
 pub const KNOBS_MAX: usize = 32;
-/// Values of a knob.
+/// The most values of a knob.
 pub const VALUES_MAX: usize = 64;
-/// What a knob's value is called in the command that turns it.
+/// The name of a knob's value in the command that turns it.
 pub const VALUE: &str = "value";
-/// The limit of memory, which `--set` and steps turn as they do a knob.
+/// The memory limit, which `--set` and steps turn like a knob.
 pub const MEMORY_MAX: &str = "memory_max";
 
-/// The placeholders, and what stands for each. A knob's name is one, too.
+/// The placeholders, and what each stands for. A knob's name is one too.
 pub const PLACEHOLDERS: [(&str, &str); 5] = [
     ("dir", "the program's folder on the target"),
     ("wal", "its folder in `wal.target`, for its log; without that, the same"),
@@ -43,19 +43,19 @@ pub const PLACEHOLDERS: [(&str, &str); 5] = [
 /// A program that is run as the load, in its phases.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Program {
-    /// Programs that must be there, beside those that its commands begin with.
+    /// Programs that must be installed, besides those that its commands begin with.
     pub needs: Vec<String>,
-    /// What makes its data, once.
+    /// The command that makes its data, once.
     pub setup: Vec<String>,
-    /// A server, which runs until the end.
+    /// The command of a server, which runs until the end.
     pub start: Vec<String>,
-    /// Succeeds once that server is ready.
+    /// The command that succeeds once the server is ready.
     pub ready: Vec<String>,
-    /// What is measured.
+    /// The command that is measured.
     pub run: Vec<String>,
-    /// What asks the server to end.
+    /// The command that asks the server to end.
     pub stop: Vec<String>,
-    /// The user that it runs as; none for who called stacktune.
+    /// The user that it runs as; none means the one who called stacktune.
     pub user: Option<String>,
     /// Bytes of memory that all of it may use, page cache included.
     pub memory_max_bytes: Option<u64>,
@@ -65,60 +65,60 @@ pub struct Program {
     pub stop_within: Option<Duration>,
     /// Variables of its environment.
     pub environment: BTreeMap<String, String>,
-    /// What is read from its output.
+    /// The figures read from its output.
     pub metrics: Vec<Metric>,
     /// Its own knobs.
     pub knobs: Vec<ProgramKnob>,
-    /// What it is asked now and then.
+    /// What it is asked from time to time.
     pub probes: Vec<Probe>,
 }
 
 /// A knob of a program's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProgramKnob {
-    /// What it is called, in commands in braces.
+    /// Its name, which commands use in braces.
     pub name: String,
     /// The values that it can have.
     pub values: Vec<String>,
-    /// The one that it has.
+    /// Its current value.
     pub value: String,
-    /// Turns it while the program runs, `{value}` being the new one; empty where only a new start does.
+    /// The command that turns it while the program runs, `{value}` being the new one; empty if only a restart does.
     pub turn: Vec<String>,
-    /// The values under which less survives a crash or a power cut, each less than the one before; the rest are alike.
+    /// Values under which less survives a crash or a power cut, each less than the one before; the rest are alike.
     pub less_durable: Vec<String>,
 }
 
 impl ProgramKnob {
-    /// How much survives with its value: more is better, and only against other values of the same knob.
+    /// How much survives with its value: more is better, but only against other values of the same knob.
     pub fn durability(&self) -> u8 {
         let place = self.less_durable.iter().position(|value| *value == self.value);
         u8::MAX - place.map_or(0, |place| place as u8 + 1)
     }
 }
 
-/// A command that is run now and then while the program runs, for a figure.
+/// A command that is run from time to time while the program runs, for a figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     /// The figure, found in the command's output.
     pub metric: Metric,
     /// The command.
     pub run: Vec<String>,
-    /// From one beginning to the next.
+    /// From one start to the next.
     pub every: Duration,
-    /// It is ended after this.
+    /// It is stopped after this.
     pub timeout: Duration,
-    /// What the number is.
+    /// The kind of number it finds.
     pub kind: ProbeKind,
 }
 
-/// What the number is that a probe finds.
+/// The kind of number that a probe finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeKind {
-    /// A value of now.
+    /// A current value.
     Gauge,
-    /// A count that grows: the figure is how much a second.
+    /// A count that grows: the figure is its rate per second.
     Counter,
-    /// The same, and the bytes are what the program wrote by its own account.
+    /// The same, in bytes that the program wrote by its own account.
     ApplicationBytes,
 }
 
@@ -136,17 +136,17 @@ impl ProbeKind {
 /// A figure in a program's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metric {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// A regular expression that finds it in a line: the first group is the number.
     pub line: String,
     /// Its unit; may be empty.
     pub unit: String,
-    /// Which way it gets better; none where only its user knows.
+    /// Which direction is better; none if only its user knows.
     pub better: Option<Better>,
 }
 
-/// Which way a figure gets better.
+/// Which direction of a figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -179,7 +179,7 @@ impl Program {
         let words = self.phases().into_iter().map(|(_, words)| words).chain(turns);
         let firsts =
             words.chain(self.probes.iter().map(|probe| &probe.run)).filter_map(|words| words.first());
-        // What is on the target is not there yet.
+        // Programs on the target are not there yet.
         let firsts = firsts.filter(|word| !word.contains('{'));
         let mut programs: Vec<&str> = self.needs.iter().chain(firsts).map(String::as_str).collect();
         programs.sort_unstable();
@@ -200,7 +200,7 @@ impl Program {
 }
 
 impl Program {
-    /// Turns a knob of its own, or its limit of memory.
+    /// Turns one of its own knobs, or its memory limit.
     ///
     /// # Errors
     /// What is wrong, as a sentence without a full stop.
@@ -239,7 +239,7 @@ impl Program {
         self.knobs.iter().find(|knob| knob.name == name).map(|knob| knob.value.as_str())
     }
 
-    /// How much survives with the value of each of its knobs, by their places.
+    /// How much survives with the value of each of its knobs, by the knob's index.
     pub fn durabilities(&self) -> [u8; KNOBS_MAX] {
         let mut all = [0; KNOBS_MAX];
         for (durability, knob) in all.iter_mut().zip(&self.knobs) {
@@ -259,7 +259,7 @@ impl Program {
         unused.map(|knob| knob.name.as_str())
     }
 
-    /// What makes its data, by which data sets are told apart: the words, with the values of its knobs.
+    /// What makes its data, which tells data sets apart: the words, with the values of its knobs.
     pub fn setup_words(&self) -> String {
         let word = |word: &String| {
             let keep = |name: &str| format!("{{{name}}}");
@@ -269,7 +269,7 @@ impl Program {
     }
 }
 
-/// A word with its placeholders replaced. `{{` stands for a brace; a brace that begins no name is itself.
+/// A word with its placeholders replaced. `{{` stands for a brace; a brace that starts no name stands for itself.
 ///
 /// # Errors
 /// The unknown name.
@@ -293,27 +293,27 @@ pub fn filled(word: &str, value_of: impl Fn(&str) -> Option<String>) -> Result<S
     Ok(out + rest)
 }
 
-/// Whether it can be the name of a placeholder: small letters, then digits and `_`, too.
+/// Whether it can be a placeholder's name: a lowercase letter, then also digits and `_`.
 pub fn is_placeholder(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
-/// A pattern of a figure, compiled.
+/// A figure's pattern, compiled.
 ///
 /// # Errors
 /// What is wrong with it, as the rest of a sentence about it.
 #[cfg(feature = "programs")]
 pub fn pattern(line: &str) -> Result<Regex, String> {
     let compiled = RegexBuilder::new(line).size_limit(PATTERN_BYTES_MAX).build();
-    let pattern = compiled.map_err(|error| format!("is no regular expression: {error}"))?;
+    let pattern = compiled.map_err(|error| format!("is not a regular expression: {error}"))?;
     match pattern.captures_len() {
         2.. => Ok(pattern),
-        _ => Err("has no group, and the first one is the number: `([0-9.]+)`".to_owned()),
+        _ => Err("has no group: the first one must match the number, as in `([0-9.]+)`".to_owned()),
     }
 }
 
-/// Why a pattern can't be a figure's; none if it can. A build that runs no programs does not look.
+/// Why a pattern can't be a figure's; none if it can. A build that runs no programs does not check.
 pub fn wrong_pattern(line: &str) -> Option<String> {
     #[cfg(feature = "programs")]
     return pattern(line).err();
@@ -321,7 +321,7 @@ pub fn wrong_pattern(line: &str) -> Option<String> {
     line.is_empty().then(|| "is empty".to_owned())
 }
 
-/// Why a command can't be a program's; none if it can. `own` names placeholders beside [`PLACEHOLDERS`].
+/// Why a command can't be a program's; none if it can. `own` names placeholders besides [`PLACEHOLDERS`].
 pub fn wrong_command(words: &[String], own: &[&str]) -> Option<String> {
     if words.first().is_none_or(String::is_empty) {
         return Some("names no program".to_owned());

@@ -1,4 +1,4 @@
-//! The `[run]` table, and that of the simulated devices.
+//! The `[run]` table, and the table of the simulated devices.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ pub struct Run {
     pub cache_limit_bytes: Option<u64>,
     /// The length of a window.
     pub window: Duration,
-    /// How long I/O that is under way at a run's end is waited for.
+    /// How long to wait for I/O that is in flight at a run's end.
     pub drain: Duration,
     /// The longest time that an idle CPU may take to wake up during the run; none leaves it to the host.
     pub cpu_latency: Option<Duration>,
-    /// Starts due within this time of each other are handed over together.
+    /// Starts due within this time of each other are submitted together.
     pub pace: Duration,
-    /// From this service time on I/Os are kept in a log of slow ones; zero keeps none.
+    /// I/Os with at least this service time are logged as slow; zero logs none.
     pub slow_log: Duration,
     /// The seed of offsets and arrivals.
     pub seed: u64,
@@ -58,7 +58,7 @@ pub enum SimDevice {
     Faulty,
     /// The consumer device that hangs from its 7th to its 12th second.
     Hanging,
-    /// Flash by model: pages, blocks, a mapping, garbage collection.
+    /// A flash model: pages, blocks, a mapping, garbage collection.
     Ftl,
 }
 

@@ -19,7 +19,7 @@ pub struct Stack {
     pub lba_size: LbaSize,
     /// How the IOMMU serves the drives.
     pub iommu: IommuMode,
-    /// What is done to the drives before anything is built on them.
+    /// The state that the drives are brought to before anything is built on them.
     pub state: DriveState,
     /// How the members are combined into one device.
     pub raid: Raid,
@@ -27,9 +27,9 @@ pub struct Stack {
     pub chunk_bytes: u64,
     /// Assume that the members of a redundant array are in sync.
     pub assume_clean: bool,
-    /// What a redundant md array notes of writes under way.
+    /// What a redundant md array records about writes in flight.
     pub bitmap: Bitmap,
-    /// Layers on the members or the array that commands of the profile make, the lowest first.
+    /// Layers that the profile's commands make on the members or the array, the lowest first.
     pub by_commands: Vec<Layer>,
     /// The file system on it.
     pub filesystem: Filesystem,
@@ -90,7 +90,7 @@ impl Stack {
     }
 }
 
-/// What is done to the drives before anything is built on them.
+/// The state that the drives are brought to before anything is built on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DriveState {
     /// Nothing.
@@ -101,10 +101,10 @@ pub enum DriveState {
     Preconditioned,
 }
 
-/// The logical blocks of `NVMe` drives, to which they are formatted while the stack stands.
+/// The logical blocks that `NVMe` drives are formatted to while the stack stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LbaSize {
-    /// As they are formatted.
+    /// As the drives are formatted.
     Keep,
     /// 512 B.
     Small,
@@ -128,16 +128,16 @@ impl LbaSize {
 pub enum IommuMode {
     /// As the host has it.
     Keep,
-    /// A mapping is taken away at once.
+    /// A mapping is removed at once.
     Strict,
-    /// Mappings are taken away together, later.
+    /// Mappings are removed together, later.
     Lazy,
-    /// Nothing is mapped: a drive reaches all memory.
+    /// Nothing is mapped: a drive can reach all memory.
     Passthrough,
 }
 
 impl IommuMode {
-    /// What the kernel calls the type of such a group; none for the host's.
+    /// The kernel's name for the type of such a group; none for the host's.
     pub fn kernel_type(self) -> Option<&'static str> {
         match self {
             Self::Keep => None,
@@ -194,7 +194,7 @@ impl Raid {
         !self.is_md() && self != Self::None
     }
 
-    /// The fewest members with which it makes sense.
+    /// The fewest members that make sense.
     pub fn members_min(self) -> u64 {
         match self {
             Self::None => 1,
@@ -246,14 +246,14 @@ pub struct MdSettings {
     pub group_thread_cnt: Option<u64>,
     /// `md/stripe_cache_size`: stripes, each with a page of every member.
     pub stripe_cache_size: Option<u64>,
-    /// `md/sync_speed_min`: KiB per second of each member at which a rebuild goes on beside the load.
+    /// `md/sync_speed_min`: KiB per second of each member that a rebuild gets even beside the load.
     pub sync_speed_min: Option<u64>,
     /// `md/sync_speed_max`: KiB per second of each member that a rebuild never exceeds.
     pub sync_speed_max: Option<u64>,
 }
 
 impl MdSettings {
-    /// Those that have an effect on a level.
+    /// The settings that have an effect on a level.
     #[must_use]
     pub fn on(&self, raid: Raid) -> Self {
         let (parity, redundant) = (raid.has_md_parity(), raid.is_md_redundant());
@@ -267,7 +267,7 @@ impl MdSettings {
     }
 }
 
-/// The state that an md array is brought to under the load.
+/// The state that an md array is put into under the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ArrayState {
     /// All members work.
@@ -275,11 +275,11 @@ pub enum ArrayState {
     Healthy,
     /// The last member has failed.
     Degraded,
-    /// The last member has failed and was replaced, by itself as a blank drive: the array is rebuilt onto it.
+    /// The last member has failed and was replaced, by itself as a blank drive: the array is being rebuilt onto it.
     Rebuilding,
 }
 
-/// What an md array notes of writes that are under way, so that little has to be synced after a crash.
+/// What an md array records about writes in flight, so that little has to be resynced after a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bitmap {
     /// Nothing.
@@ -310,8 +310,8 @@ impl Named for DriveState {
 impl Named for LbaSize {
     const NAMES: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Keep, "keep", "as the drives are formatted"),
-        (Self::Small, "512B", "formatted to blocks of 512 B, and back at the end: all on them is lost"),
-        (Self::Large, "4KiB", "formatted to blocks of 4 KiB, and back at the end: all on them is lost"),
+        (Self::Small, "512B", "formatted to blocks of 512 B, and back at the end: all data on them is lost"),
+        (Self::Large, "4KiB", "formatted to blocks of 4 KiB, and back at the end: all data on them is lost"),
     ];
 }
 

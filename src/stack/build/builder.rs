@@ -1,5 +1,5 @@
-//! Runs the steps of a plan one after the other. Right before each acts, the guard checks once more and its
-//! undo is made durable in the journal.
+//! Runs the steps of a plan in order. Right before each step acts, the guard checks once more and the step's
+//! undo is written durably to the journal.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -23,8 +23,8 @@ use crate::stack::plan::{Arg, CommandLine, Plan, Step};
 use crate::stack::runner::{LOSETUP, Runner, failure, quoted};
 use crate::stack::supervise::{Advance, Gauge, Watch, attended};
 
-/// How long another program may have a device open before that counts as a use. `losetup --find` opens each device
-/// that it tries, the one that a step before has just attached too.
+/// How long another program may have a device open before that counts as a use. `losetup --find` opens every
+/// device it tries, including one that an earlier step just attached.
 const PASSING_USE: Duration = Duration::from_secs(2);
 
 /// Runs the steps of a plan.
@@ -32,11 +32,11 @@ pub(super) struct Builder<'a> {
     pub(super) plan: &'a Plan,
     pub(super) site: &'a BuildContext<'a>,
     pub(super) drives: Vec<Drive>,
-    /// How far preconditioning has come on each drive.
+    /// How far preconditioning has got on each drive.
     pub(super) progress: Vec<PreconditionProgress>,
     /// Folders and files made so far.
     pub(super) made: Made,
-    /// Bytes that the last layer by commands has left; 0 before there is one.
+    /// Size in bytes of the last command layer's device; 0 before there is one.
     pub(super) layer_bytes: AtomicU64,
 }
 
@@ -45,8 +45,8 @@ impl Builder<'_> {
     pub(super) fn run(&self, journal: &mut Journal, watch: Watch) -> Result<Vec<Option<Duration>>> {
         let steps = self.plan.steps.len();
         let mut times = Vec::new();
-        // From wiping until a tool needs it, a drive is held, so that no other program can put anything on it
-        // before its turn, which may be hours later.
+        // A wiped drive is held until a tool needs it, which may be hours later, so that no other program can
+        // write to it in between.
         let mut held: Vec<Claim> = Vec::new();
         for (number, step) in self.plan.steps.iter().enumerate() {
             let command = step.words();
@@ -82,7 +82,7 @@ impl Builder<'_> {
         Ok(times)
     }
 
-    /// A folder above the stack's own is recognized by the one that it is to hold, which may not exist yet.
+    /// For a folder above the stack's own, the undo also names the folder it is made for, which may not exist yet.
     fn undo_of(&self, step: &Step) -> Option<Undo> {
         let Step::MakeFolder { dir } = step else { return step.undo() };
         let mut within = self.plan.steps.iter().filter_map(|step| match step {
@@ -92,7 +92,7 @@ impl Builder<'_> {
         Some(Undo::RemoveFolder { dir: dir.clone(), above: within.next_back() })
     }
 
-    /// Whether part of the step was done before this build: what remains then takes less time than the whole step.
+    /// Whether an earlier build already did part of the step: the rest takes less time than the whole step.
     fn goes_on(&self, step: &Step) -> bool {
         let Step::Precondition { device: BlockDevice::Drive(drive), .. } = step else { return false };
         let at = self.drives.iter().position(|known| known == drive);
@@ -157,7 +157,7 @@ impl Builder<'_> {
             let device = whole(&node)?;
             (node, device)
         };
-        // An array's members have its superblock, and what is below a layer may have one of the layer's.
+        // An array's members carry its superblock, and a device below a layer may carry one of the layer's.
         if matches!(planned, BlockDevice::Array { .. } | BlockDevice::Layer { .. }) {
             device.usage.retain(|usage| !matches!(usage, Usage::Member(_)));
         }
@@ -210,7 +210,7 @@ impl Builder<'_> {
             Arg::Text(text) => Ok(PathBuf::from(text)),
             Arg::Device(device) => self.node(device),
         };
-        // As it was shown.
+        // Name the file as it was shown to the operator.
         let named = |error: Error| {
             let what = error.what.replace(&*held.to_string_lossy(), &quoted(file.as_os_str()));
             Error { what, ..error }
@@ -226,7 +226,7 @@ impl Builder<'_> {
         self.node(&BlockDevice::Loop { file: file.to_owned() }).map(drop)
     }
 
-    /// A device's current node; that of a file only if it is over the file that was made.
+    /// A device's current node; a loop device's only if it is attached to the file that was made.
     pub(super) fn node(&self, device: &BlockDevice) -> Result<PathBuf> {
         let node = device.resolve(&self.site.runner)?;
         if let BlockDevice::Loop { file } = device {
@@ -235,12 +235,12 @@ impl Builder<'_> {
         Ok(node)
     }
 
-    /// Mounts where nobody else gets to: a new file system lets everybody read.
+    /// Mounts where only root can reach: a new file system is readable by everyone.
     fn mount(&self, step: &Step, dir: &Path) -> Result<()> {
         let above = dir.parent().unwrap_or(dir);
         // Earlier versions left it to the umask.
         fs::set_permissions(above, Permissions::from_mode(PRIVATE))
-            .map_err(|error| Error::os("cannot close to others", above, error))?;
+            .map_err(|error| Error::os("cannot restrict access to", above, error))?;
         self.run_commands(step)
     }
 
@@ -266,17 +266,17 @@ impl Builder<'_> {
     }
 }
 
-/// Formats a drive, which must have the same size afterwards: all that follows was planned for that.
+/// Formats a drive. Its size must not change, since all later steps were planned for it.
 fn format_drive(drive: &Drive, namespace: u32, format: LbaFormat) -> Result<()> {
     guard::claim_again(&drive.find()?, drive.size_bytes)?.format(namespace, format)?;
     drive.find().map(drop).map_err(|error| {
         let what = format!("in its new LBA format, {}", error.what);
         Error::input(what)
-            .hint("a drive whose size changes with its format can't be used so: set stack.lba_size to keep")
+            .hint("a drive whose size changes with its format is not supported: set stack.lba_size to keep")
     })
 }
 
-/// The device of a node, or the one of which it is a partition.
+/// The device with this node or, for a partition's node, the device it is on.
 fn whole(node: &Path) -> Result<Device> {
     let name = node.file_name().unwrap_or_default().to_string_lossy();
     let is = |device: &Device| device.path == node || device.partitions.iter().any(|part| *part == name);
@@ -308,7 +308,7 @@ fn refuse_untrimmable(node: &Path) -> Result<()> {
 }
 
 impl CommandLine {
-    /// Runs it with each word as `word` gives it; returns what it printed.
+    /// Runs it, substituting each word with `word`; returns its output.
     fn run(&self, runner: &Runner, word: impl Fn(&Arg) -> Result<PathBuf>) -> Result<String> {
         let args: Vec<PathBuf> = self.args.iter().map(word).collect::<Result<_>>()?;
         let args: Vec<&OsStr> = args.iter().map(|arg| arg.as_os_str()).collect();
@@ -317,8 +317,8 @@ impl CommandLine {
     }
 }
 
-/// Examines a drive in full: it must be the planned one, unused, and hold nothing that was not shown to the operator.
-/// Less may be found than was shown: a search ends after some seconds.
+/// Examines a drive in full: it must be the planned one, unused, and hold nothing that was not shown to the
+/// operator. Finding less than was shown is fine: a search stops after a few seconds.
 pub(super) fn as_shown(plan: &Plan, drive: &Drive, site: &BuildContext) -> Result<()> {
     let Some(shown) = plan.destroys.iter().find(|destroyed| destroyed.drive == *drive) else {
         return Err(Error::refused(format!("the plan did not include destroying {}", drive.describe())));

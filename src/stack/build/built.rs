@@ -18,7 +18,7 @@ pub struct Built {
     pub(super) journal: Journal,
     pub(super) runner: Runner,
     pub(super) state_dir: PathBuf,
-    /// How long each step took; none for a step that was not done completely.
+    /// How long each step took; none for a step that was done only in part.
     pub(super) times: Vec<Option<Duration>>,
 }
 
@@ -34,8 +34,8 @@ impl Built {
         durations::keep(&self.state_dir, &self.plan, &times);
     }
 
-    /// Its array of which a member can be failed, in the state in which an earlier session left it; none where it
-    /// has none.
+    /// The array whose member can be failed, in the state in which an earlier session left it; none if it has
+    /// no array.
     pub fn failing_array(&self) -> Option<FailingArray> {
         FailingArray::of(&self.plan, &self.journal, &self.runner)
     }
@@ -62,11 +62,11 @@ impl Built {
         undos.flat_map(|undo| undoer.commands(undo)).collect()
     }
 
-    /// Keeps it in place; returns the commands that remove it, in order. A member of its array that was failed on
-    /// purpose is replaced: md rebuilds the array from then on, by itself.
+    /// Keeps it in place; returns the commands that remove it, in order. A member of its array that was
+    /// failed on purpose is replaced; md then rebuilds the array by itself.
     ///
     /// # Errors
-    /// Also where the member can't be replaced; the stack is retained then, and `status` names the member.
+    /// Also if the member can't be replaced; the stack is retained all the same, and `status` names the member.
     pub fn keep(mut self) -> Result<Vec<String>> {
         let whole = self.failing_array().map_or(Ok(()), |mut array| array.make_whole(&mut self.journal));
         let commands = self.commands_down();

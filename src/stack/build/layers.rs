@@ -1,4 +1,4 @@
-//! Layers by commands: raised, and held against what they may not be.
+//! Command layers: made, measured, and checked to stand on nothing but the stack's own devices.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -14,12 +14,12 @@ use crate::stack::layer::Layer;
 use crate::stack::runner::WIPEFS;
 use crate::units::{MIB, approx_size};
 
-/// A layer must leave room for a header, and some pages of WAL and data.
+/// A layer must leave room for a header and some pages of WAL and data.
 const LAYER_BYTES_MIN: u64 = 64 * MIB;
 
 impl Builder<'_> {
-    /// The guard's check before a layer's first command: what is below is the stack's and unused, and what the
-    /// commands are to make is not there yet, as their undo would take it away.
+    /// The guard's check before a layer's first command: the devices below are the stack's own and unused,
+    /// and the device to be made does not exist yet, since the undo would remove it.
     pub(super) fn refuse_layer(&self, layer: &Layer, number: usize) -> Result<()> {
         if number > 0 {
             return Ok(());
@@ -40,8 +40,8 @@ impl Builder<'_> {
         layer.up[number].run(&self.site.runner, |device| self.node(device).map(Some))
     }
 
-    /// Refuses a layer's device that stands on anything but the stack's own; measures it, and wipes what shows through
-    /// it of what was on its drives.
+    /// Refuses a layer's device that stands on anything but the stack's own devices; measures it, and wipes
+    /// any old drive content that shows through it.
     pub(super) fn hold_layer(&self, layer: &Layer) -> Result<()> {
         let device = layer.made.device();
         let node = self.node(&device).map_err(|error| {
@@ -67,12 +67,12 @@ impl Builder<'_> {
         let bytes = size_of(&node)?;
         if bytes < LAYER_BYTES_MIN {
             let (has, needs) = (approx_size(bytes), approx_size(LAYER_BYTES_MIN));
-            let what = format!("layer `{}` leaves {has}, and {needs} are needed", layer.name);
+            let what = format!("layer `{}` leaves {has}, but {needs} is needed", layer.name);
             return Err(Error::input(what).hint("use larger members, or let its commands take all of them"));
         }
-        // As of an array: what is seen there from now on came later.
+        // As for an array: any signature seen there from now on was put there later.
         self.site.runner.run_well(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
-        // The last of several counts.
+        // With several layers, the last one counts.
         self.layer_bytes.store(bytes, Ordering::Relaxed);
         if self.is_top(&device) { self.plan.measured(bytes).map(drop) } else { Ok(()) }
     }

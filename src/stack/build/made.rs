@@ -1,7 +1,7 @@
 //! The folders and files that a build has made, held open.
 //!
-//! A path leads wherever it leads at the moment. What is formatted is the file that was made: its loop device is
-//! attached through a descriptor, and compared with it whenever it is written to.
+//! A path leads wherever it leads at the moment. A build formats exactly the file that it made: its loop
+//! device is attached through a descriptor, and compared with the file before each write.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -21,13 +21,13 @@ use crate::stack::runner::Runner;
 /// The mode of a stack's folders.
 pub(super) const PRIVATE: u32 = 0o700;
 
-/// What a build has made, by path. Each is held as a place only: the guard would see a file that is open for
-/// writing as somebody's.
+/// What a build has made, by path. Each is held with `O_PATH` only: the guard would count a file that is open
+/// for writing as in use.
 #[derive(Debug, Default)]
 pub(super) struct Made(Mutex<BTreeMap<PathBuf, OwnedFd>>);
 
 impl Made {
-    /// Makes a folder that only root enters, and what is missing above it, which stays for the next stack.
+    /// Makes a folder that only root can enter, and any missing parents, which stay for the next stack.
     pub fn folder(&self, dir: &Path) -> Result<()> {
         let cannot = |error: std::io::Error| Error::os("cannot create", dir, error);
         let (above, name) = parts(dir)?;
@@ -42,7 +42,7 @@ impl Made {
         Ok(())
     }
 
-    /// Makes a file of that size, all of it allocated, for root alone.
+    /// Makes a fully allocated file of that size, for root alone.
     pub fn file(&self, file: &Path, bytes: u64) -> Result<()> {
         let cannot = |doing: &str, error: rustix::io::Errno| Error::os(doing, file, error);
         let (above, name) = parts(file)?;
@@ -56,10 +56,10 @@ impl Made {
         Ok(())
     }
 
-    /// A path by which a tool opens the file that was made, whatever its own path leads to.
+    /// A path by which a tool opens the file that was made, wherever the file's own path leads now.
     ///
     /// # Errors
-    /// Refused if its own path leads elsewhere by now.
+    /// Refused if the file's own path now leads elsewhere.
     pub fn path_of(&self, file: &Path) -> Result<PathBuf> {
         let made = self.inode(file)?;
         let found =
@@ -70,7 +70,7 @@ impl Made {
         Ok(self.places().get(file).map(descriptor).unwrap_or_default())
     }
 
-    /// Refuses a loop device that is not over the file that was made.
+    /// Refuses a loop device that is not attached to the file that was made.
     pub fn refuse_other(&self, file: &Path, node: &Path, runner: &Runner) -> Result<()> {
         if backing_inode(runner, node)? == Some(self.inode(file)?) { Ok(()) } else { Err(exchanged(file)) }
     }
@@ -82,7 +82,7 @@ impl Made {
         Ok(Inode { device: found.st_dev, number: found.st_ino })
     }
 
-    /// A folder that was made, or one that nobody else can exchange.
+    /// A folder that was made, or one that nobody else can replace.
     fn opened(&self, dir: &Path) -> Result<OwnedFd> {
         match self.places().get(dir) {
             Some(made) => made.try_clone().map_err(|error| Error::os("cannot open", dir, error)),
@@ -95,7 +95,7 @@ impl Made {
     }
 }
 
-/// The path of what is open here, also for a program that this one starts.
+/// A path to an open descriptor, which child processes can use too.
 fn descriptor(place: &OwnedFd) -> PathBuf {
     format!("/proc/{}/fd/{}", std::process::id(), place.as_raw_fd()).into()
 }
@@ -107,7 +107,7 @@ fn parts(path: &Path) -> Result<(&Path, &OsStr)> {
 
 fn exchanged(file: &Path) -> Error {
     Error::refused(format!("{} is no longer the file that was made there", file.shown()))
-        .hint("somebody has exchanged it, or its folder: choose a target.files.dir that only root can change")
+        .hint("somebody replaced it or its folder: choose a target.files.dir that only root can change")
 }
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
         fs::set_permissions(&sticky, Permissions::from_mode(0o1777)).unwrap();
         fs::create_dir(&theirs).unwrap();
         symlink(&theirs, sticky.join("link")).unwrap();
-        // Only root can give it away; without root every link is followed.
+        // Only root can give the link away; without root, every link is followed.
         let is_given = lchown(sticky.join("link"), Some(65_534), None).is_ok();
         let made = Made::default().folder(&sticky.join("link/a/stack"));
         assert_eq!((made.is_err(), theirs.join("a").exists()), (is_given, !is_given));

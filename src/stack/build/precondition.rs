@@ -1,6 +1,6 @@
-//! Bringing a drive into the state that it has after long use: written once in order, then pages at random, so that
-//! it has no erased blocks left except its spare area. Where a fill in order follows, the random pages come after
-//! that, through the target.
+//! Brings a drive into the state it has after long use: written once sequentially, then pages at random, so
+//! that it has no erased blocks left except its spare area. If a sequential fill follows, the random pages
+//! are written after that, through the target.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -23,12 +23,12 @@ use crate::stack::supervise::Gauge;
 use crate::threads;
 use crate::units::{KIB, MIB};
 
-/// In order: large writes, few at a time, as more gain nothing.
+/// Sequential: large writes, few at a time, since more would gain nothing.
 const ORDERED: Phase = Phase { write_bytes: MIB, threads: 4 };
-/// At random: pages, with enough in flight to keep the flash busy.
+/// Random: pages, with enough in flight to keep the flash busy.
 const RANDOM: Phase = Phase { write_bytes: 4 * KIB, threads: 32 };
 const LOOK: Duration = Duration::from_millis(50);
-/// Each of these differs from all others.
+/// Every page of this size gets different content.
 const PAGE_BYTES: usize = 4096;
 
 struct Phase {
@@ -36,17 +36,17 @@ struct Phase {
     threads: u64,
 }
 
-/// How far preconditioning has come.
+/// How far preconditioning has got.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PreconditionProgress {
-    /// Bytes written in order.
+    /// Bytes written sequentially.
     pub(super) ordered_bytes: u64,
     /// Bytes written at random.
     pub(super) random_bytes: u64,
 }
 
-/// Writes what is missing to the first `bytes` of the device, and of `random_bytes` of pages there, continuing
-/// from `progress`. Returns how far it came, which is all of it unless the gauge asked to stop.
+/// Writes the rest of the first `bytes` of the device, and of `random_bytes` of random pages there,
+/// continuing from `progress`. Returns how far it got, which is all of it unless the gauge asked to stop.
 pub(super) fn run(
     claim: &Claim,
     (bytes, random_bytes): (u64, u64),
@@ -79,7 +79,7 @@ pub(super) fn run(
 }
 
 impl Phase {
-    /// Writes until `bytes` are written, from `done` on; returns how many are.
+    /// Writes from `done` until `bytes` are written; returns how many are.
     fn run(
         &self,
         file: &File,
@@ -119,7 +119,7 @@ impl Phase {
         }
     }
 
-    /// One thread's share. Every page number taken is written, so the next number is the progress.
+    /// One thread's share. Every page number that is taken gets written, so the next number is the progress.
     fn write_some(
         &self,
         file: &File,
@@ -139,7 +139,7 @@ impl Phase {
                 next.fetch_sub(1, Ordering::Relaxed);
                 break;
             }
-            // All pages differ, or a drive that compresses or deduplicates would keep some free.
+            // Every page must differ, or a drive that compresses or deduplicates would keep some blocks free.
             for page in buffer.chunks_mut(PAGE_BYTES) {
                 let stamp = random.next_u64().to_ne_bytes();
                 page[..stamp.len()].copy_from_slice(&stamp);
@@ -151,7 +151,7 @@ impl Phase {
     }
 }
 
-/// How far a drive had come when preconditioning stopped, and what shows that nothing was written to it since.
+/// How far preconditioning of a drive got, and evidence that nothing was written to it since.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     drive: Drive,
@@ -160,17 +160,17 @@ struct Kept {
     progress: PreconditionProgress,
 }
 
-/// What the block layer has counted, for this attachment of this drive.
+/// The block layer's counters for this attachment of the drive.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Traffic {
-    /// A new one each time a drive is plugged in.
+    /// Changes each time a drive is plugged in.
     sequence: String,
     written_sectors: u64,
     discarded_sectors: u64,
 }
 
 impl Traffic {
-    /// None if the kernel does not count.
+    /// None if the kernel keeps no such counters.
     fn now(drive: &Drive) -> Option<Self> {
         let dir = Path::new("/sys/block").join(&drive.name);
         let text = |name: &str| fs::read_to_string(dir.join(name)).ok();
@@ -193,7 +193,7 @@ fn file_of(state_dir: &Path, drive: &Drive) -> (PathBuf, String) {
     (state_dir.join("preconditioned"), format!("{name}.json"))
 }
 
-/// How far the drive already is: nothing, unless preconditioning stopped since the last boot and nothing was
+/// How far the drive has got: not at all, unless preconditioning stopped since the last boot and nothing was
 /// written to it since.
 pub(super) fn kept(state_dir: &Path, drive: &Drive) -> PreconditionProgress {
     let (dir, name) = file_of(state_dir, drive);
@@ -207,7 +207,7 @@ pub(super) fn kept(state_dir: &Path, drive: &Drive) -> PreconditionProgress {
     kept.map_or_else(PreconditionProgress::default, |kept| kept.progress)
 }
 
-/// Keeps how far the drive is. Failing to do so only costs time later.
+/// Records how far the drive has got. If that fails, it only costs time later.
 pub(super) fn keep(state_dir: &Path, drive: &Drive, progress: PreconditionProgress) {
     let (dir, name) = file_of(state_dir, drive);
     let Ok(folder) = StateFolder::make(&dir) else { return };
@@ -221,12 +221,12 @@ pub(super) fn keep(state_dir: &Path, drive: &Drive, progress: PreconditionProgre
     }
 }
 
-/// Forgets it: the stack that needed it is built, and is about to be written to.
+/// Forgets the progress: the stack that needed it is built and about to be written to.
 pub(super) fn forget(state_dir: &Path, drive: &Drive) {
     let (dir, name) = file_of(state_dir, drive);
     let Ok(Some(folder)) = StateFolder::open(&dir) else { return };
     if folder.remove(&name).is_ok() {
-        // Goes with its last file.
+        // Removed along with its last file.
         let _ = fs::remove_dir(&dir);
     }
 }

@@ -9,7 +9,7 @@ use crate::printable::Shown as _;
 use crate::stack::supervise::Gauge;
 
 const LOOK: Duration = Duration::from_millis(100);
-/// Between its creation and the start of the resync, the array looks idle.
+/// The array looks idle between its creation and the start of the resync.
 const BEGIN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Waits until the array at that node is in sync, or the gauge asks to stop.

@@ -26,7 +26,7 @@ pub fn build(confirmed: Confirmed, site: &BuildContext, watch: Watch) -> Result<
         as_shown(&plan, &destroyed.drive, site)?;
     }
     let drives: Vec<Drive> = plan.destroys.iter().map(|destroyed| destroyed.drive.clone()).collect();
-    // Before anything is written to them, as our own writes would look like others'.
+    // Before our own writes, which would look like someone else's.
     let progress = drives.iter().map(|drive| precondition::kept(&site.state_dir, drive)).collect();
     let mut journal = Journal::begin(&site.state_dir, &plan.id, &site.profile, &drives)?;
     let builder = Builder {
@@ -58,7 +58,7 @@ fn after(error: Error, undone: Result<()>) -> Error {
     match undone {
         Ok(()) => Error { what: format!("{}; everything built so far is undone", error.what), ..error },
         Err(left) => Error {
-            // Something is left on drives, so the exit status must not look like a clean stop.
+            // Something is left on the drives, so the exit status must not look like a clean stop.
             kind: if error.kind == Kind::Interrupted { left.kind } else { error.kind },
             what: format!("{}; and then {}", error.what, left.what),
             hint: [error.hint, left.hint]

@@ -25,7 +25,7 @@ pub(crate) fn arrays(runner: &Runner, uuid: &str) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether there is an array at a node, or at what it links to: a stopped one may leave an empty node.
+/// Whether there is an array at a node, or at its link target: a stopped array may leave an empty node behind.
 pub(crate) fn is_array(node: &Path) -> bool {
     let name = node.canonicalize().ok().and_then(|node| Some(node.file_name()?.to_owned()));
     let state = |name| fs::read_to_string(Path::new("/sys/block").join(name).join("md/array_state")).ok();

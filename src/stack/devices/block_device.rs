@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(10);
 pub enum BlockDevice {
     /// A drive of the host.
     Drive(Drive),
-    /// The loop device over a file of the stack, whichever number the kernel gave it.
+    /// The loop device over a file of the stack, whatever number the kernel gave it.
     Loop {
         /// The file.
         file: PathBuf,
@@ -44,7 +44,7 @@ pub enum BlockDevice {
         /// Its UUID, chosen by the plan.
         uuid: String,
     },
-    /// The device that a layer by commands leaves.
+    /// The device that a command layer makes.
     Layer {
         /// Its path, with the stack's id.
         path: PathBuf,
@@ -80,7 +80,7 @@ impl BlockDevice {
 
     /// All nodes that it may have, without waiting; after a reboot a drive may have several candidates.
     ///
-    /// Having none is not an error, except if the drive itself is missing: what is on it can't be seen.
+    /// Having none is not an error unless the drive itself is missing: then its content can't be seen.
     /// # Errors
     /// Refused if a node belongs to another device.
     pub(crate) fn nodes(&self, runner: &Runner, same_boot: bool) -> Result<Found> {

@@ -1,4 +1,4 @@
-//! A drive of the host, recognized by what does not change.
+//! A drive of the host, identified by its stable attributes.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::host::{Device, Facts};
 use crate::printable::Shown as _;
 use crate::units::approx_size;
 
-/// A drive of the host, identified by what does not change.
+/// A drive of the host, identified by its stable attributes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drive {
     /// The kernel's name when the plan was made.

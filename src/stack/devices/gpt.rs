@@ -1,5 +1,5 @@
-//! The two headers of a GUID partition table, read on their own: a power cut while a table is written may
-//! leave just one of them, which no tool takes for a table (UEFI specification 2.10, 5.3.2).
+//! The two headers of a GUID partition table, each read on its own: a power cut during a table write may
+//! leave just one, which no tool accepts as a table (UEFI specification 2.10, 5.3.2).
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -13,7 +13,7 @@ const HEADER_BYTES: usize = 92;
 /// The possible sector sizes.
 const SECTOR_BYTES: [u64; 2] = [512, 4096];
 
-/// The disk ids of the headers at both ends of a device, as far as they exist.
+/// The disk ids in the headers at either end of a device, where there are any.
 ///
 /// # Errors
 /// If it can't be read.

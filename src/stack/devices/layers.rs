@@ -1,4 +1,4 @@
-//! The device that a layer by commands leaves: found by its path, and what it stands on.
+//! The device that a command layer makes: finding it by its path, and the devices it stands on.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -8,12 +8,12 @@ use super::node;
 use crate::error::Result;
 use crate::host::number_text;
 
-/// Maximum layers below a device; sysfs has no cycles, but one must not hang us.
+/// Maximum depth of layers below a device; sysfs has no cycles, but a cycle must not hang us.
 const DEPTH_MAX: u32 = 16;
 /// Digits of a stack's id.
 const ID_DIGITS: usize = 16;
 
-/// The kernel's node of the block device at that path, which may be a link or another node; none where there is none.
+/// The kernel's node of the block device at that path, which may be a link or another node; none if there is none.
 ///
 /// # Errors
 /// Refused if that node belongs to another device.
@@ -23,9 +23,9 @@ pub(crate) fn layer_node(path: &Path) -> Result<Option<PathBuf>> {
     let number = number_text(found.rdev());
     let name = fs::canonicalize(Path::new("/sys/dev/block").join(&number)).ok();
     let name = name.and_then(|dir| Some(dir.file_name()?.to_string_lossy().into_owned()));
-    // A node that was left behind without its device.
+    // A stale node whose device is gone.
     let Some(name) = name else { return Ok(None) };
-    // Left behind, a node may have the number of another's device by now.
+    // A stale node's number may meanwhile belong to someone else's device.
     let mapped = fs::read_to_string(Path::new("/sys/class/block").join(&name).join("dm/name"));
     if mapped.is_ok_and(|mapped| !shares_id(&mapped, &path.to_string_lossy())) {
         return Ok(None);
@@ -33,7 +33,7 @@ pub(crate) fn layer_node(path: &Path) -> Result<Option<PathBuf>> {
     node::of(&name)
 }
 
-/// Whether an id of a stack that is in the path is in the name, too.
+/// Whether a stack's id in the path also occurs in the name.
 fn shares_id(name: &str, path: &str) -> bool {
     let ids = path.split(|c: char| !c.is_ascii_hexdigit()).flat_map(|run| {
         let last = run.len().checked_sub(ID_DIGITS).map_or(0, |last| last + 1);
@@ -47,7 +47,7 @@ fn name_of(node: &Path) -> String {
     node.strip_prefix("/dev").unwrap_or(node).to_string_lossy().replace('/', "!")
 }
 
-/// The names that a folder of a block device in sysfs lists: `slaves` or `holders`.
+/// The names in a `slaves` or `holders` folder of a block device in sysfs.
 fn listed(sys: &Path, name: &str, list: &str) -> Vec<String> {
     let entries = fs::read_dir(sys.join(name).join(list)).into_iter().flatten().flatten();
     let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -55,7 +55,7 @@ fn listed(sys: &Path, name: &str, list: &str) -> Vec<String> {
     names
 }
 
-/// What a device stands on that is none of `own`: the lowest devices, or itself where it stands on nothing.
+/// The lowest devices below this one that are not in `own`; the device itself if it stands on nothing.
 pub(crate) fn foreign_ground(node: &Path, own: &[PathBuf]) -> Vec<String> {
     let own: Vec<String> = own.iter().map(|node| name_of(node)).collect();
     let mut found = Vec::new();
@@ -69,7 +69,7 @@ fn ground(sys: &Path, name: &str, own: &[String], depth: u32, found: &mut Vec<St
     if own.iter().any(|own| own == name) {
         return;
     }
-    // A partition stands on what its drive or array stands on, and that is not the stack's.
+    // A partition stands on the devices below its drive or array, which are not the stack's.
     let below = listed(sys, name, "slaves");
     if below.is_empty() || depth == 0 {
         found.push(name.to_owned());
@@ -78,7 +78,7 @@ fn ground(sys: &Path, name: &str, own: &[String], depth: u32, found: &mut Vec<St
     below.iter().for_each(|below| ground(sys, below, own, depth - 1, found));
 }
 
-/// What is built on a node, with the name that the device mapper has for it.
+/// The devices built on a node, each with its device-mapper name.
 pub(crate) fn holders_of(node: &Path) -> Vec<(PathBuf, Option<String>)> {
     let sys = Path::new("/sys/class/block");
     let holder = |name: String| {

@@ -8,7 +8,7 @@ use super::sysfs::block_names;
 use crate::error::Result;
 use crate::stack::runner::{LOSETUP, Runner};
 
-/// A file, by whatever path.
+/// A file's identity, whatever its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Inode {
     /// The device of its file system.
@@ -17,8 +17,8 @@ pub(crate) struct Inode {
     pub number: u64,
 }
 
-/// The loop devices over a file: by its path and, if it still exists, also by its inode. A link is not followed:
-/// no file of a stack is one.
+/// The loop devices over a file: by its path and, if it still exists, also by its inode. A link is not
+/// followed, since a stack's files are never links.
 pub(crate) fn loops_over(runner: &Runner, file: &Path) -> Result<Vec<PathBuf>> {
     let file = canonical_parent(file);
     let deleted = PathBuf::from(format!("{} (deleted)", file.to_string_lossy()));
@@ -36,13 +36,13 @@ pub(crate) fn loops_over(runner: &Runner, file: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether a loop device is over this very file, not over an earlier one of the same name.
+/// Whether a loop device is over this very file, not an earlier one of the same name.
 fn is_over(runner: &Runner, node: &Path, file: &Path) -> Result<bool> {
     let Ok(found) = file.symlink_metadata() else { return Ok(true) };
     Ok(backing_inode(runner, node)? == Some(Inode { device: found.dev(), number: found.ino() }))
 }
 
-/// The file below a loop device; none if nothing is attached to it.
+/// The file behind a loop device; none if nothing is attached to it.
 pub(crate) fn backing_inode(runner: &Runner, node: &Path) -> Result<Option<Inode>> {
     let arguments = ["--noheadings", "--output", "BACK-INO,BACK-MAJ:MIN"].map(AsRef::as_ref);
     let answer = runner.run_well(LOSETUP, &[&arguments[..], &[node.as_os_str()]].concat())?;
@@ -54,7 +54,7 @@ pub(crate) fn backing_inode(runner: &Runner, node: &Path) -> Result<Option<Inode
     }))
 }
 
-/// A path with the links before its last part resolved.
+/// A path with all links resolved except in its last part.
 pub(crate) fn canonical_parent(path: &Path) -> PathBuf {
     let parts = path.parent().and_then(|dir| dir.canonicalize().ok()).zip(path.file_name());
     parts.map_or_else(|| path.to_owned(), |(dir, name)| dir.join(name))

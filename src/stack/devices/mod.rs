@@ -1,7 +1,7 @@
 //! Block devices: named before they exist, and found again after a crash.
 //!
 //! Enters: what the host reports about its devices, and what tools read from them. Leaves: nodes, each
-//! checked against the kernel's device number; nothing is written here.
+//! checked against the kernel's device number. Nothing is written here.
 
 mod arrays;
 mod block_device;

@@ -52,7 +52,7 @@ mod tests {
     fn a_node_is_believed_only_with_the_kernels_number() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("dev"), "259:99\n").unwrap();
-        // Whatever block device this is, it does not have that number.
+        // Whichever block device this is, it does not have that number.
         let mut any = fs::read_dir("/sys/class/block").unwrap().flatten();
         let any = any.find_map(|entry| of(&entry.file_name().to_string_lossy()).ok()?);
         if let Some(node) = any {

@@ -1,4 +1,4 @@
-//! Partition tables, and the partition with a given id.
+//! Partition tables, and finding the partition with a given id.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub(super) fn first_partition(drive: &Path) -> PathBuf {
 /// A partition table as sfdisk reads it from the device.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Table {
-    /// Its unique id; for an MBR a short number.
+    /// Its unique id; a short number for an MBR.
     #[serde(default)]
     pub(crate) id: String,
     #[serde(default)]
@@ -60,7 +60,7 @@ pub(crate) fn table(runner: &Runner, node: &Path) -> Result<Option<Table>> {
     Ok(Some(parsed.partitiontable))
 }
 
-/// The node of the partition with that id, once the kernel has it.
+/// The node of the partition with that id, if the kernel knows it already.
 pub(super) fn partition(runner: &Runner, device: &Device, uuid: &str) -> Result<Option<PathBuf>> {
     let entries = table(runner, &device.path)?.map_or(Vec::new(), |table| table.partitions);
     let node = entries.into_iter().find(|entry| same_id(&entry.uuid, uuid)).map(|entry| entry.node);

@@ -1,4 +1,4 @@
-//! Devices that this process alone holds, open for writing.
+//! Devices that this process holds exclusively, open for writing.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,8 +14,8 @@ use crate::printable::Shown as _;
 use crate::stack::devices::node;
 use crate::stack::runner::Runner;
 
-/// How long a device may be held before it counts as in use: a program that only looks at it, such as udev's or
-/// another run's list of devices, holds it for less.
+/// How long a device may be held before it counts as in use: a program that only probes it, such as udev or
+/// another run listing devices, holds it for less.
 const GLANCE: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -40,7 +40,7 @@ impl Claim {
         &self.device
     }
 
-    /// Whether it has a valid fill by stacktune, which [`Claim::wipe`] keeps.
+    /// Whether it has a valid stacktune fill, which [`Claim::wipe`] keeps.
     pub fn has_own_fill(&self) -> bool {
         self.own_fill
     }
@@ -48,7 +48,7 @@ impl Claim {
     /// Opens the claimed device once more, with flags such as `O_DIRECT`, for reading and writing.
     pub fn reopen(&self, flags: i32) -> Result<File> {
         use std::os::fd::AsRawFd;
-        // Through the open descriptor, it can't become another device.
+        // Through the open descriptor, it can't turn into another device.
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         OpenOptions::new()
             .read(true)
@@ -58,7 +58,7 @@ impl Claim {
             .map_err(|error| Error::os("cannot open", &self.device.path, error))
     }
 
-    /// Blanks the device like [`Claim::wipe`], including a fill by stacktune.
+    /// Blanks the device like [`Claim::wipe`], including a stacktune fill.
     pub(crate) fn blank(&self, runner: &Runner) -> Result<()> {
         wipe::wipe(runner, &self.file, &self.device)
     }
@@ -69,8 +69,8 @@ impl Claim {
             .map_err(|error| Error::os("cannot clear the first MiB of", &self.device.path, error))
     }
 
-    /// Blanks the device for programs that look at signatures: wipes these, and the first and the last MiB. A
-    /// valid fill by stacktune is kept.
+    /// Blanks the device for programs that look for signatures: wipes the signatures, and the first and the
+    /// last MiB. A valid stacktune fill is kept.
     pub fn wipe(&self) -> Result<()> {
         if self.own_fill { Ok(()) } else { wipe::wipe(&Runner::default(), &self.file, &self.device) }
     }
@@ -85,7 +85,7 @@ pub(super) fn claim(device: &Device, options: &mut OpenOptions) -> Result<File> 
     if number_text(metadata.rdev()) == device.number { Ok(file) } else { Err(gone(device)) }
 }
 
-/// Opens a device exclusively, again and again while others may only glance at it.
+/// Opens a device exclusively, retrying while others may be probing it.
 fn past_glances(open: impl Fn() -> io::Result<File>) -> io::Result<File> {
     let ends = Instant::now() + GLANCE;
     loop {
@@ -114,15 +114,15 @@ fn cannot_claim(path: &Path, error: io::Error) -> Error {
     }
 }
 
-/// Claims a device for a step of a confirmed plan: a drive, or what the stack has made of it. Its content was
-/// judged before the first step; uses are judged anew.
+/// Claims a device for a step of a confirmed plan: a drive, or a device that the stack has made of it. Its
+/// content was judged before the first step; its uses are judged again now.
 pub(crate) fn claim_again(device: &Device, min_bytes: u64) -> Result<Claim> {
     refuse_in_use(device, min_bytes)?;
     let file = claim(device, OpenOptions::new().read(true).write(true))?;
     Ok(Claim { file, device: device.clone(), own_fill: false })
 }
 
-/// Claims a block device that a stack was built up to: its top. What was on it before belonged to the stack.
+/// Claims the top block device of a built stack. Anything on it before belonged to the stack.
 pub fn claim_built(node: &Path) -> Result<Claim> {
     let devices = Facts::read_devices();
     let name = node.file_name().unwrap_or_default().to_string_lossy().into_owned();

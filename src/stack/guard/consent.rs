@@ -14,7 +14,7 @@ pub struct Consent {
 }
 
 impl Consent {
-    /// Consent by `--destroy DEVICE`; a name that is not a whole device of this host is an input error.
+    /// Consent by `--destroy DEVICE`; naming anything but a whole device of this host is an input error.
     pub fn named(names: &[String], facts: &Facts) -> Result<Self> {
         let devices = names.iter().map(|name| Ok(whole_device(name, facts)?.name.clone()));
         Ok(Self { devices: devices.collect::<Result<_>>()?, ..Self::default() })
@@ -33,12 +33,12 @@ impl Consent {
         Self { commands: layers.to_vec(), ..self }
     }
 
-    /// Refuses layers whose commands nobody has allowed.
+    /// Refuses layers whose commands the operator has not allowed.
     ///
     /// # Errors
     /// Input, naming the first.
     pub fn refuse_commands(&self, layers: &[Layer]) -> Result<()> {
-        // All of them, as they were allowed: a part of a profile's may do something else.
+        // All of them, exactly as allowed: a subset of a profile's commands may do something else.
         match layers.first() {
             Some(first) if self.commands != layers => {
                 let what = format!(
@@ -47,7 +47,7 @@ impl Consent {
                 );
                 Err(Error::input(what).hint(
                     "read them first: `stacktune check PROFILE` shows each in full; then start it with \
-                     --allow-commands, which allows those of the profile on that command line and no other's",
+                     --allow-commands, which allows the commands of the profile on that command line only",
                 ))
             }
             _ => Ok(()),

@@ -17,26 +17,26 @@ use crate::units::MIB;
 
 /// Bytes at the beginning and at the end that are checked completely.
 pub(super) const EDGE_BYTES: u64 = MIB;
-/// The unit of judgement: zero, stacktune's own, or foreign.
+/// Pages are judged one by one: zero, stacktune's own, or foreign.
 pub(super) const PAGE_BYTES: u64 = 4096;
 
-/// Recognizes what stacktune wrote itself.
+/// Recognizes data that stacktune wrote itself.
 pub trait OwnData: Sync {
     /// Whether the first MiB of the device is a valid header of stacktune.
     fn header(&self, head: &[u8]) -> bool;
 
-    /// The data set of which that header is; none that is not valid.
+    /// The data set that the header belongs to; none if the header is not valid.
     fn set(&self, _head: &[u8]) -> Option<u64> {
         None
     }
 
-    /// Whether that header says that stacktune wrote the page at byte `offset`; by default all pages.
+    /// Whether the header says that stacktune wrote the page at byte `offset`; by default it says so of all pages.
     fn says_filled(&self, _head: &[u8], _offset: u64) -> bool {
         true
     }
 
-    /// Whether `page`, read from the device at byte `offset` (a multiple of 4 KiB; at most 4 KiB), is part of
-    /// what stacktune wrote; in the first MiB, of a damaged header of its own.
+    /// Whether `page`, read from the device at byte `offset` (a multiple of 4 KiB; at most 4 KiB), is data
+    /// that stacktune wrote; in the first MiB, whether it is part of a damaged stacktune header.
     fn page(&self, device: &File, offset: u64, page: &[u8]) -> bool;
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Signature {
     pub(super) kind: String,
     /// The byte at which it begins, if known.
     pub(super) offset: Option<u64>,
-    /// What the device is a member of, according to it.
+    /// The kind of set that it says the device is a member of.
     pub(super) member: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl Signature {
 
 /// All signatures on a device and on its partitions, as wipefs and libblkid know them.
 pub(super) fn signatures(runner: &Runner, device: &Device) -> Result<Vec<Signature>> {
-    // A container may lack the partitions' nodes, but their content is still on the device.
+    // A container may lack the partitions' nodes, but their content is on the device all the same.
     let partitions = device.partitions.iter().map(|name| node::of(name)).collect::<Result<Vec<_>>>()?;
     let nodes = std::iter::once(device.path.clone()).chain(partitions.into_iter().flatten());
     let mut found = BTreeSet::new();
@@ -74,7 +74,7 @@ pub(super) fn signatures(runner: &Runner, device: &Device) -> Result<Vec<Signatu
         let by_wipefs = parse_wipefs(&node, &runner.run(WIPEFS, &arguments)?)?;
         let arguments = ["-p".as_ref(), "-o".as_ref(), "export".as_ref(), node.as_os_str()];
         let by_blkid = parse_blkid(&node, &runner.run(BLKID, &arguments)?)?;
-        // libblkid adds signatures for which wipefs has no offset, and what a signature is used for.
+        // libblkid adds signatures for which wipefs has no offset, and says what a signature is used for.
         for signature in by_blkid {
             if signature.member.is_some() || !by_wipefs.iter().any(|other| other.kind == signature.kind) {
                 found.insert(signature);

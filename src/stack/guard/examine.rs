@@ -20,10 +20,10 @@ pub struct Examination {
     pub device: Device,
     /// What would be destroyed, in words; empty if there is nothing, or only stacktune's own data.
     pub content: Vec<String>,
-    /// Whether it has a valid fill by stacktune, complete or not, which is kept. What is beyond it may still
-    /// be in `content`.
+    /// Whether it has a valid stacktune fill, complete or not, which is kept. Anything beyond the fill may
+    /// still be listed in `content`.
     pub own_fill: bool,
-    /// The data set of stacktune that begins there.
+    /// The stacktune data set that begins there.
     pub set: Option<u64>,
     pub(super) min_bytes: u64,
     pub(super) seen: Seen,
@@ -50,14 +50,14 @@ impl Examination {
 
 /// Examines a device before it is written, and writes nothing.
 ///
-/// Refused (3) while anything uses it, its partitions, what is built on it or what it is built on; if it is
-/// read-only or smaller than `min_bytes`; if a signature makes it a member of md, LVM, ZFS or the like; and
-/// if its content can't be identified.
+/// Refused (3) while anything uses it, its partitions, or a device above or below it; if it is read-only or
+/// smaller than `min_bytes`; if a signature makes it a member of md, LVM, ZFS or the like; and if its content
+/// can't be identified.
 pub fn examine(named: &str, facts: &Facts, min_bytes: u64, own_data: &dyn OwnData) -> Result<Examination> {
     examine_device(whole_device(named, facts)?, min_bytes, own_data)
 }
 
-/// The same for several devices, side by side, as each may be read for seconds.
+/// The same for several devices in parallel, since reading each may take seconds.
 pub fn examine_all(
     named: &[String],
     facts: &Facts,
@@ -72,7 +72,7 @@ pub(crate) fn examine_device(device: &Device, min_bytes: u64, own_data: &dyn Own
     refuse_in_use(device, min_bytes)?;
     refuse_written_below(device)?;
     let held = claim(device, OpenOptions::new().read(true))?;
-    // What is looked at for seconds is not kept from others: whoever writes it claims it, and looks again.
+    // Looking takes seconds, and the device is not locked meanwhile: whoever writes it claims it and looks again.
     let file = File::open(format!("/proc/self/fd/{}", held.as_raw_fd()))
         .map_err(|error| Error::os("cannot open", &device.path, error))?;
     drop(held);

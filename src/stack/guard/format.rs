@@ -8,16 +8,15 @@ use crate::error::{Error, Result};
 use crate::host::{Facts, LbaFormat, format_namespace};
 use crate::printable::Shown as _;
 
-/// How long the kernel may take to see what it was asked to read anew.
+/// How long the kernel may take to rescan the drive.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
 impl Claim {
-    /// Gives the drive that LBA format: everything on it is lost. Ends the claim, as the device's blocks have another
-    /// size from then on.
+    /// Formats the drive to that LBA format: everything on it is lost. Ends the claim, since the block size changes.
     ///
     /// # Errors
-    /// Where the drive or the kernel refuses; failed if the kernel does not see the drive with blocks of that size.
+    /// If the drive or the kernel refuses; failed if the kernel does not pick up the new block size.
     pub(crate) fn format(self, namespace: u32, format: LbaFormat) -> Result<()> {
         let device = &self.device;
         let controller = device.controller.as_deref().ok_or_else(|| {

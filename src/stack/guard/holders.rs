@@ -1,5 +1,5 @@
-//! Who keeps a mount or a device busy. By hand, as procfs-core parses what a file holds and opens none, and neither it
-//! nor sysinfo knows threads with descriptors of their own.
+//! Who keeps a mount or a device busy. Written by hand: procfs-core parses the contents of a file but opens
+//! none, and neither it nor sysinfo knows about threads with descriptors of their own.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use crate::host::{program_name, shared_for_writing, with_own_descriptors};
 
-/// More names than this do not help.
+/// A longer list of names would not help.
 const SHOWN_MAX: usize = 5;
 
-/// The processes that have something open at or below `path`, or their working directory there: ` by process
-/// 812 (bash)`; empty if none is visible.
+/// The processes that have a file open at or below `path`, or their working directory there: ` by process 812
+/// (bash)`; empty if none is visible.
 pub(crate) fn in_words(path: &Path) -> String {
     let found = processes(path);
     let mut words: Vec<String> = found.iter().take(SHOWN_MAX).cloned().collect();
@@ -67,7 +67,7 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
-/// Whether an open file's entry in fdinfo says that it is open for writing.
+/// Whether an open file's fdinfo entry says that it is open for writing.
 fn is_for_writing(info: &Path) -> bool {
     let text = fs::read_to_string(info).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));

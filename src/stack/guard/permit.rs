@@ -1,4 +1,4 @@
-//! From what was found, and the consent to lose it, to a claim.
+//! From an examination and the operator's consent to a claim.
 
 use std::fs::OpenOptions;
 

@@ -10,13 +10,13 @@ use crate::host::{Device, Facts, Usage};
 pub struct ReadOnly {
     /// The device.
     pub device: Device,
-    /// What uses it, in words, to be shown with every figure.
+    /// Its uses, in words, to be shown with every figure.
     pub flags: Vec<String>,
-    /// A file system or swap on it is in use: be careful with its bandwidth.
+    /// A file system or swap on it is in use: go easy on its bandwidth.
     pub mounted: bool,
 }
 
-/// Examines a device that is only read: uses are reported, not refused.
+/// Examines a device that is only read: uses are reported instead of refused.
 pub fn examine_read_only(named: &str, facts: &Facts) -> Result<ReadOnly> {
     let device = whole_device(named, facts)?;
     let in_use = |usage: &Usage| matches!(usage, Usage::Mounted(_) | Usage::System(_) | Usage::Swap(_));

@@ -1,7 +1,7 @@
-//! Whether a device holds data that no signature names: read in full where that is quick, sampled where it is not.
+//! Whether a device holds data without a known signature: it is read in full if that is quick, else sampled.
 //!
-//! Nothing found means: nothing at these places. A drive that looks blank is not asked about all the same, as nobody
-//! would read a question that comes with every new drive.
+//! Finding nothing only means that nothing is at the sampled places. The operator is not asked about a drive
+//! that looks blank all the same, since nobody would read a question that comes with every new drive.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -22,26 +22,26 @@ use crate::host::Device;
 use crate::threads;
 use crate::units::{GIB, KIB};
 
-/// Bytes read at each of the first places; a drive delivers these as fast as a single page.
+/// Bytes read at each of the first places; a drive reads these as fast as a single page.
 const PLACE_BYTES: u64 = 64 * KIB;
-/// Number of first places that are evenly spread, and of random ones; read however long it takes.
+/// Number of evenly spread first places, and of random ones; read however long it takes.
 const PLACES: u64 = 128;
-/// Up to this much, all that may be written is read.
+/// If no more than this may have been written, all of it is read.
 const WHOLE_BYTES_MAX: u64 = 4 * GIB;
 const WHOLE_CHUNK_BYTES: u64 = 256 * KIB;
-/// Pages read of more than that: close enough that one is in any stretch of 1/65536.
+/// Pages sampled if there is more: dense enough to hit every stretch of 1/65536.
 const PAGES: u64 = 70_001;
-/// How long that may take. Hard disks get through some hundred pages.
+/// Time limit for that. Hard disks manage a few hundred pages.
 const TIME: Duration = Duration::from_secs(2);
-/// Reads in flight, as flash drives are slow with one.
+/// Reads in flight; flash drives are slow with just one.
 const READERS: usize = 16;
 
-/// What is at the places that were read.
+/// What the places that were read hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Samples {
-    /// Whether the header is a valid one of stacktune, and what it lists as filled is filled.
+    /// Whether the header is a valid stacktune header, and all pages that it lists as filled are.
     pub(super) fill: bool,
-    /// The data set of which the header is.
+    /// The data set that the header belongs to.
     pub(super) set: Option<u64>,
     /// Number of pages checked.
     pub(super) pages: u64,
@@ -51,8 +51,8 @@ pub(super) struct Samples {
     pub(super) edges_crc: u32,
 }
 
-/// Checks the first and the last MiB, then evenly spread and random places; where these hold nothing foreign, all
-/// that may be written, or more places than any large file fits between.
+/// Checks the first and the last MiB, then evenly spread and random places. If these hold nothing foreign, it
+/// also checks all that may have been written, or so many places that no large file fits between them.
 pub(super) fn sample(file: &File, device: &Device, own_data: &dyn OwnData) -> Result<Samples> {
     let size = device.size_bytes;
     let failed = |error| Error::os("cannot read", &device.path, error);
@@ -88,7 +88,7 @@ pub(super) fn sample(file: &File, device: &Device, own_data: &dyn OwnData) -> Re
 struct Tally {
     pages: u64,
     foreign: Vec<u64>,
-    /// Whether a page is foreign that the header lists as filled.
+    /// Whether a foreign page is one that the header lists as filled.
     damaged: bool,
 }
 
@@ -100,7 +100,7 @@ impl Tally {
     }
 }
 
-/// What readers that take turns have found.
+/// What the parallel readers have found.
 #[derive(Debug, Default)]
 struct Found {
     clean: Tally,
@@ -146,7 +146,7 @@ impl Judge<'_> {
     }
 }
 
-/// Offsets, half of them evenly spread and half random; always the same for the same size.
+/// Offsets, half of them evenly spread and half random; the same every time for a given size.
 fn places(size: u64) -> BTreeSet<u64> {
     let last = size.saturating_sub(PLACE_BYTES) / PAGE_BYTES;
     let mut random = rand::rngs::StdRng::seed_from_u64(size);
@@ -155,14 +155,14 @@ fn places(size: u64) -> BTreeSet<u64> {
     all.map(|page| page * PAGE_BYTES).collect()
 }
 
-/// Places in ranges of a device that are read side by side, in an order that is evenly spread wherever it ends.
+/// Places in ranges of a device, read in parallel, in an order that is evenly spread wherever it stops.
 struct Search {
-    /// Ranges in order, each with the bytes of those before it.
+    /// Ranges in order, each with the total bytes of those before it.
     ranges: Vec<(u64, Range<u64>)>,
     bytes: u64,
     places: u64,
     place_bytes: u64,
-    /// The way from one place to the next; without a divisor in common with their number.
+    /// The stride from one place to the next, coprime with the number of places.
     step: u64,
 }
 
@@ -180,14 +180,14 @@ impl Search {
         } else {
             (PAGES, PAGE_BYTES)
         };
-        // The golden section: each place falls into one of the widest gaps.
+        // The golden ratio: each new place falls into one of the widest gaps.
         let golden = (places as f64 * 0.618_034) as u64;
         let step = (golden.max(1)..=places).find(|step| divisor(*step, places) <= 1).unwrap_or(1);
         Self { ranges, bytes, places, place_bytes, step }
     }
 
-    /// Reads the places until the deadline, or until something foreign is found. What is found is the same each time,
-    /// however the readers take turns: the first such place in the order, and those before it.
+    /// Reads the places until the deadline, or until something foreign is found. The result does not depend
+    /// on how the readers interleave: the first foreign place in the order, and all places before it.
     fn run(&self, judge: &Judge, deadline: Instant) -> std::io::Result<Tally> {
         let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         let reader = Reader { judge, direct: reopen(judge.file, false, true).ok() };
@@ -196,7 +196,7 @@ impl Search {
             let mut found = Found::default();
             let mut failed = None;
             let mut buffer = AlignedBuffer::new(self.place_bytes as usize);
-            // A number that was taken is read to its end, so none before a foreign place is left out.
+            // A place that was taken is read to its end, so none before a foreign place is left out.
             while !stop.load(Ordering::Relaxed) && Instant::now() < deadline {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= self.places {
@@ -231,7 +231,7 @@ impl Search {
         Ok(Tally { pages: pages + tally.pages, ..tally })
     }
 
-    /// What of the device the place of that number is: it may span several ranges.
+    /// The byte ranges of the place of that number: it may span several ranges of the device.
     fn pieces(&self, number: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let place = (u128::from(number) * u128::from(self.step) % u128::from(self.places)) as u64;
         let start = if self.place_bytes == WHOLE_CHUNK_BYTES {
@@ -253,7 +253,7 @@ impl Search {
 
 struct Reader<'a> {
     judge: &'a Judge<'a>,
-    /// The device past the page cache, which takes less time and keeps what others need.
+    /// The device opened past the page cache, which is faster and does not evict others' pages.
     direct: Option<File>,
 }
 
@@ -275,7 +275,7 @@ impl Reader<'_> {
     }
 }
 
-/// The greatest common one.
+/// The greatest common divisor.
 fn divisor(one: u64, other: u64) -> u64 {
     if other == 0 { one } else { divisor(other, one % other) }
 }
@@ -346,7 +346,7 @@ mod tests {
             let ends = places.iter().skip(1).copied().chain([size]);
             let widest = places.iter().zip(ends).map(|(place, next)| next - place - PAGE_BYTES).max();
             assert!(widest.unwrap() < size / 65_536, "{size}: {widest:?}");
-            // Also halfway: in four times that.
+            // Halfway through, the gaps are at most about four times that.
             let half: BTreeSet<u64> = (0..PAGES / 2).map(|number| starts(number).start).collect();
             let widest = half.iter().zip(half.iter().skip(1)).map(|(place, next)| next - place).max();
             assert!(widest.unwrap() < size / 16_000, "{size}: {widest:?}");

@@ -1,4 +1,4 @@
-//! What forbids writing to a device even before its content is examined: uses, membership, size.
+//! Reasons not to write to a device, even before its content is examined: uses, membership, size.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::host::{Device, Facts, Usage};
 use crate::printable::Shown as _;
 use crate::units::approx_size;
 
-/// The device of that name; a partition is refused, as its device holds more than that.
+/// The device of that name. A partition is refused, since its device holds more than that.
 pub(super) fn whole_device<'a>(named: &str, facts: &'a Facts) -> Result<&'a Device> {
     let device = facts.find(named)?;
     match facts.partition_named(named) {
@@ -27,7 +27,7 @@ pub(super) fn read_only(path: &Path) -> Error {
 
 /// Refuses a device that is in use.
 pub(crate) fn refuse_used(path: &Path, uses: &[Usage]) -> Result<()> {
-    // Being the system's own drive says more than its mounts.
+    // That it is the system's own drive tells more than its mounts do.
     let system = uses.iter().find(|usage| matches!(usage, Usage::System(_)));
     let Some(usage) = system.or(uses.first()) else { return Ok(()) };
     let more = match uses.len() {
@@ -37,7 +37,7 @@ pub(crate) fn refuse_used(path: &Path, uses: &[Usage]) -> Result<()> {
     Err(Error::refused(format!("{} is in use: {usage}{more}", path.shown())).hint(way_out(usage)))
 }
 
-/// Refuses a device that is in use or can't be written, by the facts alone.
+/// Refuses a device that is in use or can't be written, judging by the facts alone.
 pub(super) fn refuse_in_use(device: &Device, min_bytes: u64) -> Result<()> {
     let path = device.path.shown();
     refuse_used(&device.path, &device.usage)?;
@@ -50,13 +50,13 @@ pub(super) fn refuse_in_use(device: &Device, min_bytes: u64) -> Result<()> {
     }
     if device.size_bytes < min_bytes {
         let (has, needs) = (approx_size(device.size_bytes), approx_size(min_bytes));
-        return Err(Error::refused(format!("{path} is too small: it has {has}, but {needs} are needed")));
+        return Err(Error::refused(format!("{path} is too small: it has {has}, but {needs} is needed")));
     }
     Ok(())
 }
 
-/// Refuses a loop device over a file that a program, such as a virtual machine, has open for writing, which
-/// the kernel does not prevent. Without root, only this user's programs are visible.
+/// Refuses a loop device whose file a program, such as a virtual machine, has open for writing, which the
+/// kernel does not prevent. Without root, only this user's programs are visible.
 pub(super) fn refuse_written_below(device: &Device) -> Result<()> {
     let Ok(file) = std::fs::read_to_string(format!("/sys/block/{}/loop/backing_file", device.name)) else {
         return Ok(());
@@ -85,7 +85,7 @@ fn way_out(usage: &Usage) -> &'static str {
 const MEMBER_WAY_OUT: &str = "if that is no longer needed, remove it from there first \
      (mdadm --zero-superblock, pvremove, zpool labelclear, or wipefs --all)";
 
-/// A member of md, LVM or ZFS may belong to a set that is just not assembled: consent is not enough.
+/// A member of md, LVM or ZFS may belong to a set that is merely not assembled now: consent is not enough.
 pub(super) fn refuse_member(device: &Device, signatures: &[Signature]) -> Result<()> {
     let member = signatures.iter().find_map(|signature| Some((signature, signature.member.as_ref()?)));
     let Some((signature, of)) = member else { return Ok(()) };

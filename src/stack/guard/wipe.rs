@@ -1,4 +1,4 @@
-//! Wiping that by which programs recognize a device's content.
+//! Wiping the signatures by which programs recognize a device's content.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -16,7 +16,7 @@ use crate::stack::runner::{Runner, WIPEFS};
 /// The caller holds the device exclusively through `file`. wipefs opens it again, but not exclusively when
 /// forced, so the claim is never given up.
 pub(super) fn wipe(runner: &Runner, file: &File, device: &Device) -> Result<()> {
-    // Partitions' content is wiped too, or it would reappear when a partition is made there again.
+    // The partitions' content is wiped too, or it would reappear when partitions are made there again.
     let partitions = device.partitions.iter().map(|name| node::of(name)).collect::<Result<Vec<_>>>()?;
     for node in partitions.into_iter().flatten().chain([device.path.clone()]) {
         let arguments = ["--all".as_ref(), "--force".as_ref(), "--quiet".as_ref(), node.as_os_str()];
@@ -42,13 +42,13 @@ fn zero_edges(file: &File, size_bytes: u64) -> std::io::Result<()> {
     zero_start(file, size_bytes)
 }
 
-/// Durable when it returns.
+/// Durable once it returns.
 pub(super) fn zero_start(file: &File, size_bytes: u64) -> std::io::Result<()> {
     file.write_all_at(&vec![0; EDGE_BYTES.min(size_bytes) as usize], 0)?;
     file.sync_all()
 }
 
-/// Makes the kernel drop the partitions; a device without partition support refuses.
+/// Makes the kernel forget the partitions; a device without partition support refuses.
 #[allow(unsafe_code)] // rustix does not wrap this ioctl
 fn forget_partitions(file: &File) {
     /// `_IO(0x12, 95)` of `linux/fs.h`.

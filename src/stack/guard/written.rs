@@ -1,5 +1,5 @@
-//! What of a device may have been written, as far as the kernel knows: what a loop device's file has holes for reads
-//! as zeros.
+//! Which parts of a device may have been written, as far as the kernel knows: holes in a loop device's file
+//! read as zeros.
 
 use std::fs::{self, File};
 use std::ops::Range;
@@ -14,11 +14,11 @@ use crate::regular_file;
 use crate::stack::devices::{Inode, backing_inode};
 use crate::stack::runner::Runner;
 
-/// More than this are not asked for: the device is then read like any other.
+/// Beyond this many ranges we stop asking, and read the device like any other.
 const RANGES_MAX: usize = 1 << 16;
 
-/// The ranges of a device that may hold anything but zeros, in order and apart: all of it unless more is known.
-/// Each begins at a multiple of `unit` bytes, and ends at one or with the device.
+/// The ranges of a device that may hold anything but zeros, in order and disjoint: the whole device unless
+/// more is known. Each begins at a multiple of `unit` bytes, and ends at one or with the device.
 pub(super) fn ranges(file: &File, device: &Device, unit: u64) -> Vec<Range<u64>> {
     let size = device.size_bytes;
     let known = of_loop(file, device).unwrap_or_else(|| std::iter::once(0..size).collect());
@@ -34,25 +34,25 @@ pub(super) fn ranges(file: &File, device: &Device, unit: u64) -> Vec<Range<u64>>
     ranges
 }
 
-/// What a loop device's file has no holes for, as ranges of the device.
+/// The parts of a loop device's file that are not holes, as ranges of the device.
 fn of_loop(file: &File, device: &Device) -> Option<Vec<Range<u64>>> {
     let dir = Path::new("/sys/block").join(&device.name).join("loop");
     let text = |name: &str| fs::read_to_string(dir.join(name)).ok();
     let path = text("backing_file")?;
     let backing = regular_file::open(Path::new(path.trim_end_matches('\n'))).ok()?;
     let found = backing.metadata().ok()?;
-    // By now another file may have that name.
+    // Another file may have that name by now.
     let inode = Inode { device: found.dev(), number: found.ino() };
     if backing_inode(&Runner::default(), &device.path).ok()? != Some(inode) {
         return None;
     }
     let offset: u64 = text("offset")?.trim().parse().ok()?;
-    // What the device's page cache holds is not in the file yet.
+    // Data in the device's page cache is not in the file yet.
     file.sync_all().and_then(|()| backing.sync_all()).ok()?;
     data_in(&backing, offset..offset.checked_add(device.size_bytes)?)
 }
 
-/// The parts of a range of a file that are no holes, counted from the range's beginning.
+/// The parts of a file's range that are not holes, counted from the start of the range.
 fn data_in(file: &File, within: Range<u64>) -> Option<Vec<Range<u64>>> {
     let mut ranges = Vec::new();
     let mut at = within.start;

@@ -1,4 +1,4 @@
-//! PCI functions in sysfs: which driver they are bound to, and binding them to another.
+//! PCI functions in sysfs: reading their driver, and binding them to another.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::error::{Error, Result, describe};
 use crate::printable::Shown as _;
 use crate::stack::guard::holders;
 
-/// The driver for devices that programs drive.
+/// The driver for devices driven from userspace.
 pub(super) const VFIO_PCI: &str = "vfio-pci";
 
 /// The kernel's own driver.
@@ -17,7 +17,7 @@ pub(super) const NVME: &str = "nvme";
 /// PCI's class code of an NVM Express controller.
 pub(super) const CLASS_NVME: &str = "0x010802";
 
-/// After a bind, the kernel's driver starts the controller and then creates its namespaces.
+/// After a bind, the kernel's driver starts the controller and only then creates its namespaces.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) const LOOK: Duration = Duration::from_millis(20);
@@ -90,7 +90,7 @@ impl PciBus {
         last_of(&fs::read_link(self.device(address).join("driver")).ok()?)
     }
 
-    /// Whether it is as [`Self::bind`] leaves it, or half-way there.
+    /// Whether it is in the state that [`Self::bind`] leaves, or partway there.
     pub(super) fn is_ours(&self, address: &str) -> bool {
         self.text(address, "driver_override").as_deref() == Some(VFIO_PCI)
     }
@@ -102,7 +102,7 @@ impl PciBus {
     /// Unbinds a function from its driver and binds it to another.
     pub(super) fn bind(&self, address: &str, driver: &str) -> Result<()> {
         let device = self.device(address);
-        // First, so that no driver takes it in between.
+        // Set first, so that no other driver takes it in between.
         write(&device.join("driver_override"), driver)?;
         if self.driver(address).is_some() {
             write(&device.join("driver/unbind"), address)?;
@@ -122,7 +122,7 @@ impl PciBus {
         if !is_address(address) {
             return Err(Error::refused(format!("`{address}` is not a PCI address")));
         }
-        // A pulled device took its binding along; what replaced it was never bound by us.
+        // A drive that was pulled took its binding along; we never bound its replacement.
         if !self.is_ours(address) || self.text(address, "class").as_deref() != Some(CLASS_NVME) {
             return Ok(());
         }
@@ -138,8 +138,8 @@ impl PciBus {
         self.await_nodes(address)
     }
 
-    /// The files through which a program drives a function that was handed over: its group's, with an IOMMU
-    /// and without, and its own.
+    /// The files through which a program drives a function that was handed over: those of its group, with or
+    /// without an IOMMU, and its own.
     pub(super) fn files_of(&self, address: &str) -> Vec<PathBuf> {
         let vfio = Path::new("/dev/vfio");
         let group = fs::read_link(self.device(address).join("iommu_group")).ok().as_deref().and_then(last_of);

@@ -1,4 +1,4 @@
-//! Whether drives can leave the kernel: where they are on the bus, and what else would leave with them.
+//! Whether drives can leave the kernel: where they are on the bus, and which other devices would leave with them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -38,14 +38,14 @@ pub enum Noiommu {
 }
 
 impl UserspaceDrive {
-    /// Whether nothing is at its address any more, as it was pulled.
+    /// Whether nothing is at its address any more, because it was pulled.
     pub(super) fn gone(&self) -> bool {
         !PciBus::default().device(&self.address).exists()
     }
 }
 
-/// Finds drives that are to leave the kernel together on the bus, and checks whether they can. Does not check
-/// whether the drives themselves are in use. Nothing is changed.
+/// Finds on the bus the drives that are to leave the kernel together, and checks whether they can. Does not
+/// check whether the drives themselves are in use. Changes nothing.
 ///
 /// # Errors
 /// Input if a drive is not an NVMe drive on PCI; refused (3) if something else would leave with it, or if
@@ -68,7 +68,7 @@ impl PciBus {
         let address = self.address_of(device)?;
         let controller = device.controller.as_deref();
         let goes = |name: &str| together.iter().any(|device| device.name == name);
-        // The drives handed over were examined by the guard.
+        // The guard has already examined the drives to be handed over.
         for beside in devices.iter().filter(|beside| beside.controller.as_deref() == controller) {
             if !goes(&beside.name) {
                 refuse_used(&beside.path, &beside.usage)?;
@@ -95,7 +95,7 @@ impl PciBus {
         let path = device.path.shown();
         let no_nvme = || {
             Error::input(format!("{path} is not an NVMe drive on PCI Express"))
-                .hint("only such a drive can be driven from userspace")
+                .hint("only NVMe drives on PCI Express can be driven from userspace")
         };
         let controller = device.controller.as_ref().ok_or_else(no_nvme)?;
         let link = self.root.join("class/nvme").join(controller).join("device");

@@ -17,7 +17,7 @@ use crate::stack::supervise::{Advance, Watch};
 /// Loads kernel modules.
 const MODPROBE: Tool = Tool { program: "modprobe", package: "kmod" };
 
-/// Drives that were handed over. [`HandedOver::give_back`] gives them back and reports errors; dropping this does it silently.
+/// Drives that were handed over. [`HandedOver::give_back`] reports errors; dropping this ignores them.
 #[derive(Debug)]
 pub struct HandedOver {
     given: Vec<UserspaceDrive>,
@@ -31,15 +31,15 @@ pub(super) fn bind_step(address: &str, given: &[UserspaceDrive]) -> String {
     format!("bind {address} to {VFIO_PCI}{warning}")
 }
 
-/// The steps of handing drives over, in order, as reported while they run.
+/// The steps of handing drives over, in order, as the watch sees them.
 pub fn steps(given: &[UserspaceDrive]) -> Vec<String> {
     let load = (!PciBus::default().has_vfio_pci()).then(|| format!("{} {VFIO_PCI}", MODPROBE.program));
     let binds = last_first(given).into_iter().map(|address| bind_step(address, given));
     load.into_iter().chain(binds).collect()
 }
 
-/// Hands claimed drives over, which ends their claims; descriptors opened before are no longer usable.
-/// `watch` sees each step before it is taken, and can stop it.
+/// Hands claimed drives over, which ends their claims; descriptors opened before become unusable. `watch`
+/// sees each step before it is taken, and can stop it.
 ///
 /// # Errors
 /// As [`examine`]; interrupted if `watch` stops it; and if the kernel does not bind them, after undoing what
@@ -61,7 +61,7 @@ pub fn hand_over(
     }
     let drives: Vec<Drive> = given.iter().map(|given| given.drive.clone()).collect();
     let mut journal = Journal::begin(state_dir, &StackId::random(), profile, &drives)?;
-    // From here on nothing may hold them, as unbinding waits for every holder.
+    // From here on nothing may hold them, since unbinding waits for every holder.
     drop(claims);
     let bound = last_first(&given).into_iter().try_for_each(|address| {
         let step = bind_step(address, &given);
@@ -79,7 +79,7 @@ pub fn hand_over(
     }
 }
 
-/// The watch, and how far the hand-over is.
+/// The watch, and the progress of the hand-over.
 struct Announced<'a> {
     step: usize,
     steps: usize,
@@ -93,7 +93,8 @@ impl Announced<'_> {
         if (self.watch)(&Advance { step, steps, command, undoing: false, bytes: None, left_s: None }) {
             return Ok(());
         }
-        Err(Error::interrupted("the hand-over of the drives was stopped").hint("the kernel has them back"))
+        Err(Error::interrupted("the hand-over of the drives was stopped")
+            .hint("they were given back to the kernel"))
     }
 }
 
@@ -115,7 +116,7 @@ pub(super) fn last_first(given: &[UserspaceDrive]) -> Vec<&str> {
 }
 
 impl HandedOver {
-    /// What was handed over, in the order of the claims.
+    /// The drives that were handed over, in the order of the claims.
     pub fn given(&self) -> &[UserspaceDrive] {
         &self.given
     }
@@ -151,8 +152,8 @@ impl HandedOver {
         journal.end()
     }
 
-    /// Waits briefly for the drives' old names: udev recreates them, and the next one to open a drive uses
-    /// them. A missing one is reported when it is opened.
+    /// Waits briefly for the drives' old names: udev recreates them, and the next program to open a drive
+    /// uses them. A missing one is reported when it is opened.
     fn await_names(&self) {
         let ends = Instant::now() + PATIENCE / 4;
         let is_there = |given: &UserspaceDrive| {

@@ -1,5 +1,5 @@
-//! How the IOMMU serves a drive: the type of its group's domain, which the kernel changes only while no driver
-//! has the drive (Linux 5.11).
+//! How the IOMMU treats a drive: the type of its group's domain, which the kernel changes only while no
+//! driver has the drive (Linux 5.11).
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::printable::Shown as _;
 use crate::stack::devices::Drive;
 use crate::stack::guard::refuse_used;
 
-/// What the kernel calls the types that stacktune sets and restores.
+/// The kernel's names of the types that stacktune sets and restores.
 const TYPES: [&str; 3] = ["DMA", "DMA-FQ", "identity"];
 
 /// A drive's group.
@@ -27,7 +27,7 @@ pub struct IommuGroup {
     pub kind: String,
 }
 
-/// The group of a drive, alone in it.
+/// The group of a drive that is alone in its group.
 ///
 /// # Errors
 /// Input if it is not an NVMe drive on PCI; refused (3) if there is no IOMMU, if other devices are in its group,
@@ -36,7 +36,7 @@ pub fn group_of(device: &Device) -> Result<IommuGroup> {
     PciBus::default().group_of(device, &Facts::read_devices())
 }
 
-/// The commands that give a group another type.
+/// The commands that change a group's type.
 pub fn commands_of(address: &str, group: &str, kind: &str) -> Vec<String> {
     let driver = format!("/sys/bus/pci/drivers/{NVME}");
     vec![
@@ -46,16 +46,16 @@ pub fn commands_of(address: &str, group: &str, kind: &str) -> Vec<String> {
     ]
 }
 
-/// Gives the group of a drive that nothing uses another type; returns once the drive is back under its name.
+/// Changes the type of an unused drive's group; returns once the drive is back under its name.
 ///
 /// # Errors
-/// Refused where another namespace of its controller is in use by now, or it has moved to another group; if the kernel
-/// refuses the type, or the drive comes back under another name.
+/// Refused if another namespace of its controller has come into use, or the drive has moved to another group;
+/// failed if the kernel refuses the type, or the drive comes back under another name.
 pub fn set_type(drive: &Drive, address: &str, group: &str, kind: &str) -> Result<()> {
     let bus = PciBus::default();
     bus.refuse_other((&drive.find()?, &Facts::read_devices()), address, group)?;
     bus.set_type(address, group, kind)?;
-    // The kernel shows a namespace in /sys before its node and what is read from it are there.
+    // A namespace shows up in /sys before its node and its attributes are there.
     let ends = Instant::now() + PATIENCE;
     loop {
         match drive.find() {
@@ -65,10 +65,10 @@ pub fn set_type(drive: &Drive, address: &str, group: &str, kind: &str) -> Result
     }
 }
 
-/// Gives the group its old type back, if it still has the new one; idempotent.
+/// Restores the group's old type, if it still has the new one; idempotent.
 ///
 /// # Errors
-/// Refused where the drive is in use, or what is named is no drive's group.
+/// Refused if the drive is in use, or the group named is no drive's.
 pub(crate) fn restore_type(address: &str, group: &str, types: (&str, &str)) -> Result<()> {
     PciBus::default().restore_type(address, group, types, &Facts::read_devices())
 }
@@ -105,8 +105,9 @@ impl PciBus {
         others.sort();
         if !others.is_empty() {
             let what = format!("{path} ({address}) shares its IOMMU group with {}", others.join(", "));
-            return Err(Error::refused(what)
-                .hint("the kernel changes the type of groups of one device only: set stack.iommu to keep"));
+            return Err(Error::refused(what).hint(
+                "the kernel can change the type only of single-device groups: set stack.iommu to keep",
+            ));
         }
         for beside in devices.iter().filter(|beside| beside.controller == device.controller) {
             if beside.name != device.name {
@@ -115,12 +116,12 @@ impl PciBus {
         }
         let kind = self.type_of(&group).ok_or_else(|| {
             Error::input(format!("{} is missing", self.type_file(&group).shown()))
-                .hint("the kernel has it from Linux 5.11 on: set stack.iommu to keep")
+                .hint("it requires Linux 5.11 or later: set stack.iommu to keep")
         })?;
         Ok(IommuGroup { address, group, kind })
     }
 
-    /// Refuses a drive that is no longer at that address, alone in that group, and unused but by its stack.
+    /// Refuses a drive that is no longer at that address, alone in that group, and unused except by its stack.
     pub(super) fn refuse_other(
         &self,
         (device, devices): (&Device, &[Device]),
@@ -131,8 +132,8 @@ impl PciBus {
         if (now.address.as_str(), now.group.as_str()) == (address, group) {
             return Ok(());
         }
-        let what = format!("{} is in another IOMMU group by now", device.path.shown());
-        Err(Error::refused(what).hint("make the plan again"))
+        let what = format!("{} is now in another IOMMU group", device.path.shown());
+        Err(Error::refused(what).hint("plan again"))
     }
 
     fn set_type(&self, address: &str, group: &str, kind: &str) -> Result<()> {
@@ -163,7 +164,7 @@ impl PciBus {
                 "`{address}` and `{old}` name no type of a drive's IOMMU group"
             )));
         }
-        // A pulled drive took its group along, and what replaced it may be in that one.
+        // A drive that was pulled took its group along; its replacement may be in a group of that number.
         let is_there = self.text(address, "class").as_deref() == Some(CLASS_NVME);
         if !is_there || self.group_number(address).as_deref() != Some(group) {
             return Ok(());

@@ -2,7 +2,7 @@
 //! `vfio-pci` instead of `nvme`.
 //!
 //! Everything that would leave with the drive is examined: all namespaces of its controller, and all devices
-//! of its IOMMU group. The undo is in the journal before anything is unbound.
+//! of its IOMMU group. The undo is journaled before anything is unbound.
 //!
 //! Enters: claimed drives. Leaves: their PCI addresses and namespaces, until they are given back.
 

@@ -86,7 +86,7 @@ fn a_group_with_others_and_no_group_at_all_are_refused() {
     assert!(error.exit_status() == 3 && error.what.contains("no IOMMU"), "{error}");
     let accepted = alone.bus.examine(&drive(), &[], &[], Noiommu::Accepted).unwrap();
     assert!(accepted.no_iommu && bind_step(ADDRESS, &[accepted]).contains("with no IOMMU"));
-    // Accepted or not, a drive that shares its group with others stays.
+    // Even if VFIO's unsafe mode is accepted, a drive that shares its group with others stays.
     let error = shared.bus.examine(&drive(), &[], &[], Noiommu::Accepted).unwrap_err();
     assert!(error.what.contains("IOMMU group with 0000:02:00.0"), "{error}");
 }
@@ -143,7 +143,7 @@ fn a_drive_that_moved_or_whose_controller_is_in_use_by_now_keeps_its_type() {
     refuse(&[drive()], ADDRESS, "7").unwrap();
     for (address, group) in [(ADDRESS, "8"), ("0000:09:00.0", "7")] {
         let error = refuse(&[drive()], address, group).unwrap_err();
-        assert!(error.exit_status() == 3 && error.what.contains("another IOMMU group by now"), "{error}");
+        assert!(error.exit_status() == 3 && error.what.contains("now in another IOMMU group"), "{error}");
     }
     let usage = vec![crate::host::Usage::Mounted("/data".into())];
     let beside = Device { name: "nvme0n2".into(), usage, ..drive() };
@@ -157,7 +157,7 @@ fn a_type_is_restored_only_where_it_is_still_ours() {
     let kind = host.bus.root.join("kernel/iommu_groups/7/type");
     fs::write(&kind, "DMA\n").unwrap();
     let restore = |group: &str, types| host.bus.restore_type(ADDRESS, group, types, &[]);
-    // Another type, another group: somebody else's by now.
+    // The type or the group has changed: somebody else has set it since.
     restore("7", ("DMA-FQ", "identity")).unwrap();
     restore("8", ("DMA-FQ", "DMA")).unwrap();
     assert_eq!(fs::read_to_string(&kind).unwrap(), "DMA\n");

@@ -1,4 +1,4 @@
-//! Journals of earlier versions, which others could open, and lock: they are replaced by private copies.
+//! Journals of earlier versions, which other users could open and lock: they are replaced by private copies.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -11,21 +11,21 @@ use super::folder::NEW;
 use crate::error::{Error, Result};
 use crate::stack::state::StateFolder;
 
-/// Held while a journal is replaced. It is made private, so that nobody else can hold it.
+/// Held while a journal is replaced. The file is private, so that no other user can hold it.
 const TURN: &str = ".turn";
 const OTHERS: u32 = 0o077;
 
-/// The file that has the journal's name afterwards, locked.
+/// What became of the journal under that name.
 pub(super) enum Replaced {
     /// A private copy, locked by this process.
     By(File),
     /// Another process has just replaced it.
     Already,
-    /// It stays, as a process of the same user holds it.
+    /// It stays, because a process of the same user holds it.
     Not,
 }
 
-/// Whether others can open a journal, or could.
+/// Whether a journal's mode lets other users open it.
 pub(super) fn is_exposed(file: &File) -> bool {
     file.metadata().is_ok_and(|found| found.mode() & OTHERS != 0)
 }
@@ -35,7 +35,7 @@ pub(super) fn is_exposed(file: &File) -> bool {
 /// # Errors
 /// If it can't be replaced; it is then as it was.
 pub(super) fn replace(folder: &StateFolder, name: &str, file: &File, free: bool) -> Result<Replaced> {
-    // What others hold open already, they keep.
+    // Descriptors that others already hold stay open.
     folder.close_to_others()?;
     let path = folder.join(name);
     let cannot = |error: std::io::Error| Error::os("cannot replace", &path, error);
@@ -56,7 +56,7 @@ pub(super) fn replace(folder: &StateFolder, name: &str, file: &File, free: bool)
     let mut file = new.persist(&path).map_err(|error| cannot(error.error))?;
     folder.sync()?;
     std::io::Seek::rewind(&mut file).map_err(cannot)?;
-    // Whoever waits for it finds the journal replaced.
+    // Whoever waits for this lock will find the journal replaced.
     let _ = folder.remove(TURN);
     drop(turn);
     Ok(Replaced::By(file))
@@ -84,8 +84,8 @@ fn is_held_by_own(file: &File) -> Option<bool> {
     holds(&this).then(|| processes.iter().filter(is_other).any(|process| holds(process)))
 }
 
-/// Whether a process is the user's: nobody became the user by a set-user-id program. By hand: procfs-core rejects a file
-/// that lacks any of some forty lines.
+/// Whether a process is the user's own, not running a set-user-id program. Written by hand: procfs-core
+/// rejects a file that lacks any of some forty lines.
 fn is_of(process: &Path, user: u32) -> bool {
     let status = fs::read_to_string(process.join("status")).unwrap_or_default();
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();

@@ -64,7 +64,7 @@ impl Journal {
         let path = folder.join(&name);
         let cannot = |error: std::io::Error| Error::os("cannot write", &path, error);
         // It is renamed into place once its first line is complete and its lock held, so that it is never
-        // taken for a dead process's.
+        // mistaken for a dead process's.
         let mut new = tempfile::Builder::new().prefix(NEW).tempfile_in(&dir).map_err(cannot)?;
         flock(new.as_file(), FlockOperation::NonBlockingLockExclusive).map_err(|e| cannot(e.into()))?;
         let line = json::line(&header)?;
@@ -95,11 +95,11 @@ impl Journal {
             match exposed::replace(&folder, name, &file, free) {
                 Ok(Replaced::By(copy)) => (file, free) = (copy, true),
                 Ok(Replaced::Already) => return Self::open(path),
-                // Where it can't be replaced, its lock counts.
+                // If it can't be replaced, its lock still counts.
                 Ok(Replaced::Not) | Err(_) => {}
             }
         }
-        // Its holder may have finished and removed it in between.
+        // Its holder may have finished and removed it in the meantime.
         if file.metadata().map_err(cannot)?.nlink() == 0 {
             return Ok(Opened::Gone);
         }
@@ -127,8 +127,8 @@ impl Journal {
         &self.record
     }
 
-    /// Does something to the host that `undo` takes away again: the undo is durable before `act` is
-    /// called. Where `act` fails it may be half done, and stands to be undone.
+    /// Makes a change to the host that `undo` reverts: the undo is durable before `act` is called. If `act`
+    /// fails, the change may be half made, and remains to be undone.
     pub fn act<T>(
         &mut self,
         command: &str,
@@ -145,7 +145,7 @@ impl Journal {
         Ok(made)
     }
 
-    /// Records that a data set is about to be filled on the stack: that one goes with it, and no other.
+    /// Records that a data set is about to be filled on the stack: only recorded data sets go with it.
     pub fn fills(&mut self, set: u64) -> Result<()> {
         if self.record.data_sets().any(|known| known == set) {
             return Ok(());
@@ -155,10 +155,10 @@ impl Journal {
 
     /// Records that something was undone.
     pub(crate) fn undone(&mut self, number: u64) {
-        // A step that could not be recorded was never done.
+        // A step that could not be recorded was never taken.
         let Some(entry) = self.record.entries.get_mut(number as usize) else { return };
         entry.undone = true;
-        // If this is not recorded, it is undone again, which does nothing.
+        // If this is not recorded, it is undone again later, which does nothing.
         let _ = self.write(&Line::Undone { number });
     }
 
@@ -174,7 +174,7 @@ impl Journal {
         self.folder.sync()
     }
 
-    /// Makes the tools that `run` starts hold the journal too, until they end.
+    /// Makes the tools that `run` starts hold the journal too, until they exit.
     pub(crate) fn shared_with_tools<T>(&self, run: impl FnOnce() -> T) -> T {
         // If this fails, cleanup does not wait for a tool that outlives a kill; nothing else changes.
         let _ = fcntl_setfd(&self.file, FdFlags::empty());
@@ -191,7 +191,7 @@ impl Journal {
         let bytes = json::line(line)?;
         let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_all());
         if let Err(error) = written {
-            // A partial line would spoil the next one; at the end of the file, a reader ignores it.
+            // A partial line would corrupt the next one; at the end of the file, readers ignore it.
             let _ = self.file.set_len(self.record.whole_bytes);
             let _ = self.file.seek(SeekFrom::End(0));
             return Err(Error::os("cannot write", &self.path(), error));
@@ -231,7 +231,7 @@ mod tests {
         for _ in 0..1000 {
             match Journal::open(path).unwrap() {
                 Opened::Free(journal) => return journal,
-                // A program that another test has just started holds it too, until it ends.
+                // A child process that another test has just started holds it too, until it exits.
                 Opened::Held(_) => std::thread::sleep(std::time::Duration::from_millis(5)),
                 Opened::Gone => panic!("it is gone"),
             }
@@ -292,7 +292,7 @@ mod tests {
             assert_eq!(record.entries, two.entries[..1], "torn at {torn}");
             assert_eq!(record.whole_bytes, last_line as u64);
         }
-        // The line has its length, but not its bytes.
+        // The line has its full length, but not its bytes.
         let mut zeros = whole[..last_line].to_vec();
         zeros.extend_from_slice(&[0, 0, 0, b'\n']);
         fs::write(&path, &zeros).unwrap();
@@ -379,7 +379,7 @@ mod tests {
         refused("others may write to");
         assert_eq!(all(dir.path()).unwrap_err().exit_status(), 3);
         assert_eq!(Journal::begin(dir.path(), &StackId::random(), "mine", &[]).unwrap_err().exit_status(), 3);
-        // Reading was left to the umask by earlier versions.
+        // Earlier versions left read permission to the umask.
         set(&folder(dir.path()), 0o755);
         Journal::begin(dir.path(), &StackId::random(), "mine", &[]).unwrap();
         assert_eq!(mode(&folder(dir.path())), 0o700);

@@ -9,7 +9,7 @@ use crate::stack::state::StateFolder;
 
 pub(super) const SUFFIX: &str = "jsonl";
 
-/// The name of a journal until its first line is complete.
+/// The prefix of a journal's name until its first line is complete.
 pub(super) const NEW: &str = ".new-";
 
 /// The folder of the journals.
@@ -28,9 +28,9 @@ pub fn all(state_dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(journals.map(|name| folder.join(name)).collect())
 }
 
-/// Removes journals whose process was killed before their first line was complete: nothing had been done by then.
+/// Removes journals whose process was killed before their first line was complete: it had done nothing by then.
 pub(crate) fn sweep(state_dir: &Path) {
-    // What is wrong with the folder is reported by whoever reads the journals.
+    // Whoever reads the journals reports what is wrong with the folder.
     let Ok(Some(folder)) = StateFolder::open(&folder(state_dir)) else { return };
     for name in folder.names().unwrap_or_default().iter().filter(|name| name.starts_with(NEW)) {
         let Ok(Some(file)) = folder.file(name) else { continue };

@@ -1,10 +1,10 @@
-//! What a stack has made and how to undo it, written down durably before each step acts.
+//! What a stack has made and how to undo it, recorded durably before each step acts.
 //!
 //! One file of JSON lines for each stack. A process that works on a stack locks its file, and the lock ends
 //! with the process; the tools that it runs hold it too, so that nothing is cleaned up while one of them is
 //! still working.
 //!
-//! Enters: what is about to be done, and its [`Undo`]. Leaves: the [`Record`] of it all, even after a crash.
+//! Enters: each planned change and its [`Undo`]. Leaves: the [`Record`] of them all, even after a crash.
 
 mod exposed;
 mod file;

@@ -10,7 +10,7 @@ use crate::stack::id::StackId;
 /// The version of the format.
 pub(super) const FORMAT: u32 = 1;
 
-/// What an entry without an undo begins with that names a data set.
+/// The prefix of an entry that has no undo and names a data set.
 pub(super) const DATA_SET: &str = "data set ";
 
 /// Who built what, and when: the first line.
@@ -48,15 +48,15 @@ pub(super) enum Line {
     Undone {
         number: u64,
     },
-    /// Journals of all versions have this word.
+    /// The word that journals of all versions use.
     #[serde(rename = "kept")]
     Retained,
 }
 
-/// Something done to the host, or at least begun.
+/// A change to the host, made or at least begun.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalEntry {
-    /// Its number from 0, in the order of beginning.
+    /// Its number, from 0, in the order in which entries began.
     pub number: u64,
     /// The command as shown.
     pub command: String,
@@ -84,7 +84,7 @@ pub struct Record {
     pub entries: Vec<JournalEntry>,
     /// Whether the operator retained the stack.
     pub retained: bool,
-    /// Bytes of complete lines; the rest was torn.
+    /// Bytes of complete lines; the rest was a torn write.
     pub(super) whole_bytes: u64,
 }
 
@@ -97,7 +97,7 @@ impl Record {
     }
 }
 
-/// Reads the lines. What a partial last line announced was never done.
+/// Reads the lines. A change announced by a partial last line was never made.
 pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Record, String> {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
     let first = lines.next().ok_or("it has no complete line")?;
@@ -111,7 +111,7 @@ pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Record, String> {
         let parsed = json::read::<Line>(line).map_err(|error| error.to_string());
         match parsed.and_then(|line| record.apply(line)) {
             Ok(()) => record.whole_bytes += line.len() as u64,
-            // After a power cut a line may have its length, but not its bytes.
+            // After a power cut a line may have its full length, but not its bytes.
             Err(_) if lines.peek().is_none() => break,
             Err(why) => return Err(format!("line {}: {why}", index + 2)),
         }

@@ -9,8 +9,8 @@ use crate::printable::{self, Shown as _};
 use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::layer::LayerMade;
 
-/// How something that a step made is removed: each looks for what is named, does nothing if it is gone, and
-/// touches nothing that is not the stack's.
+/// How to remove something that a step made. Each undo looks for what it names, does nothing if that is gone,
+/// and touches nothing but the stack's own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "undo")]
 pub enum Undo {
@@ -18,7 +18,7 @@ pub enum Undo {
     RemoveFolder {
         /// The folder.
         dir: PathBuf,
-        /// The folder of the stack for which this one is made, if it lies above: that one may not exist yet.
+        /// The folder of the stack for which this one is made, if it lies above that folder, which may not exist yet.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         above: Option<PathBuf>,
     },
@@ -56,21 +56,21 @@ pub enum Undo {
         #[serde(rename = "places")]
         devices: Vec<BlockDevice>,
     },
-    /// Takes a layer by commands away, by the commands of its profile.
+    /// Takes down a command layer with the commands of its profile.
     LowerLayer {
-        /// What the profile calls it.
+        /// Its name in the profile.
         name: String,
-        /// What it may have made, and the commands.
+        /// What it may have made, and its commands.
         made: LayerMade,
     },
-    /// Makes sure that nothing of others is on a layer before it is taken away.
+    /// Makes sure that a layer holds nothing of others before it is taken down.
     LeaveLayer {
-        /// What the profile calls it.
+        /// Its name in the profile.
         name: String,
         /// What it has made.
         made: LayerMade,
     },
-    /// Unmounts what is mounted at a folder of the stack.
+    /// Unmounts everything at a folder of the stack.
     Unmount {
         /// The folder.
         dir: PathBuf,
@@ -85,7 +85,7 @@ pub enum Undo {
         old: String,
         /// The value that stacktune wrote.
         new: String,
-        /// Settings that the kernel changes along with this one, with their old values.
+        /// Settings that the kernel changes along with this one, and their old values.
         #[serde(default)]
         beside: Vec<(String, String)>,
     },
@@ -102,8 +102,8 @@ pub enum Undo {
         /// The value that stacktune wrote.
         new: String,
     },
-    /// Nothing where the stack goes, as its array does; where it stays, a member of that which was failed on purpose
-    /// is replaced.
+    /// Does nothing if the stack goes, since its array goes too; if the stack stays, a member that was failed
+    /// on purpose is replaced.
     ReplaceMember {
         /// The array's node.
         path: PathBuf,
@@ -117,7 +117,7 @@ pub enum Undo {
         /// Its PCI address.
         address: String,
     },
-    /// Gives an `NVMe` drive that was formatted its old LBA format back, if nothing of others is on it.
+    /// Restores the old LBA format of an `NVMe` drive that was formatted, if it holds nothing of others.
     RestoreFormat {
         /// The drive.
         drive: Drive,
@@ -128,7 +128,7 @@ pub enum Undo {
         /// The one that stacktune gave it.
         new: LbaFormat,
     },
-    /// Gives the IOMMU group of a drive its old type back.
+    /// Restores the old type of a drive's IOMMU group.
     RestoreIommu {
         /// The drive.
         drive: Drive,
@@ -145,18 +145,18 @@ pub enum Undo {
     RemoveCgroup {
         /// Its folder.
         dir: PathBuf,
-        /// Whether stacktune switched the memory controller on in the folder above, for this one.
+        /// Whether stacktune enabled the memory controller in the folder above, for this cgroup.
         #[serde(default)]
         switched_on: bool,
     },
-    /// Removes the folder of a program's log, which lies on a file system of others, with what the program left in it.
+    /// Removes the folder of a program's log, which is on others' file system, with everything left in it.
     RemoveLog {
         /// The folder.
         dir: PathBuf,
-        /// Where that file system is mounted: unmounted, it still has the folder.
+        /// Where that file system is mounted: the folder still exists while it is unmounted.
         mount: PathBuf,
     },
-    /// Ends all that is in the cgroups of a program, and removes them.
+    /// Kills everything in the cgroups of a program, and removes them.
     EndProgram {
         /// Their folders.
         dirs: Vec<PathBuf>,

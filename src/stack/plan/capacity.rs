@@ -1,4 +1,4 @@
-//! How much room there is: on members, on what is built of them, and on a file system.
+//! How much room there is: on members, on an array of them, and on a file system.
 
 use super::mkfs_values;
 use crate::error::{Error, Result};
@@ -10,8 +10,7 @@ const DATA_BYTES: u64 = 400_000_000_000;
 /// The minimum size of a data file and of a WAL file.
 const FILES_BYTES_MIN: u64 = 20 * MIB;
 
-/// Where the single partition of a drive begins: aligned to whatever a drive erases at once, as partitioning
-/// tools do.
+/// Where the single partition of a drive begins: aligned to the drive's erase units, as partitioning tools do.
 pub(super) const PARTITION_START_BYTES: u64 = MIB;
 
 /// Where the used part of a drive ends: at a whole MiB, or the end of the drive.
@@ -30,7 +29,7 @@ pub(super) fn member_bytes(stack: &Stack, drive_bytes: u64) -> u64 {
     }
 }
 
-/// Twice the number of members' worth of data; the others' worth is copies or parity.
+/// How many members hold distinct data, times two; the rest holds copies or parity.
 pub(super) fn data_halves(raid: Raid, members: u64) -> u64 {
     match raid {
         Raid::None | Raid::Md0 | Raid::Btrfs0 => 2 * members,
@@ -41,8 +40,8 @@ pub(super) fn data_halves(raid: Raid, members: u64) -> u64 {
     }
 }
 
-/// Bytes of all members combined, limited by the smallest: less what md keeps for itself, before what a file
-/// system keeps.
+/// Bytes of all members combined, limited by the smallest: without the part that md keeps for itself, but
+/// with the part that a file system keeps.
 pub(super) fn device_bytes(stack: &Stack, members: &[u64]) -> u64 {
     let smallest = members.iter().min().copied().unwrap_or(0);
     let each = if stack.raid.is_md() { md_data_bytes(stack, smallest) } else { smallest };
@@ -50,23 +49,23 @@ pub(super) fn device_bytes(stack: &Stack, members: &[u64]) -> u64 {
     (u128::from(each) * halves / 2) as u64
 }
 
-/// What md leaves of a member: mdadm reserves room for a reshape before the data, a thousandth of the member
-/// up to 128 MiB, but at least a chunk; that is rounded up to a MiB with the superblock and room for a
-/// bitmap, and the end is rounded down to a chunk.
+/// Bytes of a member that md leaves for data: mdadm reserves room for a reshape before the data, a thousandth
+/// of the member up to 128 MiB, but at least a chunk; that is rounded up to a MiB with the superblock and
+/// room for a bitmap, and the end is rounded down to a chunk.
 fn md_data_bytes(stack: &Stack, member_bytes: u64) -> u64 {
     let chunk = if stack.raid == Raid::Md1 { 0 } else { stack.chunk_bytes };
     let aside = (member_bytes / 1024).min(128 * MIB).max(2 * chunk) + chunk + 2 * MIB;
     member_bytes.saturating_sub(aside)
 }
 
-/// Bytes for files on a file system over `bytes`: less what it was seen to keep for itself, and 3% more,
-/// since a file system filled to the brim is not the one to be measured.
+/// Bytes for files on a file system of `bytes`: without the part that it was seen to keep for itself, and 3%
+/// less again, since nobody wants to measure a file system that is filled to the brim.
 ///
-/// Seen with fallocate, of e2fsprogs 1.47, xfsprogs 6.1, btrfs-progs 6.2 (also over four members) and
+/// Measured with fallocate for e2fsprogs 1.47, xfsprogs 6.1, btrfs-progs 6.2 (also over four members) and
 /// f2fs-tools 1.15, from the smallest size that each accepts up to 4 TiB: ext4 keeps inode tables of 1.6% (6%
 /// below 512 MiB), a journal, and 5% in reserve that is not counted as free; XFS a log of 64 MiB and groups;
-/// Btrfs chunks of metadata, up to 1 GiB each and in two copies, and an end that is not a whole chunk; F2FS room
-/// for its garbage collection, which grows with about the square root of the size.
+/// Btrfs chunks of metadata, up to 1 GiB each and in two copies, and an end that is not a whole chunk; F2FS
+/// room for its garbage collection, which grows with about the square root of the size.
 pub(super) fn file_room_bytes(stack: &Stack, bytes: u64) -> u64 {
     let filesystem = stack.filesystem;
     let share = |thousandths: u64| bytes / 1000 * thousandths;
@@ -96,7 +95,7 @@ pub(super) fn refuse_too_small(stack: &Stack, members: &[u64]) -> Result<()> {
     refuse_fewer(stack.filesystem, has)
 }
 
-/// The same of that many bytes below the file system.
+/// The same check, given the bytes below the file system.
 pub(super) fn refuse_fewer(filesystem: Filesystem, has: u64) -> Result<()> {
     let least = match filesystem {
         Filesystem::None | Filesystem::Ext4 => 0,
@@ -108,7 +107,7 @@ pub(super) fn refuse_fewer(filesystem: Filesystem, has: u64) -> Result<()> {
         return Ok(());
     }
     let (name, has, needs) = (filesystem.name(), approx_size(has), approx_size(least));
-    Err(Error::input(format!("{has} are too few for {name}, which needs {needs}"))
+    Err(Error::input(format!("{has} is too small for {name}, which needs {needs}"))
         .hint("use larger members, or choose another stack.filesystem"))
 }
 
@@ -181,7 +180,7 @@ mod tests {
     #[test]
     fn the_room_of_a_file_system_is_never_overestimated() {
         use Filesystem::{Btrfs, Ext4, F2fs, Xfs};
-        // Its size and what was missing of it after fallocate, in MiB; of ext4, its reserve is missing besides.
+        // Size, and what was missing from it after fallocate, in MiB; for ext4, its reserve is missing as well.
         let seen = [
             (Ext4, 16, 3),
             (Ext4, 64, 11),

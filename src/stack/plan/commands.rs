@@ -29,7 +29,7 @@ pub(super) fn maker(filesystem: Filesystem) -> Tool {
 }
 
 impl Step {
-    /// The commands that the step runs, in order; empty if stacktune acts itself, or the profile's own are run.
+    /// The commands that the step runs, in order; empty if stacktune or the profile's own commands do the work.
     pub fn commands(&self) -> Vec<CommandLine> {
         match self {
             Self::AttachLoop { file } => {
@@ -61,15 +61,15 @@ impl Step {
                     create = create.with(&[&format!("--chunk={}K", bytes / KIB)]);
                 }
                 if *raid != Raid::Md0 {
-                    // Otherwise it depends on the members' size: mdadm adds one from 100 GB on, and setting
-                    // its bits costs extra writes.
+                    // Otherwise it would depend on the members' size: mdadm adds a bitmap from 100 GB on, and
+                    // setting its bits costs extra writes.
                     create = create.with(&[&format!("--bitmap={}", bitmap.name())]);
                 }
                 if *assume_clean {
                     create = create.with(&["--assume-clean"]);
                 }
-                // The old content of its drives may show through it. What is seen there from then on came later,
-                // which is how `cleanup` knows what others have put on it.
+                // The drives' old content may show through the array. Any signature seen there after this
+                // wipe was put there later, which is how `cleanup` knows what others have put on it.
                 let wipe = line(WIPEFS, &["--all", "--quiet"]);
                 let array = BlockDevice::Array { path: path.clone(), uuid: uuid.clone() };
                 vec![members.iter().fold(create, CommandLine::device), wipe.device(&array)]
@@ -175,8 +175,8 @@ impl CommandLine {
     }
 }
 
-/// Options of mkfs: quiet, with the plan's UUID, then the operator's. None discards: the state of the drives
-/// was decided before, and a drive that was written full must not be emptied again.
+/// Options of mkfs: quiet, with the plan's UUID, then the operator's. None of them discards: the state of the
+/// drives was set before, and a drive that was written full must not be emptied again.
 fn maker_options(filesystem: Filesystem, raid: Raid, uuid: &str, theirs: &[String]) -> Vec<String> {
     let mut theirs = theirs.to_vec();
     let options: &[&str] = match filesystem {
@@ -187,14 +187,14 @@ fn maker_options(filesystem: Filesystem, raid: Raid, uuid: &str, theirs: &[Strin
                 Raid::Btrfs0 => ("raid0", "raid1"),
                 Raid::Btrfs1 => ("raid1", "raid1"),
                 Raid::Btrfs10 => ("raid10", "raid10"),
-                // Btrfs's own documentation warns of metadata with parity.
+                // Btrfs's own documentation warns against parity for metadata.
                 Raid::Btrfs5 => ("raid5", "raid1"),
                 _ => ("single", "dup"),
             };
             &["-q", "-f", "-K", "-U", uuid, "-d", data, "-m", metadata]
         }
         Filesystem::Ext4 | Filesystem::None => {
-            // Zeroing inode tables takes 1.6% of the drives' bytes; it is skipped, and mounting with
+            // Zeroing inode tables would write 1.6% of the drives' bytes, so it is skipped; mounting with
             // noinit_itable keeps the kernel from doing it later, under the load.
             let extended;
             (extended, theirs) = extended_options("nodiscard,lazy_itable_init=1", &theirs);

@@ -13,27 +13,27 @@ use crate::stack::devices::BlockDevice;
 use crate::stack::state::StateFolder;
 
 const FILE: &str = "durations.json";
-/// How many stacks are remembered, those built last.
+/// How many stacks are remembered: the most recently built.
 const STACKS_MAX: usize = 64;
 
-/// A stack that was built: on what, by which steps, and how long each took.
+/// A stack that was built: on which drives or folder, by which steps, and how long each took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Stack {
     /// The drives with their sizes, or the folder of the files.
     on: String,
-    /// The steps without what differs from build to build, the fill last.
+    /// The steps without the parts that vary from build to build, the fill last.
     steps: Vec<String>,
     /// Seconds of each; none if it was not completed.
     seconds: Vec<Option<f64>>,
 }
 
-/// How long the steps of a plan took, if the same was done before in the same way.
+/// How long the steps of a plan took, if the same steps were done before in the same way.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LastTimes {
     /// Each of them, and the fill last, parallel to [`Plan::lines`]; none for folders, which take no time and
-    /// may or may not exist already.
+    /// may already exist.
     pub each: Vec<Option<Duration>>,
-    /// All of them together, if every one is known.
+    /// Their sum, if every one is known.
     pub all: Option<Duration>,
 }
 
@@ -57,7 +57,7 @@ pub fn last_times(state_dir: &Path, plan: &Plan) -> LastTimes {
     LastTimes { each: each.collect(), all: times.iter().copied().sum() }
 }
 
-/// Remembers how long a plan's steps took. Failing to write it is ignored.
+/// Remembers how long a plan's steps took. A failure to write it is ignored.
 pub(crate) fn keep(state_dir: &Path, plan: &Plan, times: &[Option<Duration>]) {
     let on = built_on(plan);
     let times = times.iter().copied().chain(std::iter::repeat(None));
@@ -67,7 +67,7 @@ pub(crate) fn keep(state_dir: &Path, plan: &Plan, times: &[Option<Duration>]) {
     let Ok(folder) = StateFolder::make(state_dir) else { return };
     let mut stacks = read(&folder);
     let known = stacks.iter().position(|stack| stack.on == on && stack.steps == steps);
-    // For a step that was cut short this time, the earlier time still counts.
+    // If a step was cut short this time, its earlier time still counts.
     if let Some(known) = known.map(|at| stacks.remove(at)) {
         seconds.iter_mut().zip(known.seconds).for_each(|(new, old)| *new = new.or(old));
     }
@@ -98,7 +98,7 @@ fn built_on(plan: &Plan) -> String {
     folder.map_or_else(|| drives.join(","), |folder| folder.display().to_string())
 }
 
-/// Each step, and the fill, without ids and what depends on them; none for folders.
+/// Each step, and the fill, without ids and anything that depends on them; none for folders.
 fn signatures(plan: &Plan) -> Vec<Option<String>> {
     let fill = match &plan.exposed {
         Exposed::Files { .. } if plan.fit.is_some() => "fill what the layers leave".to_owned(),
@@ -107,7 +107,7 @@ fn signatures(plan: &Plan) -> Vec<Option<String>> {
     };
     let scatters = |step: &Step| matches!(step, Step::Precondition { random_bytes: 0, .. });
     let fill = if plan.steps.iter().any(scatters) { format!("{fill} and random pages") } else { fill };
-    // In a command of the profile's the id is whatever the profile names after it.
+    // In a profile's commands, the id is part of whatever the profile names after it.
     let signature = |step| signature(step).map(|text| text.replace(&plan.id.0, "ID"));
     plan.steps.iter().map(signature).chain([Some(fill)]).collect()
 }
@@ -134,7 +134,7 @@ fn signature(step: &Step) -> Option<String> {
             format!("partition {} {bytes}", identity(&BlockDevice::Drive(drive.clone())))
         }
         Step::CreateArray { raid, chunk_bytes, assume_clean, bitmap, members, .. } => {
-            // As earlier versions noted it.
+            // Written as earlier versions wrote it.
             let bitmap = if *bitmap == Bitmap::None { String::new() } else { format!(" {}", bitmap.name()) };
             format!("create {} {chunk_bytes:?} {assume_clean}{bitmap} {}", raid.name(), all(members))
         }

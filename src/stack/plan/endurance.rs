@@ -1,4 +1,4 @@
-//! What is known about how much can be written to a drive over its life.
+//! How much can be written to a drive over its life, as far as that is known.
 
 use crate::host::{Device, Health};
 use crate::settings::Stack;
@@ -6,9 +6,9 @@ use crate::settings::Stack;
 /// What is known about a drive's endurance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Endurance {
-    /// Bytes that can be written to it over its life.
+    /// Rated bytes that can be written to it over its life.
     pub rated: Option<Rated>,
-    /// The share used so far by its own count, in percent.
+    /// The share used so far, by the drive's own count, in percent.
     pub used_percent: Option<u8>,
 }
 
@@ -17,7 +17,7 @@ pub struct Endurance {
 pub enum Rated {
     /// The operator's, from the data sheet (`stack.endurance_tb`).
     DataSheet(u64),
-    /// The drive's own.
+    /// The drive's own estimate.
     Estimate(u64),
 }
 
@@ -30,7 +30,7 @@ impl Rated {
     }
 }
 
-/// How much endurance of a drive a plan uses.
+/// How much of a drive's endurance a plan uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriveWear {
     /// The drive's name.

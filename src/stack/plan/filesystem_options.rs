@@ -3,10 +3,10 @@
 use crate::error::{Error, Result};
 use crate::settings::{Filesystem, Stack, filesystem_options};
 
-/// Nothing on a stack is a program or a device, whoever put it there. They come last, since the last one counts.
+/// Nothing on a stack may be a program or a device. These come last, since the last option counts.
 const INERT: [&str; 3] = ["nosuid", "nodev", "noexec"];
 
-/// The operator's options of mkfs, an option and its value each a word.
+/// The operator's options of mkfs, with an option and its value as separate words.
 ///
 /// # Errors
 /// Input if one is not allowed.
@@ -20,7 +20,7 @@ pub(super) fn mkfs(stack: &Stack) -> Result<Vec<String>> {
 /// Input if one is not allowed.
 pub(super) fn mount(stack: &Stack) -> Result<String> {
     let own = match stack.filesystem {
-        // What mkfs skipped would otherwise be written under the load, for minutes.
+        // Otherwise the kernel would write what mkfs skipped under the load, for minutes.
         Filesystem::Ext4 => Some("noinit_itable"),
         Filesystem::Btrfs if !stack.copy_on_write => Some("nodatacow"),
         _ => None,
@@ -33,7 +33,7 @@ pub(super) fn mount(stack: &Stack) -> Result<String> {
 
 /// The mount option that keeps the file system from flushing drives, if any; the last one counts.
 pub(super) fn without_barriers(stack: &Stack) -> Option<&str> {
-    // F2FS has two independent ones.
+    // F2FS has two independent pairs.
     let last = |without: &[&str], with: &[&str]| {
         let mut options = stack.mount_options.split(',').map(str::trim);
         options

@@ -1,12 +1,12 @@
-//! How large a stack's files are: by the room that there will be, or, where layers by commands leave it, by the room
-//! that there is once they stand.
+//! The size of a stack's files: from the room that there will be or, with command layers, from the room that
+//! there is once these are built.
 
 use super::capacity;
 use super::spec::StackSpec;
 use crate::error::Result;
 use crate::settings::{Pairs, Stack};
 
-/// What the sizes of a stack's files follow from, beside the room below them.
+/// What the sizes of a stack's files depend on, besides the room below them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
     pub(super) layers: Stack,
@@ -15,7 +15,7 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// Where layers by commands leave room that nobody knows before; none where it is known.
+    /// For command layers, which leave an unknown amount of room; none if the room is known.
     pub(super) fn of(spec: &StackSpec) -> Option<Self> {
         let unknown = !spec.layers.by_commands.is_empty();
         unknown.then(|| Self {
@@ -25,12 +25,12 @@ impl Fit {
         })
     }
 
-    /// Usable bytes of a device of that many.
+    /// Usable bytes on a device of that size.
     pub(super) fn room_bytes(&self, device_bytes: u64) -> u64 {
         capacity::file_room_bytes(&self.layers, device_bytes)
     }
 
-    /// Bytes of the data file and of the WAL file there.
+    /// Bytes of the data file and of the WAL file on a device of that size.
     ///
     /// # Errors
     /// Input if they, or the file system, do not fit.
@@ -50,7 +50,7 @@ pub(super) fn file_sizes(
     room_bytes: u64,
 ) -> Result<(u64, u64)> {
     match pairs {
-        // What a program writes nobody knows before.
+        // How much a program writes is not known in advance.
         None if program => Ok((0, 0)),
         Some(pairs) => Ok((pairs.count_on(room_bytes) * (pairs.key_bytes + pairs.value_bytes), 0)),
         None => capacity::file_sizes(stack, room_bytes),

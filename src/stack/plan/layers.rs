@@ -1,4 +1,4 @@
-//! From settings to steps: members, drive state, array, layers by commands, file system, one on the other.
+//! From settings to steps: members, drive state, array, command layers and file system, bottom up.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::stack::id::StackId;
 use crate::stack::layer::Layer;
 use crate::units::{MIB, approx_size, floor_mib};
 
-/// A member must have room for a header, and some pages of WAL and data.
+/// A member must have room for a header and some pages of WAL and data.
 pub(super) const MEMBER_BYTES_MIN: u64 = 64 * MIB;
 
-/// Random pages are written for this many times the size of what is preconditioned.
+/// Random pages are written for this many times the size that is preconditioned.
 const RANDOM_TIMES: u64 = 2;
 
 /// A member on which the next layer is built.
@@ -39,7 +39,7 @@ pub(super) struct Layers {
     pub writes_bytes: Vec<u64>,
 }
 
-/// What layers are named after, and where they are.
+/// The id and folders that a stack's layers are named after.
 pub(super) struct StackPlace<'a> {
     pub id: &'a StackId,
     pub state_dir: &'a Path,
@@ -48,7 +48,7 @@ pub(super) struct StackPlace<'a> {
 }
 
 impl Layers {
-    /// The layers on these drives; on loop devices over files where there are none.
+    /// The layers on these drives or, without drives, on loop devices over files.
     pub(super) fn of(spec: &StackSpec, drives: &[Destroyed], place: &StackPlace) -> Result<Self> {
         let stack = &spec.layers;
         let mut steps = Vec::new();
@@ -87,7 +87,7 @@ pub(super) fn files_dir(spec: &StackSpec, id: &StackId) -> Result<PathBuf> {
     folder_in("target.files.dir", &spec.target.dir, id)
 }
 
-/// Its folder for the log of the program on it; none where that has no place of its own.
+/// Its folder for the log of the program on it; none if the log has no place of its own.
 pub(super) fn log_dir(spec: &StackSpec, id: &StackId) -> Result<Option<PathBuf>> {
     let wal = spec.wal_target.as_ref().filter(|_| spec.program);
     wal.map(|wal| folder_in("wal.target", wal, id)).transpose()
@@ -103,7 +103,7 @@ fn loops(spec: &StackSpec, place: &StackPlace, steps: &mut Vec<Step>) -> Result<
     let bytes = floor_mib(spec.target.size_bytes);
     if bytes < MEMBER_BYTES_MIN {
         let (has, needs) = (approx_size(bytes), approx_size(MEMBER_BYTES_MIN));
-        let what = format!("files of {has} are too small to build on: {needs} are needed");
+        let what = format!("files of {has} are too small to build on: {needs} is needed");
         return Err(Error::input(what).hint("set target.files.size"));
     }
     steps.extend(place.missing.iter().cloned().map(|dir| Step::MakeFolder { dir }));
@@ -117,20 +117,20 @@ fn loops(spec: &StackSpec, place: &StackPlace, steps: &mut Vec<Step>) -> Result<
     Ok(members.collect())
 }
 
-/// Brings the members into the requested state, as whole devices, since the copy of a partition table is at
-/// the very end, in what is trimmed.
+/// Brings the members into the requested state, as whole devices, since the backup of a partition table is at
+/// the very end, in the trimmed part.
 fn prepare(spec: &StackSpec, members: &[Member], steps: &mut Vec<Step>) {
     let stack = &spec.layers;
     for Member { device, bytes } in members {
         let used_bytes = capacity::used_bytes(stack, *bytes);
         let trimmed_from = match stack.state {
-            // A new file is all zeros: it is as good as trimmed, and a discard would free its room.
+            // A new file is all zeros: it is as good as trimmed, and a discard would free its space.
             DriveState::Trimmed => (!matches!(device, BlockDevice::Loop { .. })).then_some(0),
             _ => (used_bytes < *bytes).then_some(used_bytes),
         };
         steps.extend(trimmed_from.map(|from_bytes| Step::Trim { device: device.clone(), from_bytes }));
         if stack.state == DriveState::Preconditioned {
-            // Pages are filled in order: those at random come after that.
+            // Pages are filled sequentially, so the random ones come after the fill.
             let fills_pages = spec.pairs.is_none() && !spec.program;
             let random_bytes = if fills_pages { 0 } else { RANDOM_TIMES * used_bytes };
             steps.push(Step::Precondition { device: device.clone(), bytes: used_bytes, random_bytes });
@@ -163,7 +163,7 @@ fn array(stack: &Stack, members: Vec<Member>, id: &StackId, steps: &mut Vec<Step
     if !raid.is_md() {
         return members;
     }
-    // Named by its own id, so that the plan is the same whatever arrays exist meanwhile.
+    // Named after the stack's id, so that the plan stays the same whatever arrays exist meanwhile.
     let number = 200 + u64::from_str_radix(&id.0[..8], 16).unwrap_or_default() % 800;
     let (path, uuid) = (PathBuf::from(format!("/dev/md{number}")), id.uuid(3, 0));
     let array = BlockDevice::Array { path: path.clone(), uuid: uuid.clone() };
@@ -202,9 +202,8 @@ fn awaits_resync(stack: &Stack) -> bool {
     stack.raid.is_md() && stack.raid != Raid::Md0 && !stack.assume_clean
 }
 
-/// Bytes written to each member: by bringing it into its state, by md's resync, and by the fill with its
-/// copies or parity. What md and mkfs write for themselves is not counted, nor parity that is written more
-/// than once.
+/// Bytes written to each member: by bringing it into its state, by md's resync, and by the fill with its copies or
+/// parity. Metadata that md and mkfs write is not counted, nor is parity that is written more than once.
 fn writes_bytes(spec: &StackSpec, members: &[u64], exposed: &Exposed) -> Vec<u64> {
     let stack = &spec.layers;
     let count = members.len() as u64;
@@ -243,7 +242,7 @@ fn filesystem(
 ) -> Result<Exposed> {
     let (stack, filesystem) = (&spec.layers, spec.layers.filesystem);
     if filesystem == Filesystem::None {
-        // Whole drives were wiped, and new files are zeros.
+        // Whole drives have been wiped, and new files are zeros.
         let made =
             devices.iter().filter(|at| !matches!(at, BlockDevice::Drive(_) | BlockDevice::Loop { .. }));
         steps.extend(made.map(|device| Step::Clear { device: device.clone() }));

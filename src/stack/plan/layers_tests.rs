@@ -119,7 +119,7 @@ fn ids_of_a_stack_are_recognized_and_differ() {
     let ids = [id().uuid(1, 0), id().uuid(1, 1), id().uuid(2, 0)];
     assert_eq!(ids[0], "01234567-89ab-4001-8000-cdef57ac4e00");
     assert!(ids[0] != ids[1] && ids[1] != ids[2]);
-    // As mdadm writes it, and in capitals.
+    // In mdadm's format, and in capitals.
     assert!(id().is_of(&ids[1]) && id().is_of("01234567:89AB4001:8001CDEF:57AC4E00"));
     let other = StackId("0123456789abcdee".into());
     assert!(!other.is_of(&ids[1]) && !id().is_of("01234567-89ab") && !StackId("m".into()).is_of(&ids[1]));
@@ -217,7 +217,7 @@ fn the_first_command_of_a_layer_has_the_undo_of_all() {
     assert_eq!(raised, [true, false, true]);
 }
 
-/// The sizes are the most that there can be, until the device is there; commands run only where they are allowed.
+/// Until the device exists, the sizes are upper bounds; commands run only if they are allowed.
 #[test]
 fn what_layers_leave_is_measured_and_their_commands_want_leave() {
     let mut settings = Settings::default();

@@ -1,4 +1,4 @@
-//! Drives that are formatted to another size of logical blocks before anything is built on them.
+//! Formatting drives to another logical block size before anything is built on them.
 
 use super::model::Plan;
 use super::spec::StackSpec;
@@ -9,17 +9,17 @@ use crate::printable::Shown as _;
 use crate::stack::devices::Drive;
 use crate::units::format_size;
 
-/// The steps that give the drives the format that is asked for, where they have another.
+/// The steps that format the drives to the requested block size, if they have another.
 ///
 /// # Errors
-/// Input where a drive can't have it, with what it can have.
+/// Input if a drive can't have it, with what it can have.
 pub(super) fn format_steps(spec: &StackSpec, facts: &Facts, standing: Option<&Plan>) -> Result<Vec<Step>> {
     let Some(block_bytes) = spec.layers.lba_size.bytes() else { return Ok(Vec::new()) };
     let mut steps = Vec::new();
     for device in facts.find_all(&spec.target.devices)? {
         let formats = device.read_lba_formats().ok_or_else(|| not_asked(device))?;
         let drive = Drive::of(device);
-        // The stack that stands is taken down first, and its format with it.
+        // The current stack is taken down first, and its format with it.
         let standing = standing.iter().flat_map(|plan| &plan.steps).find_map(|step| match step {
             Step::Format { drive: formatted, old, .. } if *formatted == drive => Some(*old),
             _ => None,
@@ -39,13 +39,13 @@ pub(super) fn format_steps(spec: &StackSpec, facts: &Facts, standing: Option<&Pl
 
 fn not_asked(device: &Device) -> Error {
     let what = format!(
-        "{} does not report LBA formats: it is not an NVMe drive of the kernel's",
+        "{} does not report LBA formats: the kernel does not drive it as an NVMe drive",
         device.path.shown()
     );
     Error::input(what).hint("set stack.lba_size to keep")
 }
 
-/// The format to give a drive that has another.
+/// The format for a drive that has another block size.
 fn suited(device: &Device, formats: &LbaFormats, old: LbaFormat, block_bytes: u64) -> Result<LbaFormat> {
     let size = format_size(block_bytes);
     let zoned = format!("/sys/block/{}/queue/zoned", device.name);

@@ -1,11 +1,11 @@
-//! From the settings to the values of attributes that are changed while the load runs.
+//! From settings to the values of attributes that are changed while the load runs.
 
 use crate::settings::{MdSettings, QueueSettings};
 
-/// The attribute that is set first: others depend on it.
+/// The attribute that is set first, because others depend on it.
 pub const SCHEDULER: &str = "scheduler";
 
-/// An attribute, and its value; one without a value is restored.
+/// An attribute and its value; an attribute without a value is restored.
 pub type Wanted = (&'static str, Option<String>);
 
 /// The wanted values, by name and in the order of setting.
@@ -18,19 +18,19 @@ pub struct LiveValues {
 }
 
 impl Default for LiveValues {
-    /// All restored.
+    /// All attributes are restored.
     fn default() -> Self {
         live_values(&QueueSettings::default(), &MdSettings::default())
     }
 }
 
 impl LiveValues {
-    /// Whether this names one of the attributes of a queue.
+    /// Whether this is the name of a queue attribute.
     pub fn has_of_queue(attribute: &str) -> bool {
         Self::default().queue.iter().any(|(name, _)| *name == attribute)
     }
 
-    /// Whether this names one of the attributes of an array.
+    /// Whether this is the name of an array attribute.
     pub fn has_of_array(attribute: &str) -> bool {
         Self::default().array.iter().any(|(name, _)| *name == attribute)
     }
@@ -56,7 +56,7 @@ pub fn live_values(queue: &QueueSettings, md: &MdSettings) -> LiveValues {
         array: [
             ("group_thread_cnt", number(md.group_thread_cnt)),
             ("stripe_cache_size", number(md.stripe_cache_size)),
-            // The least is refused above the most.
+            // md refuses a minimum above the maximum.
             ("sync_speed_max", number(md.sync_speed_max)),
             ("sync_speed_min", number(md.sync_speed_min)),
         ],

@@ -1,19 +1,19 @@
-//! The values among the words of `stack.mkfs_options`, and how much of the room they take.
+//! The values in `stack.mkfs_options`, and how much of the room they take.
 
 use crate::settings::{Filesystem, Stack, filesystem_options};
 use crate::units::{GIB, KIB, MIB};
 
-/// What mkfs.ext4 does by default (`mke2fs.conf` of e2fsprogs 1.47).
+/// Defaults of mkfs.ext4 (`mke2fs.conf` of e2fsprogs 1.47).
 const INODE_BYTES: u64 = 256;
 const BYTES_PER_INODE: u64 = 16 * KIB;
 const BYTES_PER_INODE_NEWS: u64 = 4 * KIB;
 const RESERVE_PERCENT: u64 = 5;
-/// The least log that mkfs.xfs makes.
+/// The smallest log that mkfs.xfs makes.
 const LOG_BYTES: u64 = 64 * MIB;
 
-/// Bytes that the options take of a file system over `bytes`, besides what it keeps by default.
+/// Bytes that the options take from a file system of `bytes`, besides what it keeps by default.
 pub(super) fn kept_bytes(stack: &Stack, bytes: u64) -> u64 {
-    // What is not allowed is refused elsewhere.
+    // Options that are not allowed are refused elsewhere.
     let options = filesystem_options::mkfs(stack).unwrap_or_default();
     let number = |option| value_of(&options, option, "").and_then(|value| value.parse::<u64>().ok());
     let size = |option, setting| value_of(&options, option, setting).and_then(bytes_of);
@@ -22,7 +22,7 @@ pub(super) fn kept_bytes(stack: &Stack, bytes: u64) -> u64 {
         Filesystem::Ext4 => {
             let news = value_of(&options, "-T", "") == Some("news");
             let per_inode = if news { BYTES_PER_INODE_NEWS } else { BYTES_PER_INODE };
-            // More than that, mkfs refuses.
+            // mkfs refuses more than that.
             let asked = number("-N").filter(|inodes| *inodes <= bytes / KIB);
             let inodes = asked.unwrap_or(bytes / number("-i").unwrap_or(per_inode).max(1));
             let tables = inodes.saturating_mul(number("-I").unwrap_or(INODE_BYTES));
@@ -43,7 +43,7 @@ fn number_of_setting(options: &[String], option: &str, setting: &str) -> Option<
     value_of(options, option, setting)?.parse().ok()
 }
 
-/// The last value of an option, or of one of its settings (`-d agcount=4`); empty for one without a value.
+/// The last value of an option, or of one of its settings (`-d agcount=4`); empty for a setting without a value.
 pub(super) fn value_of<'a>(options: &'a [String], option: &str, setting: &str) -> Option<&'a str> {
     let mut values = options.windows(2).filter(|pair| pair[0] == option).map(|pair| pair[1].as_str());
     if setting.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn value_of<'a>(options: &'a [String], option: &str, setting: &str) -
     named.rev().find(|(name, _)| *name == setting).map(|(_, value)| value)
 }
 
-/// A size in bytes, KiB, MiB or GiB; what has another unit is left to mkfs.
+/// A size in bytes, KiB, MiB or GiB; any other unit is left to mkfs.
 pub(super) fn bytes_of(value: &str) -> Option<u64> {
     let unit = match value.chars().next_back()?.to_ascii_lowercase() {
         'k' => KIB,
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_room_beside_what_options_take_is_never_overestimated() {
-        // Seen by statfs, of e2fsprogs 1.47 and xfsprogs 6.1: size and free bytes for others than root, in MiB.
+        // From statfs, for e2fsprogs 1.47 and xfsprogs 6.1: size, and free bytes for non-root users, in MiB.
         let seen = [
             (Filesystem::Ext4, "-i 1024", 256, 165),
             (Filesystem::Ext4, "-i 1024", 1024, 653),

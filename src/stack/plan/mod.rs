@@ -1,7 +1,7 @@
-//! What it takes to build a stack, as data: shown, confirmed, and then run exactly as shown.
+//! The steps that build a stack, as data: shown, confirmed, and then run exactly as shown.
 //!
 //! Enters: a [`StackSpec`] of the settings, the host's facts, and what the guard finds on the drives; nothing
-//! else below the stack knows the settings. Leaves: a [`Plan`] of [`Step`]s, and its confirmation.
+//! else in the stack sees the settings as a whole. Leaves: a [`Plan`] of [`Step`]s, and its confirmation.
 
 mod capacity;
 mod commands;

@@ -1,4 +1,4 @@
-//! What it takes to build a stack, as data: shown, confirmed, and then run exactly as shown.
+//! The steps that build a stack, as data: shown, confirmed, and then run exactly as shown.
 
 use std::path::PathBuf;
 
@@ -21,19 +21,17 @@ pub struct Plan {
     pub id: StackId,
     /// The steps.
     pub steps: Vec<Step>,
-    /// Drives on which everything is destroyed, with what is on them now.
+    /// Drives on which everything is destroyed, with their current content.
     pub destroys: Vec<Destroyed>,
     /// What the target is opened on afterwards.
     pub exposed: Exposed,
-    /// The folder of a program's log, made beside the stack and removed with it; none where the log is with the data.
+    /// The folder of a program's log, made next to the stack and removed with it; none if the log is with the data.
     pub log: Option<PathBuf>,
     /// What it survives, holds and costs.
     pub properties: Properties,
-    /// Bytes written by the steps and then the fill, over all drives; what mkfs and md write for themselves
-    /// is not counted.
+    /// Bytes written by the steps and then the fill, over all drives; metadata that mkfs and md write is not counted.
     pub writes_bytes: u64,
-    /// What settles its sizes once layers by commands stand, where there are any: until then they are the most that
-    /// there can be.
+    /// Determines its sizes once its command layers are built, if it has any: until then its sizes are upper bounds.
     pub fit: Option<Fit>,
 }
 
@@ -42,7 +40,7 @@ pub struct Plan {
 pub struct Destroyed {
     /// The drive.
     pub drive: Drive,
-    /// What is on it, in words; empty if only stacktune's own data was found.
+    /// Its content, in words; empty if only stacktune's own data was found.
     pub content: Vec<String>,
     /// Bytes written to it, by steps and fill.
     pub writes_bytes: u64,
@@ -53,7 +51,7 @@ pub struct Destroyed {
 /// What the target is opened on once the stack is built.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Exposed {
-    /// Block devices, pages interleaved over them.
+    /// Block devices, with pages interleaved over them.
     Devices(Vec<BlockDevice>),
     /// A data file and a WAL file in a folder of a file system.
     Files {
@@ -78,10 +76,10 @@ impl Plan {
         self.destroys.iter().map(|destroyed| destroyed.drive.clone()).collect()
     }
 
-    /// The plan with its sizes by the bytes that the layers by commands have left; unchanged without such layers.
+    /// The plan with sizes that fit the bytes that its command layers leave; unchanged without such layers.
     ///
     /// # Errors
-    /// Input if what is to lie on them does not fit.
+    /// Input if the files do not fit on them.
     pub(crate) fn measured(&self, device_bytes: u64) -> Result<Self> {
         let mut plan = self.clone();
         let Some(fit) = &self.fit else { return Ok(plan) };
@@ -92,7 +90,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Its layers by commands, the lowest first.
+    /// Its command layers, the lowest first.
     pub fn layers(&self) -> impl DoubleEndedIterator<Item = &Layer> {
         self.steps.iter().filter_map(|step| match step {
             Step::HoldLayer { layer } => Some(&**layer),
@@ -110,12 +108,12 @@ impl Plan {
         self.destroys.iter().map(wear).collect()
     }
 
-    /// Whether a program runs on it: what that writes nobody knows before.
+    /// Whether a program runs on it: how much that writes is not known in advance.
     pub fn is_for_program(&self) -> bool {
         matches!(self.exposed, Exposed::Files { data_bytes: 0, wal_bytes: 0, .. })
     }
 
-    /// The plan as text, one line per step with its command; what runs is what is shown.
+    /// The plan as text, one line per step with its command; exactly what is shown is run.
     pub fn lines(&self) -> Vec<String> {
         let most = if self.fit.is_some() { "at most " } else { "" };
         let fill = match &self.exposed {
@@ -141,8 +139,8 @@ impl Plan {
     /// Confirms the plan if there is consent for each drive that is destroyed.
     ///
     /// # Errors
-    /// Refused (3), naming the drives without consent, with what is on them; input (2) where commands of its layers are
-    /// not allowed.
+    /// Refused (3), naming the drives without consent, with what is on them; input (2) if commands of its
+    /// layers are not allowed.
     pub fn confirm(self, consent: &Consent) -> Result<Confirmed> {
         if let Some(fit) = &self.fit {
             consent.refuse_commands(&fit.layers.by_commands)?;

@@ -1,4 +1,4 @@
-//! From what a stack is to be and what is on the drives to a plan, or the reason why there is none.
+//! From a stack's specification and the drives' content to a plan, or to the reason why there is none.
 
 use std::path::{Path, PathBuf};
 
@@ -32,19 +32,18 @@ pub struct PlanContext<'a> {
     pub state_dir: &'a Path,
     /// Recognizes stacktune's own data on a drive.
     pub own_data: &'a dyn OwnData,
-    /// The current stack, if it is torn down first: its drives are in use only by it and are not examined,
-    /// and the room that its files take will be free.
+    /// The current stack, if it is torn down first: nothing else uses its drives, so they are not examined,
+    /// and the space of its files will be free.
     pub standing: Option<&'a Plan>,
     /// Drives that this process itself holds, and releases before anything is built.
     pub held: &'a [Claim],
 }
 
-/// Plans a stack. Looks at drives and files, writes nothing. The same id gives the
-/// same plan on the same host.
+/// Plans a stack. Looks at drives and files, but writes nothing. The same id gives the same plan on the same host.
 ///
 /// # Errors
-/// Refused (3) where the guard refuses a drive, or where a tool or a right is missing; input (2) where
-/// it can't be made so.
+/// Refused (3) if the guard refuses a drive, or if a tool or a permission is missing; input (2) if the stack
+/// can't be built as specified.
 pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan> {
     if !rustix::process::geteuid().is_root() {
         return Err(Error::refused(
@@ -55,12 +54,12 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
     let mut destroys = destroyed(spec, context)?;
     let missing = if destroys.is_empty() { missing_folders(spec, context, &id)? } else { Vec::new() };
     if destroys.is_empty() {
-        // Others would choose what is formatted.
+        // Others could swap the files that are formatted.
         refuse_exchangeable(&files_dir(spec, &id)?, Trusting::Root)?;
     }
     let place = StackPlace { id: &id, state_dir: context.state_dir, missing: &missing };
     let mut layers = Layers::of(spec, &destroys, &place)?;
-    // First, while nothing of the stack is on the drives; and taken back last.
+    // First, while the drives hold nothing of the stack; undone last.
     let formats = format_steps(spec, context.facts, context.standing)?;
     layers.steps.splice(0..0, iommu_steps(spec, context)?.into_iter().chain(formats));
     if destroys.is_empty() && context.standing.is_none() {
@@ -88,7 +87,7 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
     })
 }
 
-/// Refuses if a tool is missing that the guard, the steps or their undo run.
+/// Refuses if a tool that the guard, the steps or their undo run is missing.
 fn require_tools(steps: &[Step], runner: &Runner) -> Result<()> {
     let mounts = steps.iter().any(|step| matches!(step, Step::Mount { .. }));
     let own = [BLKID, WIPEFS].into_iter().chain(mounts.then_some(UMOUNT));
@@ -101,7 +100,7 @@ fn require_tools(steps: &[Step], runner: &Runner) -> Result<()> {
     of_layers.into_iter().try_for_each(|command| runner.find_named(&command.program).map(drop))
 }
 
-/// Gives the drives' IOMMU groups the type that is asked for, where they have another.
+/// Gives the drives' IOMMU groups the requested type, if they have another.
 fn iommu_steps(spec: &StackSpec, context: &PlanContext) -> Result<Vec<Step>> {
     let Some(new) = spec.layers.iommu.kernel_type() else { return Ok(Vec::new()) };
     let mut steps: Vec<Step> = Vec::new();
@@ -112,7 +111,7 @@ fn iommu_steps(spec: &StackSpec, context: &PlanContext) -> Result<Vec<Step>> {
         if steps.iter().any(|step| is_same(&step)) {
             continue;
         }
-        // The stack that stands is taken down first, and its type with it.
+        // The current stack is taken down first, and its type with it.
         let standing = context.standing.iter().flat_map(|plan| &plan.steps).find(is_same);
         let old = match standing {
             Some(Step::SetIommu { old, .. }) => old.clone(),
@@ -125,7 +124,7 @@ fn iommu_steps(spec: &StackSpec, context: &PlanContext) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// Refuses a lockless bitmap that mdadm does not know, before anything is destroyed.
+/// Refuses a lockless bitmap if mdadm does not know it, before anything is destroyed.
 fn refuse_old_mdadm(steps: &[Step], runner: &Runner) -> Result<()> {
     let lockless = |step: &Step| matches!(step, Step::CreateArray { bitmap: Bitmap::Lockless, .. });
     if !steps.iter().any(lockless) {
@@ -142,8 +141,8 @@ fn refuse_old_mdadm(steps: &[Step], runner: &Runner) -> Result<()> {
     Err(Error::input(what).hint("set stack.bitmap to internal or none"))
 }
 
-/// The folders above the stack's own that it has to make, the uppermost first; those of the stack that
-/// is taken down before go with it.
+/// The missing folders above the stack's own, the topmost first; those that the current stack made go when it
+/// is taken down, and count as missing.
 fn missing_folders(spec: &StackSpec, context: &PlanContext, id: &StackId) -> Result<Vec<PathBuf>> {
     let own = files_dir(spec, id)?;
     let goes = |dir: &Path| {
@@ -156,7 +155,7 @@ fn missing_folders(spec: &StackSpec, context: &PlanContext, id: &StackId) -> Res
     Ok(missing)
 }
 
-/// The drives of the target with what is on them; empty if it is files.
+/// The drives of the target with their content; empty if the target is files.
 fn destroyed(spec: &StackSpec, context: &PlanContext) -> Result<Vec<Destroyed>> {
     let devices = context.facts.find_all(&spec.target.devices)?;
     let look = |(device, named): &(&Device, &String)| {
@@ -193,8 +192,7 @@ fn refuse_undiscardable(spec: &StackSpec, device: &Device) -> Result<()> {
     Err(Error::input(what).hint("use the whole drive as it is, or precondition it"))
 }
 
-/// Refuses a loop device of which the kernel looks for no partitions: the one made there would get no
-/// node.
+/// Refuses a loop device that the kernel does not scan for partitions: a partition on it would get no node.
 fn refuse_undividable(spec: &StackSpec, device: &Device) -> Result<()> {
     let file = format!("/sys/block/{}/loop/partscan", device.name);
     let scans = std::fs::read_to_string(file).map_or(true, |text| text.trim() != "0");
@@ -209,7 +207,7 @@ fn refuse_undividable(spec: &StackSpec, device: &Device) -> Result<()> {
         .hint("attach it with `losetup --partscan`, or use all of it: stack.use = \"100%\""))
 }
 
-/// Refuses files for which the disk has no room.
+/// Refuses files that do not fit on the disk.
 fn refuse_full(spec: &StackSpec) -> Result<()> {
     let dir = expand_home(&spec.target.dir)?;
     let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));

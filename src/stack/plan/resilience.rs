@@ -28,13 +28,13 @@ pub enum PowerCutReason {
         /// Drives with a volatile write cache.
         volatile: usize,
     },
-    /// The target is files: it depends on the disk below them.
+    /// The target is files: survival depends on the disk below them.
     LoopDevices,
-    /// The WAL has a place of its own that is no drive of this host.
+    /// The WAL has a place of its own that is not on a drive of this host.
     NoDrive,
     /// A drive does not report whether its write cache is volatile.
     UnknownCache,
-    /// What layers by commands do with a flush is unknown.
+    /// Whether command layers honor flushes is unknown.
     UnknownLayers,
     /// Commits are flushed.
     Flushed {
@@ -63,7 +63,7 @@ pub enum FewerDrives {
     ParityUnknown,
     /// That many are already lost.
     LostAlready(u64),
-    /// What layers by commands survive is unknown.
+    /// How many lost drives command layers survive is unknown.
     LayersUnknown,
 }
 
@@ -85,16 +85,16 @@ pub struct Properties {
     pub resilience: Resilience,
     /// Usable bytes.
     pub usable_bytes: u64,
-    /// Whether they are the most that there can be: what layers by commands leave of them is not known yet.
+    /// Whether the usable bytes are an upper bound, because the room that command layers leave is not known yet.
     pub at_most: bool,
     /// The price of all drives in $, if known.
     pub price: Option<f64>,
-    /// Why there is none although the price of a drive is known.
+    /// Why there is no total although the price of a drive is known.
     pub price_missing: Option<&'static str>,
 }
 
 impl Properties {
-    /// The same after that many of its drives were lost: each reduces how many more may be.
+    /// The same properties after losing that many of its drives: each reduces how many more may be lost.
     #[must_use]
     pub fn without(mut self, lost: u64) -> Self {
         if lost > 0 {
@@ -122,7 +122,7 @@ fn drives_lost(spec: &StackSpec) -> (u64, Option<FewerDrives>) {
     let level = match stack.raid {
         Raid::None | Raid::Md0 | Raid::Btrfs0 => 0,
         Raid::Md1 => members.saturating_sub(1),
-        // Striped mirrors survive more losses, but not of two that mirror each other.
+        // Striped mirrors survive more losses, but not both drives of a mirrored pair.
         Raid::Md5 | Raid::Md10 | Raid::Btrfs1 | Raid::Btrfs10 | Raid::Btrfs5 => 1,
         Raid::Md6 => 2,
     };
@@ -132,7 +132,7 @@ fn drives_lost(spec: &StackSpec) -> (u64, Option<FewerDrives>) {
     if matches!(stack.raid, Raid::Md5 | Raid::Md6) && stack.assume_clean && !zeros {
         return (0, Some(FewerDrives::ParityUnknown));
     }
-    // At least what is below them survives.
+    // The RAID level below them is a lower bound.
     if !stack.by_commands.is_empty() {
         return (level, Some(FewerDrives::LayersUnknown));
     }

@@ -10,8 +10,8 @@ use crate::stack::journal::Undo;
 use crate::stack::layer::Layer;
 use crate::stack::runner::Tool;
 
-/// A step. Everything that it makes is named by the plan, so that its undo can be recorded before it acts,
-/// and finds exactly that again.
+/// A step. The plan names everything that a step makes, so that the undo can be recorded before the step
+/// acts, and finds exactly that again.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Makes a folder for the stack.
@@ -43,13 +43,13 @@ pub enum Step {
         /// The first byte.
         from_bytes: u64,
     },
-    /// Writes all of it once in order, then pages at random.
+    /// Writes all of it once sequentially, then pages at random.
     Precondition {
         /// The device.
         device: BlockDevice,
         /// Bytes of it.
         bytes: u64,
-        /// Bytes of pages at random; none where they follow the fill, which would be in order again.
+        /// Bytes of random pages; none if they follow the fill, which would otherwise overwrite them sequentially.
         random_bytes: u64,
     },
     /// Writes a partition table with one partition from the start.
@@ -71,10 +71,10 @@ pub enum Step {
         namespace: u32,
         /// The format that it has.
         old: LbaFormat,
-        /// The one that it gets.
+        /// The format that it gets.
         new: LbaFormat,
     },
-    /// Gives the IOMMU group of a drive another type, while no driver has the drive.
+    /// Changes the type of a drive's IOMMU group, while no driver has the drive.
     SetIommu {
         /// The drive.
         drive: Drive,
@@ -87,7 +87,7 @@ pub enum Step {
         /// The new one.
         new: String,
     },
-    /// Creates an md array, and wipes signatures of what was on its members before.
+    /// Creates an md array, and wipes signatures left from its members' old content.
     CreateArray {
         /// The node.
         path: PathBuf,
@@ -99,7 +99,7 @@ pub enum Step {
         chunk_bytes: Option<u64>,
         /// Whether the members are assumed to be in sync.
         assume_clean: bool,
-        /// What it notes of writes under way.
+        /// What it records about writes in progress.
         bitmap: Bitmap,
         /// The members.
         members: Vec<BlockDevice>,
@@ -109,21 +109,21 @@ pub enum Step {
         /// The array.
         array: BlockDevice,
     },
-    /// Runs one of the commands that make a layer. The undo of the first takes all of it away.
+    /// Runs one of the commands that make a layer. The first one's undo takes down the whole layer.
     RaiseLayer {
         /// The layer.
         layer: Arc<Layer>,
         /// The command's number, from 0.
         number: usize,
     },
-    /// Makes sure that a layer's device stands on nothing but the stack's own, wipes signatures of what was below
-    /// before, and measures it.
+    /// Makes sure that a layer's device stands on nothing but the stack's own devices, wipes signatures of
+    /// old content showing through it, and measures it.
     HoldLayer {
         /// The layer.
         layer: Arc<Layer>,
     },
-    /// Writes zeros over the first MiB of what was made of drives, where an older stack of the same layout may have
-    /// left the header of its data set.
+    /// Writes zeros over the first MiB of a partition or array, where an older stack of the same layout may
+    /// have left its data set's header.
     Clear {
         /// An array or a partition.
         device: BlockDevice,
@@ -229,7 +229,7 @@ impl Step {
 /// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arg {
-    /// As it is.
+    /// Literal text.
     Text(String),
     /// The node of a device, which may be known only once it exists.
     Device(BlockDevice),

@@ -1,6 +1,5 @@
-//! Whether a file system can be had with the operator's options of mkfs. What only mkfs judges, it is asked: on
-//! files in memory, as large as the devices will be. They take only the room of what is written to them, and end
-//! with this process.
+//! Whether mkfs accepts the operator's options. Where only mkfs can judge that, it is tried: on files in memory, as
+//! large as the devices will be. These take only the space that is written to them, and are gone with this process.
 
 use std::fs::{File, read_to_string};
 use std::os::fd::AsRawFd;
@@ -21,10 +20,10 @@ use crate::units::{KIB, approx_size};
 /// The largest block of any file system.
 const BLOCK_BYTES_MAX: u64 = 64 * KIB;
 
-/// Refuses options with which there would be no file system.
+/// Refuses options with which mkfs or mount would fail.
 ///
 /// # Errors
-/// Input (2), with why: what mkfs says, or that the drives or the kernel can't have it.
+/// Input (2), with the reason: mkfs's message, or that the drives or the kernel do not support it.
 pub(super) fn refuse_mkfs_options(
     spec: &StackSpec,
     layers: &Layers,
@@ -55,13 +54,13 @@ pub(super) fn refuse_mkfs_options(
     why.map_or(Ok(()), |why| Err(Error::input(format!("stack.mkfs_options: {why}"))))
 }
 
-/// The largest sectors of the drives; 0 where files stand for them, on which any are possible.
+/// The largest sectors of the drives; 0 for files instead of drives, where any are possible.
 struct Sectors {
     logical_bytes: u64,
     physical_bytes: u64,
 }
 
-/// Why no drive with these sectors can have it.
+/// Why drives with these sectors can't have it.
 fn refused_by_drives(filesystem: Filesystem, options: &[String], sectors: &Sectors) -> Option<String> {
     let units: &[(&str, &str)] = match filesystem {
         Filesystem::Ext4 => &[("-b", "")],
@@ -76,7 +75,7 @@ fn refused_by_drives(filesystem: Filesystem, options: &[String], sectors: &Secto
     Some(format!("`{option}`: {value} is less than a sector of the drives, {sector}"))
 }
 
-/// Why this kernel would not mount it: the block sizes that it has.
+/// Why this kernel would not mount it: which block sizes it supports.
 fn refused_by_kernel(filesystem: Filesystem, options: &[String], kernel: &str) -> Option<String> {
     let page_bytes = rustix::param::page_size() as u64;
     let option = if filesystem == Filesystem::Btrfs { "-s" } else { "-b" };
@@ -84,19 +83,19 @@ fn refused_by_kernel(filesystem: Filesystem, options: &[String], kernel: &str) -
     let bytes = value_of(options, option, setting)
         .or_else(|| value_of(options, "--sectorsize", setting))
         .and_then(bytes_of)?;
-    // The first kernel with blocks larger than its pages, which need large folios: those are a part of huge pages.
+    // Blocks larger than the kernel's pages need large folios, which come with huge pages.
     let folios = Path::new("/sys/kernel/mm/transparent_hugepage").exists();
     let since = |version| folios && kernel_version(kernel).is_none_or(|has| has >= version);
     let possible = match filesystem {
         Filesystem::Ext4 | Filesystem::Xfs if bytes <= page_bytes => true,
-        // "ext4: enable block size larger than page size" (cab8cbcb923a), of which it says so itself once it is loaded.
+        // "ext4: enable block size larger than page size" (cab8cbcb923a); once it is loaded, it says so itself.
         Filesystem::Ext4 => {
             Path::new("/sys/fs/ext4/features/blocksize_gt_pagesize").exists() || since((6, 19))
         }
         // LWN 1009548, "Filesystem support for block sizes larger than the page size".
         Filesystem::Xfs => since((6, 12)),
         Filesystem::Btrfs => {
-            // Missing while Btrfs is a module that is not loaded.
+            // Missing while the Btrfs module is not loaded.
             let list = read_to_string("/sys/fs/btrfs/features/supported_sectorsizes");
             list.map_or(true, |list| list.split_whitespace().any(|size| size.parse() == Ok(bytes)))
         }
@@ -106,7 +105,7 @@ fn refused_by_kernel(filesystem: Filesystem, options: &[String], kernel: &str) -
     (!possible).then(|| format!("`{option}`: this kernel ({kernel}) has no {name} with blocks of {size}"))
 }
 
-/// What mkfs.xfs would find out of the devices, and can't of a file: their sectors, and an array's stripes.
+/// What mkfs.xfs would learn from the devices, but can't from a file: their sectors, and an array's stripes.
 fn xfs_geometry(steps: &[Step], options: &[String], sectors: &Sectors) -> Vec<String> {
     let given = |option, settings: &[&str]| {
         settings.iter().any(|setting| value_of(options, option, setting).is_some())
@@ -125,7 +124,7 @@ fn xfs_geometry(steps: &[Step], options: &[String], sectors: &Sectors) -> Vec<St
         _ => None,
     });
     let array = array.filter(|(chunk_bytes, over)| *over > 1 && chunk_bytes.is_multiple_of(BLOCK_BYTES_MAX));
-    // What layers by commands make of its stripes is unknown.
+    // How command layers change its stripes is unknown.
     let layered = steps.iter().any(|step| matches!(step, Step::RaiseLayer { .. }));
     if let Some((chunk_bytes, over)) = array.filter(|_| !layered)
         && !given("-d", &["sunit", "swidth", "su", "sw", "noalign"])
@@ -135,7 +134,7 @@ fn xfs_geometry(steps: &[Step], options: &[String], sectors: &Sectors) -> Vec<St
     words
 }
 
-/// How many members hold a stripe's data.
+/// How many members hold data in a stripe.
 fn striped(raid: Raid, members: usize) -> usize {
     match raid {
         Raid::Md5 => members.saturating_sub(1),
@@ -160,14 +159,14 @@ fn refused_by_mkfs(
             let geometry = xfs_geometry(&layers.steps, options, sectors);
             std::iter::once("-N".to_owned()).chain(geometry).collect()
         }
-        // They have no trial of their own, and write little.
+        // They have no dry run, and write little.
         Filesystem::Btrfs | Filesystem::F2fs | Filesystem::None => Vec::new(),
     };
     let files: Vec<File> = layers.bytes_below.iter().map(|bytes| memory(*bytes)).collect::<Result<_>>()?;
     let mut paths = files.iter().map(|file| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
     for CommandLine { tool, args, .. } in making.commands() {
         let own = args.into_iter().filter_map(|arg| match arg {
-            // It would give no reason.
+            // With it, mkfs would give no reason.
             Arg::Text(text) if text == "-q" && *filesystem == Filesystem::F2fs => None,
             Arg::Text(text) => Some(text),
             Arg::Device(_) => paths.next(),
@@ -182,7 +181,7 @@ fn refused_by_mkfs(
     Ok(None)
 }
 
-/// A file in memory, all of it a hole.
+/// A file in memory, entirely sparse.
 fn memory(bytes: u64) -> Result<File> {
     let cannot = |error: rustix::io::Errno| {
         Error::failed(format!("cannot get a file in memory to try mkfs on: {error}"))
@@ -192,7 +191,7 @@ fn memory(bytes: u64) -> Result<File> {
     Ok(file)
 }
 
-/// The reason in what mkfs said, without its usage.
+/// The reason that mkfs gave, without its usage message.
 fn reason(program: &str, answer: &Answer) -> String {
     if answer.status < 0 {
         return "it crashed".to_owned();
@@ -225,7 +224,7 @@ mod tests {
         StackSpec::of(&settings)
     }
 
-    /// Why it is refused on files of 320 MiB.
+    /// Why mkfs refuses these options on files of 320 MiB.
     fn refused(filesystem: Filesystem, raid: Raid, options: &str) -> Option<String> {
         let (spec, id) = (spec(filesystem, raid, options), StackId::random());
         let place = super::super::layers::StackPlace { id: &id, state_dir: Path::new("/"), missing: &[] };
@@ -281,7 +280,7 @@ mod tests {
         ] {
             assert_eq!(xfs_geometry(&steps(raid), &words(options), sectors), words(expected), "{options}");
         }
-        // With an array's stripes there are more groups, of which the log may be in one.
+        // With an array's stripes there are more allocation groups, so the log can be in that one.
         assert_eq!(refused(Filesystem::Xfs, Raid::Md0, "-l agnum=5"), None);
         assert!(refused(Filesystem::Xfs, Raid::None, "-l agnum=5").is_some());
     }

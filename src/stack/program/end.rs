@@ -1,4 +1,4 @@
-//! Ending what is in the cgroups of a program, whoever made them.
+//! Killing everything in the cgroups of a program, whoever made them.
 
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
@@ -13,13 +13,13 @@ use crate::host::processes_in;
 use crate::printable::Shown as _;
 use crate::stack::tuning::cgroup::{is_cgroups, remove, write};
 
-/// How long the kernel may take to end what was killed: what waits for a drive ends after its I/O.
+/// How long killed processes may take to end: one that waits for a drive ends only after its I/O.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
-/// Cgroups in each other that are looked into.
+/// How deep nested cgroups are searched.
 const DEPTH_MAX: usize = 16;
 
-/// A cgroup and those in it, the innermost first.
+/// A cgroup and all cgroups nested in it, the innermost first.
 pub(crate) fn with_those_in_it(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     collect(dir, DEPTH_MAX, &mut found);
@@ -33,7 +33,7 @@ fn collect(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     found.push(dir.to_owned());
 }
 
-/// Removes a cgroup, and those in it, which have no processes any more.
+/// Removes a cgroup and all nested in it; none may have processes any more.
 ///
 /// # Errors
 /// As [`remove`].
@@ -42,10 +42,10 @@ pub(crate) fn remove_all(dir: &Path, switched_on: bool) -> Result<()> {
     all.iter().try_for_each(|one| remove(one, switched_on && one == dir))
 }
 
-/// Ends everything in these cgroups. One that is gone has nothing in it.
+/// Kills everything in these cgroups, and waits for its end. A cgroup that is gone is empty.
 ///
 /// # Errors
-/// Refused where one is in no cgroup file system; failed if something does not end.
+/// Refused if one is not in a cgroup file system; failed if something does not end.
 pub(crate) fn end(dirs: &[PathBuf]) -> Result<()> {
     let patience_ends = Instant::now() + PATIENCE;
     loop {
@@ -58,13 +58,16 @@ pub(crate) fn end(dirs: &[PathBuf]) -> Result<()> {
         }
         if Instant::now() >= patience_ends {
             let left: Vec<String> = left.iter().map(u32::to_string).collect();
-            return Err(Error::failed(format!("what the program started does not end: {}", left.join(", "))));
+            return Err(Error::failed(format!(
+                "processes that the program started did not end: {}",
+                left.join(", ")
+            )));
         }
         std::thread::sleep(LOOK);
     }
 }
 
-/// Kills what is in a cgroup and in those in it now; returns what was.
+/// Kills everything in a cgroup and those nested in it; returns which processes were there.
 fn kill(dir: &Path) -> Result<Vec<u32>> {
     let folder =
         match OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(dir) {
@@ -80,7 +83,7 @@ fn kill(dir: &Path) -> Result<Vec<u32>> {
     let all = with_those_in_it(dir);
     let found: Vec<(&PathBuf, u32)> =
         all.iter().flat_map(|dir| processes_in(dir).into_iter().map(move |pid| (dir, pid))).collect();
-    // All at once, with what is started meanwhile (Linux 5.14).
+    // All at once, including processes that start meanwhile (Linux 5.14).
     let at_once = dir.join("cgroup.kill");
     if at_once.exists() && !found.is_empty() {
         write(&at_once, "1")?;
@@ -88,7 +91,7 @@ fn kill(dir: &Path) -> Result<Vec<u32>> {
     for (dir, pid) in &found {
         let pid = Pid::from_raw(pid.cast_signed());
         let Some(Ok(process)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { continue };
-        // The number may be another process's by now: only what is still inside is meant.
+        // The pid may have been reused: kill only a process that is still inside.
         if processes_in(dir).iter().any(|inside| Pid::from_raw(inside.cast_signed()) == pid) {
             let _ = pidfd_send_signal(&process, Signal::KILL);
         }

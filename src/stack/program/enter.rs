@@ -1,4 +1,4 @@
-//! A process of a program: what it has of ours is what is said here, and nothing else.
+//! A process of a program: it inherits only what is set here, and nothing else of ours.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ use crate::printable;
 
 /// Where programs are found, whatever `PATH` says.
 const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-/// Programs, and their packages on Debian and Ubuntu where these have another name.
+/// Programs, and their packages on Debian and Ubuntu if these are named differently.
 const PACKAGES: [(&str, &str); 11] = [
     ("pgbench", "postgresql"),
     ("pg_isready", "postgresql"),
@@ -33,7 +33,7 @@ const PACKAGES: [(&str, &str); 11] = [
     ("redis-benchmark", "redis"),
     ("db_bench", "rocksdb-tools"),
 ];
-/// Programs that Debian does not have, and what installs them.
+/// Programs that Debian does not package, and how to install them.
 const ELSEWHERE: [(&str, &str); 8] = [
     ("duckdb", "pip install duckdb-cli"),
     ("tpchgen-cli", "pip install tpchgen-cli (4 or later)"),
@@ -47,24 +47,24 @@ const ELSEWHERE: [(&str, &str); 8] = [
     ("asd", "build github.com/aerospike/aerospike-server, and link its asd to /usr/local/bin"),
     ("asbench", "build github.com/aerospike/aerospike-benchmark, and link its asbench to /usr/local/bin"),
 ];
-/// Descriptors that a kernel without `CLOSE_RANGE_CLOEXEC` is asked to close one by one.
+/// How many descriptors are marked one by one on a kernel without `CLOSE_RANGE_CLOEXEC`.
 const DESCRIPTORS_MAX: i32 = 1 << 20;
 
 /// A process that is to be started.
 pub struct Start<'a> {
     /// The program and its arguments.
     pub words: &'a [String],
-    /// Variables of its environment, beside `PATH`, `HOME`, `USER`, `LOGNAME` and `LANG`.
+    /// Environment variables, besides `PATH`, `HOME`, `USER`, `LOGNAME` and `LANG`.
     pub environment: &'a [(String, String)],
-    /// Where it starts, and its home.
+    /// Its working directory and home.
     pub folder: &'a Path,
-    /// Who it is; none for the user of this process.
+    /// The user it runs as; none for the user of this process.
     pub user: Option<&'a User>,
 }
 
 impl Start<'_> {
-    /// The command. It enters the cgroups, gives up root's rights for good, keeps no descriptor but an empty input and
-    /// `output`, leaves the terminal, and is killed with the thread that starts it.
+    /// The command. It enters the cgroups, drops root privileges for good, keeps no descriptor but an empty
+    /// input and `output`, leaves the terminal, and is killed when the thread that starts it ends.
     ///
     /// # Errors
     /// Input if there is no such program.
@@ -89,7 +89,7 @@ impl Start<'_> {
             }
             enter(&entrances, user, parent)
         };
-        // SAFETY: between fork and exec `enter` makes system calls alone: it takes no lock and no memory.
+        // SAFETY: between fork and exec `enter` only makes system calls: it takes no lock and allocates no memory.
         #[allow(unsafe_code)]
         unsafe {
             command.pre_exec(enter)
@@ -98,7 +98,7 @@ impl Start<'_> {
     }
 }
 
-/// Where a program is: a name is looked for in the system's folders; a path must be absolute.
+/// Where a program is: a bare name is looked up in the system's folders; a path must be absolute.
 ///
 /// # Errors
 /// Input if there is none.
@@ -139,7 +139,7 @@ pub fn installed_by(program: &str) -> String {
 }
 
 fn enter(entrances: &[File], user: Option<(Uid, Gid)>, parent: Pid) -> io::Result<()> {
-    // While this is still root, if it is.
+    // Before root privileges are dropped, if there are any.
     for entrance in entrances {
         rustix::io::write(entrance, b"0")?;
     }
@@ -151,7 +151,7 @@ fn enter(entrances: &[File], user: Option<(Uid, Gid)>, parent: Pid) -> io::Resul
         set_thread_res_uid(uid, uid, uid)?;
     }
     set_no_new_privs(true)?;
-    // A change of user would have reset it.
+    // After the change of user, which would have reset it.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() != Some(parent) {
         return Err(io::ErrorKind::BrokenPipe.into());
@@ -160,15 +160,15 @@ fn enter(entrances: &[File], user: Option<(Uid, Gid)>, parent: Pid) -> io::Resul
     Ok(())
 }
 
-/// Closes all descriptors but the first three when the program begins, whoever left them open.
+/// Makes all descriptors but the first three close on exec, whoever left them open.
 #[allow(unsafe_code)]
 fn close_on_exec() {
-    // SAFETY: these calls take numbers alone, and change no memory.
+    // SAFETY: these calls take only numbers, and change no memory.
     unsafe {
         if libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) == 0 {
             return;
         }
-        // Before Linux 5.11.
+        // Fallback for kernels before Linux 5.11.
         for descriptor in 3..DESCRIPTORS_MAX {
             libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
         }

@@ -1,4 +1,4 @@
-//! The cgroups of a program: whatever it starts stays in them, is counted there, and is ended there, never by its name.
+//! The cgroups of a program: whatever it starts stays in them, is counted there, and is killed there, never by name.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,19 +11,19 @@ use crate::printable::Shown as _;
 use crate::stack::journal::{Journal, Undo};
 use crate::stack::tuning::cgroup::{is_cgroups, write};
 
-/// A part of a program, which is counted by itself.
+/// A part of a program that is accounted separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// What serves until the end.
+    /// The server, which runs until the end.
     Server,
-    /// What is measured.
+    /// The part that is measured.
     Run,
-    /// What comes before, and what asks.
+    /// Everything before that, and status queries.
     Rest,
 }
 
 impl Part {
-    /// The name of its cgroup in the program's; none for the program's own.
+    /// The name of its cgroup inside the program's; none for the program's own.
     fn name(self) -> Option<&'static str> {
         match self {
             Self::Server => Some("server"),
@@ -36,25 +36,25 @@ impl Part {
 /// The cgroups of one program.
 #[derive(Debug)]
 pub struct Groups {
-    /// The first one is where its processes are counted.
+    /// The first is where its processes are accounted.
     dirs: Vec<PathBuf>,
-    /// The one with its memory.
+    /// Where its memory is accounted.
     memory: Option<(PathBuf, CgroupVersion)>,
     entry: u64,
     switched_on: bool,
 }
 
-/// Where they are to be.
+/// Where the cgroups go.
 struct Places {
     dirs: Vec<PathBuf>,
     memory: Option<CgroupPlace>,
 }
 
 impl Groups {
-    /// Makes them, where memory can be limited if `limited`.
+    /// Makes them; if `limited`, where memory can be limited.
     ///
     /// # Errors
-    /// Refused where the kernel or this host has no cgroups for it, or none that limit memory where that is asked for.
+    /// Refused if the kernel or this host has no cgroups for it, or none that can limit memory as requested.
     pub fn make(journal: &mut Journal, limited: bool) -> Result<Self> {
         let places = places(limited)?;
         let name = format!("stacktune-{}", journal.record().header.id.0);
@@ -87,10 +87,10 @@ impl Groups {
         }
     }
 
-    /// From now on all that has entered them has no more than that much memory, page cache included, and no swap.
+    /// Limits the memory of everything in them to that much, page cache included, with no swap.
     ///
     /// # Errors
-    /// If the kernel can't take from them what they have beyond it.
+    /// If the kernel can't reclaim what they have beyond it.
     pub fn limit(&self, bytes: u64) -> Result<()> {
         let Some((dir, version)) = &self.memory else { return Ok(()) };
         write(&dir.join(version.limit()), &bytes.to_string())?;
@@ -101,12 +101,12 @@ impl Groups {
         if dir.join(swap).exists() {
             return write(&dir.join(swap), &value.to_string());
         }
-        // A kernel that does not count swap has version 1 without that file, or no swap at all.
+        // Version 1 lacks that file if the kernel does not account for swap, or has no swap at all.
         let swappiness = dir.join("memory.swappiness");
         if swappiness.exists() { write(&swappiness, "0") } else { Ok(()) }
     }
 
-    /// Where a part is counted.
+    /// Where a part is accounted.
     pub fn part(&self, part: Part) -> PathBuf {
         part.name().map_or_else(|| self.dirs[0].clone(), |name| self.dirs[0].join(name))
     }
@@ -134,17 +134,17 @@ impl Groups {
         with_those_in_it(&self.dirs[0])
     }
 
-    /// Where its processes are counted.
+    /// Where its processes are accounted.
     pub fn dir(&self) -> &Path {
         &self.dirs[0]
     }
 
-    /// Where its memory is counted; none where the kernel does not.
+    /// Where its memory is accounted; none if the kernel does not account for it.
     pub fn memory(&self) -> Option<&(PathBuf, CgroupVersion)> {
         self.memory.as_ref()
     }
 
-    /// Ends everything in them.
+    /// Kills everything in them.
     ///
     /// # Errors
     /// If something does not end.
@@ -152,7 +152,7 @@ impl Groups {
         end(&self.dirs)
     }
 
-    /// Ends everything in them, and removes them.
+    /// Kills everything in them, and removes them.
     ///
     /// # Errors
     /// What is left; it stays in the journal.
@@ -166,7 +166,7 @@ impl Groups {
 
 impl Drop for Groups {
     fn drop(&mut self) {
-        // What was left by an error or a panic; the folders stay for whoever follows the journal.
+        // Kills what an error or a panic left running; the folders stay for whoever follows the journal.
         let _ = self.end();
     }
 }
@@ -184,8 +184,8 @@ fn places(limited: bool) -> Result<Places> {
         }
         (Err(_), Ok(unified)) => Ok(Places { dirs: vec![unified], memory: None }),
         (Err(_), Err(why)) => {
-            let what = format!("a program is ended by its cgroup, and it can't have one: {why}");
-            Err(Error::refused(what).hint("`systemd-run --user --scope -p Delegate=yes stacktune …` has one"))
+            let what = format!("stacktune ends a program through its cgroup, but can't give it one: {why}");
+            Err(Error::refused(what).hint("run `systemd-run --user --scope -p Delegate=yes stacktune …`"))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The folder of a program's log beside a stack: on a file system of others, it goes with the stack.
+//! The folder of a program's log next to a stack: on someone else's file system, but removed with the stack.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;

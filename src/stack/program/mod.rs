@@ -1,7 +1,7 @@
-//! A program that is the load: where it runs, as whom, in which cgroups, and how all of it is ended.
+//! A program as the load: where it runs, as which user, in which cgroups, and how it is killed.
 //!
-//! Enters: words, a user and a folder. Leaves: processes in cgroups of their own, in the journal before they are made;
-//! and nothing of them at the end.
+//! Enters: words, a user and a folder. Leaves: processes in their own cgroups, which are journaled before
+//! they are made; none of them remains at the end.
 
 mod end;
 #[cfg(feature = "programs")]

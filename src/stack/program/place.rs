@@ -1,6 +1,6 @@
-//! Where a program works: a folder of its own on the target, and another one where its log has a place of its own. As root
-//! it sees these at short paths, in a mount namespace of its own: the folders above a stack are root's alone, and the path
-//! is the same for every stack.
+//! Where a program works: its own folder on the target, and a second one if its log has a place of its own.
+//! As root, the program sees these at short paths, in its own mount namespace: only root may enter the
+//! folders above a stack, and the path is the same for every stack.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -22,8 +22,8 @@ use crate::marks::PROGRAM_NAME;
 use crate::printable::Shown as _;
 use crate::threads;
 
-/// Where the program sees its folders: those of these that are empty, else the first. In the program's eyes they hide what
-/// is there.
+/// Where the program sees its folders: those of these that are empty, else the first. For the program, they
+/// hide whatever is there.
 const VIEWS: [&str; 3] = ["/media", "/mnt", "/srv"];
 const MODE: Mode = Mode::RWXU;
 
@@ -40,11 +40,11 @@ pub struct Place {
 }
 
 impl Place {
-    /// Makes the folder in that of a target for the user, or takes the one that is there; likewise that of its log in
-    /// another folder, if there is one.
+    /// Makes the program's folder on a target for the user, or reuses an existing one; likewise the folder of
+    /// its log on another target, if there is one.
     ///
     /// # Errors
-    /// Refused if one is another's, or only one is there, or others could exchange the target's.
+    /// Refused if one belongs to someone else, if only one exists, or if others could replace the target's folder.
     pub fn open(target: &Path, wal: Option<&Path>, trusting: Trusting, user: Option<&User>) -> Result<Self> {
         let ((ready, is_ready), (jobs, asked)) = (channel(), channel::<Job>());
         let targets: Vec<PathBuf> = std::iter::once(target).chain(wal).map(Path::to_owned).collect();
@@ -52,7 +52,7 @@ impl Place {
         let thread = threads::start("start a program", move || {
             let made = make(&targets, trusting, user.as_ref());
             let failed = made.is_err();
-            // Its processes are killed with this thread: it ends after them.
+            // Its processes are killed with this thread, so the thread outlives them.
             if ready.send(made).is_ok() && !failed {
                 serve(&asked);
             }
@@ -68,7 +68,7 @@ impl Place {
         &self.dir
     }
 
-    /// The folder of its log as the program sees it: the same, unless that has another.
+    /// The folder of its log as the program sees it; the same folder unless the log has its own.
     pub fn wal(&self) -> &Path {
         &self.wal
     }
@@ -109,7 +109,7 @@ fn serve(asked: &Receiver<Job>) {
     }
 }
 
-/// The folders as the program sees them, and whether they are new.
+/// Makes the folders; returns them as the program sees them, and whether they are new.
 fn make(targets: &[PathBuf], trusting: Trusting, user: Option<&User>) -> Result<(Vec<PathBuf>, bool)> {
     let is_root = geteuid().is_root();
     if is_root {
@@ -117,7 +117,7 @@ fn make(targets: &[PathBuf], trusting: Trusting, user: Option<&User>) -> Result<
     }
     let paths: Vec<_> = targets.iter().map(|target| target.join(PROGRAM_NAME)).collect();
     refuse_halves(&paths)?;
-    // Opened in this namespace, as nothing of another can be bound here.
+    // Opened inside this namespace, since nothing from another one can be bound here.
     let opened = targets.iter().zip(&paths).map(|(target, path)| own_folder(target, path, trusting, user));
     let opened = opened.collect::<Result<Vec<_>>>()?;
     let is_new = opened.iter().all(|(_, is_new)| *is_new);
@@ -129,7 +129,8 @@ fn make(targets: &[PathBuf], trusting: Trusting, user: Option<&User>) -> Result<
         VIEWS.map(Path::new).into_iter().filter(|view| view.is_dir()).partition(|view| is_empty(view));
     let views: Vec<PathBuf> = empty.into_iter().chain(full).take(opened.len()).map(Path::to_owned).collect();
     if views.len() < opened.len() {
-        let none = format!("there is no folder to show the program its own at, of {}", VIEWS.join(", "));
+        let none =
+            format!("too few of these folders exist to mount the program's own at: {}", VIEWS.join(", "));
         return Err(Error::failed(none));
     }
     for ((folder, _), view) in opened.iter().zip(&views) {
@@ -139,29 +140,32 @@ fn make(targets: &[PathBuf], trusting: Trusting, user: Option<&User>) -> Result<
     Ok((views, is_new))
 }
 
-/// Refuses data without their log, and a log without its data.
+/// Refuses data without its log, and a log without its data.
 fn refuse_halves(paths: &[PathBuf]) -> Result<()> {
     let (there, absent): (Vec<_>, Vec<_>) = paths.iter().partition(|path| path.symlink_metadata().is_ok());
     let (Some(there), Some(absent)) = (there.first(), absent.first()) else { return Ok(()) };
-    let what =
-        format!("{} is of an earlier run, and its other half is not in {}", there.shown(), absent.shown());
-    Err(Error::refused(what).hint("name the folders of then (target.files.dir, wal.target), or remove it"))
+    let what = format!(
+        "{} is from an earlier run, but its other half, {}, is missing",
+        there.shown(),
+        absent.shown()
+    );
+    Err(Error::refused(what).hint("use that run's folders (target.files.dir, wal.target), or remove it"))
 }
 
-/// Gives this thread a mount namespace of its own, which ends with it and its processes. What is unmounted elsewhere
-/// goes here, too: no other stack is held.
+/// Gives this thread its own mount namespace, which ends with it and its processes. Unmounts elsewhere
+/// propagate here, so that no other stack is kept busy.
 #[allow(unsafe_code)] // rustix leaves it to the caller what a namespace means
 fn own_namespace() -> Result<()> {
-    // SAFETY: descriptors stay shared; only this thread's view of mounts, and its working directory, part.
+    // SAFETY: descriptors stay shared; only this thread's view of mounts, and its working directory, are separated.
     let parted = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) };
     parted
         .and_then(|()| mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC))
         .map_err(|error| {
-            Error::os("cannot get a mount namespace of its own from", Path::new("/proc/self/ns/mnt"), error)
+            Error::os("cannot unshare the mount namespace", Path::new("/proc/self/ns/mnt"), error)
         })
 }
 
-/// The program's folder, which only its user enters: made, or found as it was made.
+/// The program's folder, which only its user may enter: newly made, or found as it was made.
 fn own_folder(
     target: &Path,
     path: &Path,
@@ -180,11 +184,11 @@ fn own_folder(
     let folder = openat(&above, name, flags, Mode::empty()).map_err(failed)?;
     let found = fstat(&folder).map_err(failed)?;
     if let (true, Some(user)) = (is_new, user) {
-        // Whoever exchanged it meanwhile gets nothing that was anybody's.
+        // If someone swapped the folder meanwhile, chown must not give them anyone's data.
         let mut entries = Dir::read_from(&folder).map_err(failed)?;
         let holds = entries.any(|entry| !entry.is_ok_and(|entry| [c".", c".."].contains(&entry.file_name())));
         if holds || found.st_uid != geteuid().as_raw() {
-            return Err(Error::refused(format!("{} was exchanged by another", path.shown())));
+            return Err(Error::refused(format!("{} was replaced by someone else", path.shown())));
         }
         fchown(&folder, Some(Uid::from_raw(user.uid)), Some(Gid::from_raw(user.gid))).map_err(failed)?;
     } else if let Some(owner) = user.map(|user| user.uid).or(Some(geteuid().as_raw()))

@@ -1,5 +1,5 @@
-//! What a run changes on the host while it runs, and restores: the members' queue settings, those of the
-//! array, and the page cache's budget.
+//! Changes that a run makes to the host while it runs, and restores: the members' queue settings, those of
+//! the array, and the page cache's budget.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::stack::id::StackId;
 use crate::stack::journal::Journal;
 use crate::stack::plan::LiveValues;
 
-/// The changes to the host. Without a built stack they have their own journal, as long as anything is
+/// The changes to the host. Without a built stack they have their own journal for as long as anything is
 /// changed; dropping this restores everything in it.
 #[derive(Debug)]
 pub struct Adjustments {
@@ -44,8 +44,8 @@ impl Adjustments {
     }
 
     /// Applies these values to the host: all of them, or none if it fails. `stack` is the journal of the
-    /// built stack. Returns whether the process has come under a budget: what was cached before does not
-    /// count against it until dropped.
+    /// built stack. Returns whether the process has come under a budget: pages cached before do not count
+    /// against it until dropped.
     ///
     /// # Errors
     /// If the kernel refuses a value, or the journal can't be written.

@@ -1,8 +1,8 @@
-//! A member of the stack's md array fails, and is replaced, while the load runs.
+//! Failing a member of the stack's md array, and replacing it, while the load runs.
 //!
-//! Only a stack that this process has built has one: its drives were named, with their serials, for everything on
-//! them to be destroyed. The array's own undo removes what is left of it, whichever members it has. That a member
-//! was failed on purpose is in the journal: for `status`, and for a session that goes on with the same stack.
+//! Only a stack that this process has built has one: the operator named its drives, with their serials, to be
+//! destroyed. The array's own undo removes what is left of it, whichever members it has. The journal records
+//! that a member was failed on purpose: for `status`, and for a session continuing with the stack.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::stack::plan::{Plan, Step};
 use crate::stack::runner::{MDADM, Runner};
 use crate::units::KIB;
 
-/// How long md may take to let go of a member that has failed.
+/// How long md may take to release a failed member.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -29,7 +29,7 @@ pub struct FailingArray {
     uuid: String,
     member: BlockDevice,
     state: ArrayState,
-    /// The journal's entry of the member's failure, until the array is whole again.
+    /// The journal entry for the member's failure, until the array is whole again.
     entry: Option<u64>,
     /// Whether the member was taken out and wiped, and not yet added again.
     wiped: bool,
@@ -37,8 +37,8 @@ pub struct FailingArray {
 }
 
 impl FailingArray {
-    /// That of a stack, with its last member, in the state in which an earlier session left it; none where the plan
-    /// makes no array.
+    /// A stack's array with its last member, in the state in which an earlier session left it; none if the
+    /// plan makes no array.
     pub fn of(plan: &Plan, journal: &Journal, runner: &Runner) -> Option<Self> {
         let mut array = plan.steps.iter().find_map(|step| {
             let Step::CreateArray { path, uuid, members, .. } = step else { return None };
@@ -57,7 +57,7 @@ impl FailingArray {
         Some(array)
     }
 
-    /// The drive on which the member lies, whose content a turn destroys; none where it is a file's loop device.
+    /// The drive of the member, whose content a turn destroys; none if it is a file's loop device.
     pub fn drive(&self) -> Option<&Drive> {
         match &self.member {
             BlockDevice::Drive(drive) | BlockDevice::Partition { drive, .. } => Some(drive),
@@ -65,12 +65,12 @@ impl FailingArray {
         }
     }
 
-    /// Whether bringing it to that state fails a member that works.
+    /// Whether reaching that state means failing a working member.
     pub fn would_fail(&self, wanted: ArrayState) -> bool {
         self.state == ArrayState::Healthy && wanted != ArrayState::Healthy
     }
 
-    /// The commands by which it comes to that state from a healthy one.
+    /// The commands that bring a healthy array to that state.
     pub fn commands(&self, wanted: ArrayState) -> Vec<String> {
         let (array, member) = (self.path.shown(), self.member.shown());
         let manage = |act: &str| format!("mdadm --manage {array} {act} {member}");
@@ -86,14 +86,14 @@ impl FailingArray {
         }
     }
 
-    /// Bytes that a rebuild writes to the member; 0 where the array does not run.
+    /// Bytes that a rebuild writes to the member; 0 if the array is not running.
     pub fn member_bytes(&self) -> u64 {
         let node = self.array().resolve(&self.runner).ok();
         let kib = node.and_then(|array| text(&array, "component_size"));
         kib.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0).saturating_mul(KIB)
     }
 
-    /// Brings it to the state in which a session begins: a rebuild begins anew, with that session.
+    /// Brings it to the state in which a session begins: a rebuild starts over with the session.
     ///
     /// # Errors
     /// As [`Self::bring_to`].
@@ -111,7 +111,7 @@ impl FailingArray {
     /// Brings it to that state.
     ///
     /// # Errors
-    /// Input where that takes another turn first, or time; refused where the array has lost a member by itself.
+    /// Input if that takes another turn first, or time; refused if the array has lost a member by itself.
     pub fn bring_to(&mut self, journal: &mut Journal, wanted: ArrayState) -> Result<()> {
         match (self.state, wanted) {
             (ArrayState::Healthy, ArrayState::Healthy)
@@ -135,11 +135,11 @@ impl FailingArray {
         }
     }
 
-    /// Replaces the member that was failed, for an array that stays when its process ends: md rebuilds it then, by
-    /// itself. Does nothing to one that is whole, or rebuilds already.
+    /// Replaces the member that was failed, for an array that stays when its process ends: md then rebuilds
+    /// it by itself. Does nothing to an array that is whole or already rebuilding.
     ///
     /// # Errors
-    /// Where the member can't be replaced: the journal says that it was failed.
+    /// If the member can't be replaced; the journal still says that it was failed.
     pub fn make_whole(&mut self, journal: &mut Journal) -> Result<()> {
         if self.entry.is_none() {
             return Ok(());
@@ -152,7 +152,7 @@ impl FailingArray {
         Ok(())
     }
 
-    /// Nothing remains to be done about the member.
+    /// Records that nothing remains to be done about the member.
     fn is_whole(&mut self, journal: &mut Journal) {
         self.state = ArrayState::Healthy;
         if let Some(entry) = self.entry.take() {
@@ -160,8 +160,8 @@ impl FailingArray {
         }
     }
 
-    /// The state in which the array is, of a member that was failed on purpose. Without one, what an array has lost
-    /// by itself does not count.
+    /// The array's state by the member that was failed on purpose. Without one it counts as healthy: members
+    /// that it lost by itself do not matter here.
     fn found(&self) -> Result<ArrayState> {
         if self.entry.is_none() {
             return Ok(ArrayState::Healthy);
@@ -185,7 +185,8 @@ impl FailingArray {
     fn fail(&mut self, journal: &mut Journal) -> Result<()> {
         let (array, member) = self.nodes()?;
         if self.entry.is_none() && missing(&array) > 0 {
-            let what = format!("{} has lost a member by itself, so none is failed", array.shown());
+            let what =
+                format!("{} has already lost a member, so stacktune does not fail another", array.shown());
             return Err(Error::refused(what));
         }
         let undo = Undo::ReplaceMember {
@@ -221,9 +222,9 @@ impl FailingArray {
         Ok(())
     }
 
-    /// Makes the member blank: with its superblock, md would only bring it up to date.
+    /// Blanks the member: if it kept its superblock, md would only bring it up to date.
     fn wipe(&mut self, journal: &mut Journal, array: &Path, member: &Path) -> Result<()> {
-        // Nobody holds it now: what is on it must still be this array's.
+        // Nobody holds it now, so check that its content is still this array's.
         let found = devices::member_uuid(&self.runner, member)?;
         if !found.is_some_and(|found| same_id(&found, &self.uuid)) {
             let what = format!("{} is no longer a member of {}", member.shown(), array.shown());
@@ -260,7 +261,7 @@ impl FailingArray {
     }
 }
 
-/// Tries for a while.
+/// Retries for a while.
 fn patiently(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
     let ends = Instant::now() + PATIENCE;
     loop {
@@ -271,8 +272,8 @@ fn patiently(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
     }
 }
 
-/// How an array that stacktune made does, in words: what it misses, and how far a rebuild has come; none where it is
-/// whole, or does not run.
+/// The condition of an array that stacktune made, in words: its missing members, and a rebuild's progress;
+/// none if it is whole or not running.
 pub(crate) fn condition(array: &Path) -> Option<String> {
     let lost = Some(missing(array)).filter(|lost| *lost > 0)?;
     let is_idle = |action: &String| action == "idle" || action == "recover" && !has_spare(&md_folder(array));
@@ -293,12 +294,12 @@ fn share(line: &str) -> Option<String> {
     (all > 0.0).then(|| format!(", {:.0}%", 100.0 * done / all))
 }
 
-/// Members that an array misses, one that is being rebuilt included.
+/// Members that an array is missing, including one that is being rebuilt.
 fn missing(array: &Path) -> u64 {
     text(array, "degraded").and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-/// What md says of a member; none if the array does not have it.
+/// What md reports about a member; none if the array does not have it.
 fn member_state(array: &Path, member: &Path) -> Option<String> {
     text(array, &format!("dev-{}/state", member.file_name()?.to_str()?))
 }

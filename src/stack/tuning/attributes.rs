@@ -12,13 +12,13 @@ use crate::stack::journal::{Journal, Undo};
 use crate::stack::plan::{LiveValues, Plan, SCHEDULER, Step, Wanted};
 use crate::stack::runner::Runner;
 
-/// What the kernel resets when the scheduler changes.
+/// Attributes that the kernel resets when the scheduler changes.
 const WITH_SCHEDULER: [&str; 2] = ["nr_requests", "wbt_lat_usec"];
 
-/// What has attributes.
+/// The owner of attributes.
 #[derive(Debug, Clone)]
 enum Subject {
-    /// A drive, those of its queue.
+    /// A drive, with those of its queue.
     Drive(Drive),
     /// The stack's md array.
     Array { path: PathBuf, uuid: String },
@@ -37,7 +37,7 @@ pub(super) struct Attributes {
 struct Made {
     subject: usize,
     attribute: &'static str,
-    /// Its value before the first turn.
+    /// Its value before stacktune first changed it.
     old: String,
     new: String,
     /// See [`Undo::RestoreQueue`].
@@ -46,7 +46,7 @@ struct Made {
     entry: u64,
 }
 
-/// The drives whose queues a built stack's settings apply to: those that it is built on, or its loop devices.
+/// The drives to whose queues a built stack's settings apply: those that it is built on, or its loop devices.
 pub fn drives_of(plan: &Plan, runner: &Runner) -> Result<Vec<Drive>> {
     let drives = plan.drives();
     if !drives.is_empty() {
@@ -76,7 +76,7 @@ pub fn array_of(plan: &Plan) -> Option<(PathBuf, String)> {
 }
 
 impl Subject {
-    /// The folder of its attributes: now, as another may have taken its place.
+    /// The folder of its attributes, looked up now, since another device may have taken its place.
     fn dir(&self) -> Result<PathBuf> {
         match self {
             Self::Drive(drive) => Ok(queue_dir(&drive.find()?.name)),
@@ -180,7 +180,7 @@ impl Attributes {
     ) -> Result<()> {
         let before = self.at(subject, attribute).map(|at| self.made[at].clone());
         let whose = &self.subjects[subject];
-        // Right before writing, as another drive may have taken its place.
+        // Looked up right before writing, since another drive may have taken its place.
         let dir = whose.dir()?;
         let now = read(&dir, attribute)?;
         if now == value {
@@ -196,7 +196,7 @@ impl Attributes {
         let command = format!("echo {value} > {}", dir.join(attribute).shown());
         if let Err(error) = journal.act(&command, Some(undo), || write_exactly(&dir, attribute, value, &now))
         {
-            // It may have been written without being recorded: if it can't be restored now, it remains to be undone.
+            // It may have been written without being recorded; if it can't be restored now, the undo stays open.
             let is_back =
                 || read(&dir, attribute).map_or(true, |is| is == now || in_force(&is) == in_force(&old));
             if whose.restore(attribute, (&old, value), &beside).is_ok() && is_back() {
@@ -207,7 +207,7 @@ impl Attributes {
         let made = Made { subject, attribute, old, new: value.to_owned(), beside, entry };
         match (self.at(subject, attribute), before) {
             (Some(at), Some(before)) => {
-                // The later entry has the first value too.
+                // The later entry holds the first value too.
                 journal.undone(before.entry);
                 self.made[at] = made;
             }
@@ -226,14 +226,14 @@ impl Attributes {
     }
 }
 
-/// What must be restored along with the scheduler.
+/// The values that must be restored along with the scheduler.
 fn beside(dir: &Path) -> Vec<(String, String)> {
     let value = |attribute: &&str| Some(((*attribute).to_owned(), read(dir, attribute).ok()?));
     WITH_SCHEDULER.iter().filter_map(value).collect()
 }
 
-/// Restores a drive's queue setting from `new` to `old`, and then what changes along with it; does nothing if
-/// it was changed by others since, or the drive is gone.
+/// Restores a drive's queue setting from `new` to `old`, and then the settings that changed along with it;
+/// does nothing if others have changed it since, or the drive is gone.
 pub(crate) fn restore(
     drive: &Drive,
     attribute: &str,
@@ -244,7 +244,7 @@ pub(crate) fn restore(
     if let Some(foreign) = names.find(|name| !LiveValues::has_of_queue(name)) {
         return Err(Error::refused(format!("`{foreign}` is not a queue setting that stacktune changes")));
     }
-    // A drive that is gone took its settings along; a replacement has its own.
+    // A drive that is gone took its settings along; its replacement has its own.
     let Some(device) = drive.candidates(true).pop() else { return Ok(()) };
     restore_in(&queue_dir(&device.name), attribute, values, beside)
 }
@@ -277,7 +277,7 @@ fn restore_in(
     Ok(())
 }
 
-/// Writes a value and checks that it reads back unchanged: the kernel adjusts some, and one that can't be
+/// Writes a value and checks that it reads back unchanged: the kernel adjusts some, and a value that can't be
 /// recognized as stacktune's would not be restored after a crash.
 fn write_exactly(dir: &Path, attribute: &str, value: &str, before: &str) -> Result<()> {
     write(dir, attribute, value)?;
@@ -295,7 +295,7 @@ fn queue_dir(name: &str) -> PathBuf {
     Path::new("/sys/block").join(name).join("queue")
 }
 
-/// The folder of the settings of the array with that UUID; none if it does not run.
+/// The folder of the settings of the array with that UUID; none if it is not running.
 pub(crate) fn array_dir(uuid: &str) -> Result<Option<PathBuf>> {
     let node = devices::arrays(&Runner::default(), uuid)?.pop();
     Ok(node.map(|node| Path::new("/sys/block").join(node.file_name().unwrap_or_default()).join("md")))
@@ -314,8 +314,8 @@ fn write(dir: &Path, attribute: &str, value: &str) -> Result<()> {
     })
 }
 
-/// The value of an attribute: the bracketed one of several choices, or all of it; of an array's that follows
-/// the whole system's (`1000 (system)`), the word by which it does.
+/// The value of an attribute: the bracketed one of several choices, or all of it; for an array's attribute
+/// that follows the system-wide value (`1000 (system)`), the word in parentheses.
 pub(crate) fn in_force(text: &str) -> &str {
     let text = text.trim();
     if let Some((value, whose)) = text.split_once(" (") {

@@ -13,8 +13,8 @@ use crate::host::{CgroupPlace, CgroupVersion, cgroup_place, processes_in};
 use crate::printable::Shown as _;
 use crate::stack::journal::{Journal, Undo};
 
-/// The share of a limit that the process's own memory may take when the limit is set: beyond that, the kernel
-/// would kill the process rather than drop cached pages.
+/// The process's own memory may take up at most one part in this many of a limit when it is set: above that,
+/// the kernel would kill the process rather than drop cached pages.
 const OWN_SHARE_MAX: u64 = 2;
 
 /// A cgroup that this process is in.
@@ -68,7 +68,7 @@ impl Limited {
         if own_bytes > limit_bytes / OWN_SHARE_MAX {
             let own = crate::units::approx_size(own_bytes);
             return Err(Error::refused(format!(
-                "stacktune itself uses {own} of it, and the kernel would kill the process"
+                "stacktune itself uses {own} of the limit, so the kernel would kill the process"
             ))
             .hint("raise the limit, or use fewer and smaller buffers"));
         }
@@ -121,7 +121,7 @@ pub(crate) fn write(file: &Path, value: &str) -> Result<()> {
     }
 }
 
-/// Whether it is the kernel's, and no file or folder that looks like it.
+/// Whether it is a real cgroup file of the kernel's, not a look-alike.
 pub(crate) fn is_cgroups(file: &File) -> bool {
     let kinds = [libc::CGROUP_SUPER_MAGIC, libc::CGROUP2_SUPER_MAGIC];
     rustix::fs::fstatfs(file).is_ok_and(|found| kinds.contains(&found.f_type))
@@ -131,11 +131,11 @@ fn not_cgroups(path: &Path) -> Error {
     Error::refused(format!("{} is not in a cgroup file system: it is left alone", path.shown()))
 }
 
-/// Removes a cgroup without processes. If `switched_on`, and nothing else uses the memory controller beside
-/// it, switches that off again.
+/// Removes a cgroup without processes. If `switched_on`, and nothing else there uses the memory controller,
+/// disables the controller again.
 ///
 /// # Errors
-/// Refused if the folder above is not in a cgroup file system; or if processes are left in it.
+/// Refused if the folder above is not in a cgroup file system, or if processes are left in it.
 pub(crate) fn remove(dir: &Path, switched_on: bool) -> Result<()> {
     let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else { return Err(not_cgroups(dir)) };
     let above = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(parent);

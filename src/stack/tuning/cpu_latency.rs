@@ -1,4 +1,4 @@
-//! A limit of the time that idle CPUs take to wake up.
+//! A limit on the time that idle CPUs take to wake up.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -9,13 +9,13 @@ use crate::error::{Error, Result};
 
 const FILE: &str = "/dev/cpu_dma_latency";
 
-/// A request to the kernel, in force while the file is open: it ends with this process, however that ends, so
-/// no journal has it.
+/// A request to the kernel that is in force while the file is open: it ends with this process, however that
+/// ends, so it is not journaled.
 #[derive(Debug, Default)]
 pub struct CpuLatency(Option<File>);
 
 impl CpuLatency {
-    /// Requests that limit, or takes the request back.
+    /// Requests that limit, or withdraws the request.
     ///
     /// # Errors
     /// If the kernel refuses it; the earlier request then stays.

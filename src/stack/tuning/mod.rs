@@ -1,8 +1,8 @@
-//! What a run changes on the host while it runs, and restores: the drives' queue settings, those of the array,
-//! and the page cache's budget; and a member of the array that fails.
+//! Changes that a run makes to the host while it runs, and restores: the drives' queue settings, those of the
+//! array, and the page cache's budget; and failing a member of the array.
 //!
-//! Enters: the wanted values, and the journal in which they are noted. Leaves: the host with these values,
-//! and as it was when the run ends.
+//! Enters: the wanted values, and the journal that records the changes. Leaves: the host with these values,
+//! and as it was before once the run ends.
 
 mod adjustments;
 pub(crate) mod array_state;

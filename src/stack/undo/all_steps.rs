@@ -12,12 +12,12 @@ pub fn undo_all(journal: Journal, runner: &Runner, watch: Watch) -> Result<()> {
     undo_with(journal, runner, Terms::default(), watch)
 }
 
-/// What is asked before something goes.
+/// Conditions for removing things.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Terms<'a> {
-    /// Give up what is on missing drives.
+    /// Give up on what is on missing drives.
     pub(super) forget_missing: bool,
-    /// Given where the drives were out of this process's hands.
+    /// Given if the drives were out of this process's hands.
     pub(super) scrutiny: Option<Scrutiny<'a>>,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn undo_with(mut journal: Journal, runner: &Runner, terms: Terms, wat
     let mut blocked = false;
     for number in (0..steps).rev() {
         let Some(undo) = journal.record().entries[number].to_undo().cloned() else { continue };
-        // What is below something still in place can't be removed, but settings can be restored.
+        // Anything below a device that is still in place can't be removed, but settings can be restored.
         if blocked && !is_setting(&undo) {
             continue;
         }
@@ -47,7 +47,7 @@ pub(super) fn undo_with(mut journal: Journal, runner: &Runner, terms: Terms, wat
             Ok(UndoOutcome::Undone) => journal.undone(number as u64),
             Ok(UndoOutcome::Missing(error)) => problems.push(error),
             Err(error) => {
-                // Of a drive, nothing else stands any more when it is formatted back.
+                // Formatting a drive back comes last: nothing else of the stack is left on it by then.
                 blocked |= !is_setting(&undo) && !matches!(undo, Undo::RestoreFormat { .. });
                 problems.push(Error { what: format!("{}: {}", undo.describe(), error.what), ..error });
             }

@@ -15,7 +15,7 @@ use crate::stack::tuning::array_state;
 impl Undoer<'_> {
     pub(super) fn remove_array(&self, uuid: &str, members: &[BlockDevice]) -> Result<Option<Drive>> {
         self.own_id(uuid)?;
-        // Others may have used, and then stopped, what a dead run has left.
+        // Others may have used an array left by a dead run, and stopped it afterwards.
         if self.scrutiny.is_some() && !self.retained && self.is_complete(uuid) {
             self.start_array(uuid)?;
         }
@@ -29,13 +29,13 @@ impl Undoer<'_> {
         }
         let (nodes, missing) = self.members(uuid, members)?;
         if self.retained && !stopped && !nodes.is_empty() {
-            let what = format!("the array {uuid} is not running, so what is on it now is unknown");
+            let what = format!("the array {uuid} is not running, so its content is unknown");
             let nodes: Vec<&OsStr> = nodes.iter().map(|node| node.as_os_str()).collect();
             let start = "`mdadm --assemble --scan` starts it where that is possible";
             return Err(Error::refused(what).hint(discard(start, &nodes)));
         }
         for node in nodes {
-            // What was put on a member itself may have left the superblock in its place.
+            // If others wrote directly to a member, the superblock may still be intact.
             self.refuse_foreign(&node)?;
             self.mark(&node);
             self.tool(MDADM, &["--zero-superblock".as_ref(), node.as_os_str()])?;
@@ -44,13 +44,13 @@ impl Undoer<'_> {
         Ok(missing)
     }
 
-    /// Whether the array was made, and wiped: until then, the old content of its drives may show through it.
+    /// Whether the array was made and wiped: before that, its drives' old content may show through it.
     fn is_complete(&self, uuid: &str) -> bool {
         self.arrays.iter().any(|array: &OwnArray| array.is_complete && same_id(&array.uuid, uuid))
     }
 
-    /// Refuses an array with something foreign on it. One that waits for members shows nothing; that of a dead run is
-    /// started without them, and where that can't be, nobody reads it any more.
+    /// Refuses an array with something foreign on it. An array that waits for members shows no content; one
+    /// of a dead run is started without them, and if that fails, nobody can read it any more.
     fn refuse_foreign_on(&self, node: &Path, uuid: &str) -> Result<()> {
         if self.retained {
             refuse_in_part(node)?;
@@ -62,7 +62,7 @@ impl Undoer<'_> {
         self.refuse_foreign_below(node, is_it)
     }
 
-    /// What an undo removes, in words; of an array also how it does.
+    /// What an undo removes, in words; for an array, also its condition.
     pub(super) fn describe(&self, undo: &Undo) -> String {
         let Undo::RemoveArray { uuid, .. } = undo else { return undo.describe() };
         let running = devices::arrays(self.runner, uuid).unwrap_or_default();
@@ -70,7 +70,7 @@ impl Undoer<'_> {
         condition.map_or_else(|| undo.describe(), |how| format!("{}, {how}", undo.describe()))
     }
 
-    /// Starts arrays that whoever used them since may have stopped: else nobody sees what is on them.
+    /// Starts arrays that others may have used and stopped since; otherwise their content can't be seen.
     ///
     /// # Errors
     /// Refused if one has all its members and does not start, or could start once a missing one is back.
@@ -86,7 +86,7 @@ impl Undoer<'_> {
         let Some(array) = self.arrays.iter().find(|array| same_id(&array.uuid, uuid)) else { return Ok(()) };
         let running = devices::arrays(self.runner, uuid)?;
         if let Some(node) = running.first() {
-            // Put together in part when the drives were found, as after a boot. A retained one may wait for more.
+            // Partly assembled when its drives were found, as after a boot. A retained one may wait for more members.
             if self.retained || self.runs(node)? {
                 return Ok(());
             }
@@ -97,7 +97,7 @@ impl Undoer<'_> {
         if nodes.is_empty() {
             return self.refuse_missing(uuid, missing);
         }
-        // The node that the plan chose may be another's by now; mdadm finds a free number for this name.
+        // The node that the plan chose may be taken by now; for this name, mdadm finds a free number.
         let link = Path::new("/dev/md").join(format!("{}-assembled", self.array_name().unwrap_or_default()));
         let options = ["--assemble", "--run"].map(OsStr::new);
         let named: Vec<&OsStr> = nodes.iter().map(|node| node.as_os_str()).collect();
@@ -109,13 +109,11 @@ impl Undoer<'_> {
             return self.refuse_missing(uuid, missing);
         }
         let why = answer.stderr.lines().last().unwrap_or("no reason given").to_owned();
-        Err(Error::refused(format!(
-            "the array {uuid} can't be started to check it for files of others: {why}"
-        ))
-        .hint(discard("`mdadm --assemble --scan` may start it", &named)))
+        Err(Error::refused(format!("the array {uuid} can't be started to check it for foreign files: {why}"))
+            .hint(discard("`mdadm --assemble --scan` may start it", &named)))
     }
 
-    /// Whether an array runs, if need be without some of its members.
+    /// Whether an array runs; starts it without some of its members if need be.
     fn runs(&self, node: &Path) -> Result<bool> {
         if !is_active(node) {
             self.runner.run(MDADM, &["--run".as_ref(), node.as_os_str()])?;
@@ -123,13 +121,13 @@ impl Undoer<'_> {
         Ok(is_active(node))
     }
 
-    /// Refuses an array that does not run without a drive that may come back. Without one that is there, but no member
-    /// any more, nobody reads the array again.
+    /// Refuses an array that can't run without a drive that may come back. If the drive is there but no
+    /// longer a member, nobody can read the array again.
     fn refuse_missing(&self, uuid: &str, missing: Option<Drive>) -> Result<()> {
         let Some(drive) = missing.filter(|_| !self.forget_missing) else { return Ok(()) };
         let (drive, id) = (drive.describe(), &self.id.0);
         let what = format!(
-            "the array {uuid} does not run without {drive}, which is missing, so what is on it is unknown"
+            "the array {uuid} does not run without {drive}, which is missing, so its content is unknown"
         );
         Err(Error::refused(what).hint(format!(
             "reattach the drive and run `stacktune cleanup {id}`, or give up what is on the array: \
@@ -137,8 +135,8 @@ impl Undoer<'_> {
         )))
     }
 
-    /// Attaches the files below an array that a reboot, or somebody else, has detached. They are detached again when
-    /// the step is undone that attached them first.
+    /// Attaches the files below an array that were detached by a reboot or by somebody else. Undoing the step
+    /// that first attached them detaches them again.
     fn attach_files(&self, members: &[BlockDevice]) -> Result<()> {
         if self.scrutiny.is_none() || self.retained {
             return Ok(());
@@ -180,13 +178,13 @@ impl Undoer<'_> {
         Ok(())
     }
 
-    /// What its arrays are called, by the first half of its id.
+    /// The name of its arrays, from the first half of the stack's id.
     fn array_name(&self) -> Option<String> {
         self.id.0.get(..8).filter(|_| self.id.is_sound()).map(|id| format!("stacktune-{id}"))
     }
 }
 
-/// What to do about an array that is not running: how to start it, or to give up what is on it.
+/// What to do about an array that is not running: how to start it, or how to discard its content.
 fn discard(start: &str, nodes: &[&OsStr]) -> String {
     let all = nodes.iter().map(|node| quoted(node)).collect::<Vec<_>>().join(" ");
     format!("{start}; or discard it with `mdadm --zero-superblock {all}`; then clean up again")
@@ -197,7 +195,7 @@ fn refuse_in_part(node: &Path) -> Result<()> {
     if is_active(node) {
         return Ok(());
     }
-    let what = format!("{} is only partly assembled, so what is on it is unknown", node.shown());
+    let what = format!("{} is only partly assembled, so its content is unknown", node.shown());
     Err(Error::refused(what).hint(format!(
         "bring its drives back, or start it without them (`mdadm --run {0}`), and clean up again; or stop it \
          (`mdadm --stop {0}`) and discard it with `mdadm --zero-superblock` on its members",

@@ -20,23 +20,23 @@ use crate::stack::guard::holders;
 use crate::stack::runner::{LOSETUP, UMOUNT, failure, quoted};
 
 impl Undoer<'_> {
-    /// Whether it is a parent made for the stack's folder: its name was chosen by the operator.
+    /// Whether it is a parent folder made for the stack's own folder: the operator chose its name.
     pub(super) fn is_above(&self, dir: &Path) -> bool {
         let in_it = |folder: &&PathBuf| folder.starts_with(dir) && self.own(folder).is_ok();
         self.own(dir).is_err() && self.folders.iter().any(|folder| in_it(&folder))
     }
 
-    /// Removes such a parent, unless others have put something there meanwhile. One that is older than the stack, or
-    /// that others may enter, was not made for it, whatever the journal says.
+    /// Removes such a parent, unless others have put something there meanwhile. A folder that is older than
+    /// the stack, or open to others, was not made for it, whatever the journal says.
     pub(super) fn remove_above(&self, dir: &Path) -> Result<()> {
-        /// The kernel's clock for files is a little behind.
+        /// The kernel's clock for files lags a little.
         const SLACK_S: u64 = 2;
         const OTHERS: Mode = Mode::RWXG.union(Mode::RWXO);
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
         if let Ok(found) = rustix::fs::statx(CWD, dir, AtFlags::SYMLINK_NOFOLLOW, wanted) {
             let is_private = Mode::from_raw_mode(found.stx_mode.into()).intersection(OTHERS).is_empty();
             let is_ours = found.stx_uid == geteuid().as_raw() && is_private;
-            // Not every file system knows when.
+            // Not every file system records the time of creation.
             let is_older = found.stx_mask & StatxFlags::BTIME.bits() != 0
                 && found.stx_btime.tv_sec.saturating_add_unsigned(SLACK_S) < self.since_unix_s as i64;
             if !is_ours || is_older {
@@ -44,7 +44,7 @@ impl Undoer<'_> {
             }
         }
         match fs::remove_dir(dir) {
-            // What can't be named was never made.
+            // A name that is too long was never made.
             Err(error) if error.raw_os_error() == Some(libc::ENAMETOOLONG) => Ok(()),
             Err(error) if [ErrorKind::NotFound, ErrorKind::DirectoryNotEmpty].contains(&error.kind()) => {
                 Ok(())
@@ -61,17 +61,17 @@ impl Undoer<'_> {
         self.wait_until_detached(file)?;
         if self.may_hold_others() {
             self.refuse_unseen(file)?;
-            // To look into it, it was attached once more.
+            // Looking into it attached it once more.
             self.wait_until_detached(file)?;
         } else if self.scrutiny.is_some() {
-            // In this process's hands all along, it needs no look, and no tool, which a process without threads lacks.
+            // If it never left our hands, it needs no look, nor a tool, which may not start without threads.
             let is_it = |device: &BlockDevice| matches!(device, BlockDevice::Loop { file: of } if of == file);
             self.refuse_foreign_below(file, is_it)?;
         }
         entry.remove(AtFlags::empty()).map_err(|error| Error::os("cannot remove", file, error))
     }
 
-    /// A loop device that somebody else detaches goes when the last program that looks at it has closed it.
+    /// A loop device that somebody else detached goes away only once the last program that probes it closes it.
     fn wait_until_detached(&self, file: &Path) -> Result<()> {
         persist(|| match devices::loops_over(self.runner, file)?.first() {
             None => Ok(()),
@@ -96,17 +96,17 @@ impl Undoer<'_> {
         }
     }
 
-    /// Refuses a file with others' content: if its loop device is gone, as after a reboot, no node
-    /// leads to what is on it.
+    /// Refuses a file with others' content: if its loop device is gone, as after a reboot, no node leads to
+    /// that content.
     pub(super) fn refuse_unseen(&self, file: &Path) -> Result<()> {
         self.refuse_foreign(file)?;
         match self.probe(file, "TYPE")?.as_deref() {
             None => Ok(()),
-            // What is on the array of a run that died was looked at before.
+            // The array of a run that died was examined earlier.
             Some("linux_raid_member") if !self.retained => Ok(()),
             Some("linux_raid_member") => {
                 let what = format!(
-                    "{} belongs to an array that is not running, so what is on it is unknown",
+                    "{} belongs to an array that is not running, so its content is unknown",
                     file.shown()
                 );
                 let file = quoted(file.as_os_str());
@@ -120,12 +120,12 @@ impl Undoer<'_> {
     }
 
     pub(super) fn detach_loops(&self, file: &Path) -> Result<()> {
-        // Whatever is there instead, the loop device is over the file that was made.
+        // Whatever is at the path now, the loop device is over the file that was made.
         if file.symlink_metadata().is_ok_and(|found| !found.is_file()) {
             return Err(Error::refused(format!("{} is not the file that was made there", file.shown())));
         }
         for node in devices::loops_over(self.runner, file)? {
-            // For a device in use, the kernel would report success and detach it later.
+            // For a device in use, the kernel would report success and detach it only later.
             refuse_used(&node)?;
             self.tool(LOSETUP, &["--detach".as_ref(), node.as_os_str()])?;
         }
@@ -170,8 +170,8 @@ impl Undoer<'_> {
     }
 }
 
-/// Refuses a file system with files other than the data set's, which would be lost. One that no longer responds has
-/// nothing left to save.
+/// Refuses a file system with files other than the data set's, which would be lost. If it no longer responds,
+/// there is nothing left to save.
 fn refuse_others_files(dir: &Path, retained: bool) -> Result<()> {
     let others = match others_left_in(dir, retained) {
         Err(error) if !is_lost(&error) => {

@@ -19,7 +19,7 @@ impl Undoer<'_> {
         nodes.iter().try_for_each(|node| refuse_used(node))?;
         if self.may_hold_others() && !nodes.is_empty() {
             match self.others_on(&nodes) {
-                // Without its other devices, wiped or lost, nobody reads it any more.
+                // Its other devices are wiped or lost, so nobody can read it any more.
                 Err(_) if !self.retained && nodes.len() < devices.len() => {}
                 others => refuse_others(&on(&nodes[0]), &others?)?,
             }
@@ -27,7 +27,7 @@ impl Undoer<'_> {
         for node in nodes {
             refuse_used(&node)?;
             self.mark(&node);
-            // Without --force, so that wipefs refuses a device that is in use after all.
+            // No --force, so that wipefs still refuses a device in use.
             self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
         }
         Ok(missing)
@@ -38,11 +38,11 @@ impl Undoer<'_> {
         refuse_others(&on(node), &self.others_on(&[node.to_owned()])?)
     }
 
-    /// What others put into a file system that is not mounted.
+    /// Others' files in a file system that is not mounted.
     fn others_on(&self, nodes: &[PathBuf]) -> Result<Vec<String>> {
         let node = &nodes[0];
         let refused =
-            |why: &str| Error::refused(format!("{} can't be checked for files of others: {why}", on(node)));
+            |why: &str| Error::refused(format!("{} can't be checked for foreign files: {why}", on(node)));
         inside::others_on(self.runner, node, self.retained).map_err(|closed| match closed {
             Closed::Damaged(why) => {
                 let all = nodes.iter().map(|node| quoted(node.as_os_str())).collect::<Vec<_>>().join(" ");
@@ -50,7 +50,7 @@ impl Undoer<'_> {
                     "check it yourself, and discard it with `wipefs --all {all}`; then clean up again"
                 ))
             }
-            // That says nothing about what is on it.
+            // Such a failure says nothing about its content.
             Closed::Failed(error) => Error { hint: error.hint, ..refused(&error.what) },
         })
     }

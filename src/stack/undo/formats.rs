@@ -9,9 +9,9 @@ use crate::stack::guard;
 use crate::stack::runner::WIPEFS;
 
 impl Undoer<'_> {
-    /// Gives a drive its old format back, if it still has the new one and nothing of others is on it. The stack's own
-    /// layers have been removed by then. A format stays over a boot: the drive is found by its serial and the number of
-    /// its namespace, as its size may differ with the format.
+    /// Restores a drive's old format, if it still has the new one and holds nothing of others. The stack's
+    /// own layers have been removed by then. A format survives a reboot: the drive is found by its serial and
+    /// the number of its namespace, since its size may differ with the format.
     pub(super) fn restore_format(
         &self,
         drive: &Drive,
@@ -35,7 +35,7 @@ impl Undoer<'_> {
         if let Some(controller) =
             device.controller.as_ref().filter(|_| device.logical_block_bytes != new.block_bytes)
         {
-            // Killed before the kernel had seen the new format: it would read from wrong places.
+            // Killed before the kernel saw the new format: it would read from the wrong places.
             read_anew(controller)?;
             device = formatted(drive, namespace)?.map_or(device, |(device, _)| device);
         }
@@ -46,14 +46,14 @@ impl Undoer<'_> {
             return Err(Error::refused(what).hint("save its content and wipe the table, then clean up again"));
         }
         persist(|| guard::claim_again(&device, 0)?.format(namespace, old))?;
-        // Some drives keep what was there where a format is not a secure one.
+        // A format without secure erase leaves the old data in place on some drives.
         self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), device.path.as_os_str()])?;
         Ok(None)
     }
 
-    /// Refuses a drive with what the stack has not put there. Where nothing has shown in this undo that the stack's own
-    /// was still in its place, the drive may have been in use since, and what is on it must be the stack's data set, or
-    /// nothing; or else the operator consents to losing it.
+    /// Refuses a drive with data that the stack did not write. If this undo found no mark of the stack on it,
+    /// others may have used the drive since: then it must be blank, hold the stack's data set, or the
+    /// operator must consent to losing its content.
     fn refuse_others_data(&self, device: &Device) -> Result<()> {
         let Some(scrutiny) = self.scrutiny.filter(|_| !self.is_marked(&device.path)) else {
             return self.refuse_foreign(&device.path);
@@ -65,7 +65,7 @@ impl Undoer<'_> {
         guard::permit(found, scrutiny.consent).map(drop)
     }
 
-    /// The command that does the same by hand; none if nothing is to be done.
+    /// The command that does the same by hand; none if there is nothing to do.
     pub(super) fn format_command(
         &self,
         drive: &Drive,
@@ -78,7 +78,7 @@ impl Undoer<'_> {
     }
 }
 
-/// The device with that namespace of the drive, now.
+/// The device that now has that namespace of the drive.
 ///
 /// # Errors
 /// Refused if there is more than one.
@@ -90,7 +90,7 @@ fn formatted(drive: &Drive, namespace: u32) -> Result<Option<(Device, LbaFormats
     let with_formats = alike.filter_map(|device| device.read_lba_formats().map(|formats| (device, formats)));
     let mut found: Vec<_> = with_formats.filter(|(_, formats)| formats.namespace == namespace).collect();
     if found.len() > 1 {
-        let what = format!("{} drives are {}", found.len(), drive.describe());
+        let what = format!("{} drives match {}", found.len(), drive.describe());
         return Err(Error::refused(what).hint("leave only the one that the stack was on, and clean up again"));
     }
     Ok(found.pop())
@@ -111,7 +111,7 @@ mod tests {
     use crate::stack::undo::undoer::Scrutiny;
     use crate::units::MIB;
 
-    /// All pages are of the data set whose number the first byte is; of none where that is 0.
+    /// All pages belong to the data set numbered by the first byte; to none if that is 0.
     struct Pages;
 
     impl OwnData for Pages {
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Whether a drive (here a file) that holds these bytes is given up; `by` marks nodes first.
+    /// Whether a drive (here a file) holding these bytes may be formatted; `by` marks nodes first.
     fn judged(holds: &[(u64, &[u8])], by: impl FnOnce(&Undoer, &Path), consent: &Consent) -> Result<()> {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(32 * MIB).unwrap();
@@ -178,7 +178,7 @@ mod tests {
         refused(&[(9 * MIB, theirs)], "is not empty: data at");
         refused(&[(0, &[7]), (9 * MIB, theirs)], "is not empty: data at");
         refused(&[(0, &[8]), (9 * MIB, ours)], "a data set that the stack did not fill");
-        // Where the stack's own was still in its place, what is below that is what the stack has left.
+        // If the stack's own mark was still in place, everything below it is what the stack left.
         let marked = |undoer: &Undoer, node: &Path| undoer.mark(node);
         judged(&[(9 * MIB, theirs)], marked, &none).unwrap();
         let consent = Consent::default().and_typed(&["S1".to_owned()]);

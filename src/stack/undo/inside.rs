@@ -1,4 +1,4 @@
-//! Looking into a file system that is not mounted: it is mounted where only the looking thread sees it.
+//! Looking into a file system that is not mounted, by mounting it where only the looking thread can see it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use crate::error::{Error, Result};
 use crate::stack::runner::{Answer, MOUNT, Runner, UMOUNT, private_folder};
 use crate::threads;
 
-/// Where a file system can be mounted that no other process sees, if there is no folder of stacktune's.
+/// Where a file system can be mounted unseen by other processes, if there is no stacktune folder.
 const INSTEAD: [&str; 4] = ["/mnt", "/media", "/srv", "/var"];
 
 /// Why a file system could not be looked into.
 pub(super) enum Closed {
-    /// It can't be mounted: by mount's last line, it is damaged or in part gone.
+    /// It can't be mounted: it is damaged or partly gone; with mount's first line.
     Damaged(String),
-    /// Something else failed, about which its content says nothing.
+    /// Something else failed, which says nothing about its content.
     Failed(Error),
 }
 
-/// The names in its root folder that are not stacktune's. If it has several devices, each leads to all of it.
+/// The names in its root folder that are not stacktune's. If it has several devices, any one leads to all of it.
 pub(super) fn others_on(
     runner: &Runner,
     node: &Path,
@@ -39,15 +39,15 @@ pub(super) fn others_on(
     }
 }
 
-/// Gives this thread a mount namespace of its own, which ends with it.
+/// Gives this thread its own mount namespace, which ends with it.
 #[allow(unsafe_code)] // rustix leaves it to the caller what a namespace means
 fn own_namespace(runner: &Runner) -> Result<()> {
-    // SAFETY: descriptors stay shared; only this thread's view of mounts, and its working directory, part.
+    // SAFETY: descriptors stay shared; only this thread's view of mounts, and its working directory, are separated.
     let parted = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) };
     parted.map_err(|error| {
-        Error::os("cannot get a mount namespace of its own from", Path::new("/proc/self/ns/mnt"), error)
+        Error::os("cannot unshare the mount namespace", Path::new("/proc/self/ns/mnt"), error)
     })?;
-    // Nothing that is mounted here is passed on to the others.
+    // Mounts made here must not propagate to other namespaces.
     runner.run_well(MOUNT, &["--make-rprivate", "/"].map(OsStr::new)).map(drop)
 }
 
@@ -59,7 +59,7 @@ fn look(runner: &Runner, node: &Path, retained: bool) -> std::result::Result<Vec
     };
     let mut answer = mount("ro,nosuid,nodev,noexec")?;
     if answer.status != 0 {
-        // Btrfs's own RAID without one of its drives.
+        // Btrfs's own RAID that lacks one of its drives.
         let degraded = mount("ro,nosuid,nodev,noexec,degraded")?;
         answer = if degraded.status == 0 { degraded } else { answer };
     }
@@ -68,7 +68,7 @@ fn look(runner: &Runner, node: &Path, retained: bool) -> std::result::Result<Vec
     }
     let found =
         others_left_in(&dir, retained).map_err(|error| Closed::Failed(Error::os("cannot read", &dir, error)));
-    // Before the thread ends, or it would be in use for a moment longer.
+    // Before the thread ends, or the device would stay in use for a moment.
     let unmounted = persist(|| runner.run_well(UMOUNT, &[dir.as_os_str()]).map(drop)).map_err(Closed::Failed);
     found.and_then(|found| unmounted.map(|()| found))
 }
@@ -81,11 +81,11 @@ fn mount_point() -> Result<PathBuf> {
 }
 
 fn closed(answer: &Answer) -> Closed {
-    /// mount's status where it called the kernel in vain.
+    /// mount's exit status if the kernel refused the mount.
     const REFUSED_BY_KERNEL: i32 = 32;
     let why =
         answer.stderr.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given").to_owned();
-    // What the kernel lacks says nothing about the file system.
+    // A limitation of the host says nothing about the file system.
     let is_ours =
         ["loop device", "unknown filesystem type", "permission denied"].iter().any(|ours| why.contains(ours));
     if answer.status == REFUSED_BY_KERNEL && !is_ours {

@@ -1,7 +1,7 @@
-//! Taking layers by commands away, by the commands that the journal has.
+//! Taking command layers down, with the commands recorded in the journal.
 //!
-//! Whether they have worked is not asked of their exit status, as some of them find nothing of a layer that was only
-//! begun: its device must be gone, nothing built on what is below, and nothing left on it.
+//! Exit statuses do not tell whether the commands worked, since some of them find nothing of a layer that was
+//! only begun. Instead, the layer's device must be gone, with nothing built or left on the devices below.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::stack::runner::{WIPEFS, quoted};
 type Below<'m> = Vec<(&'m BlockDevice, Vec<PathBuf>)>;
 
 impl Undoer<'_> {
-    /// Refuses a layer on which others have put something, or may have where that can't be seen.
+    /// Refuses a layer on which others have put something, or may have, if that can't be seen.
     pub(super) fn leave_layer(&self, name: &str, made: &LayerMade) -> Result<()> {
         self.own_layer(name, made)?;
         if let Some(node) = layer_node(&made.path)? {
@@ -28,13 +28,13 @@ impl Undoer<'_> {
             return Ok(());
         }
         let (name, path, id) = (printable::line(name), made.path.shown(), &self.id.0);
-        let what = format!("layer `{name}` is down: there is no {path}, so what is on it is unknown");
+        let what = format!("layer `{name}` is down: there is no {path}, so its content is unknown");
         Err(Error::refused(what).hint(format!(
             "bring it up again, and clean up then; or give up what is on it: `stacktune cleanup --forget-missing {id}`"
         )))
     }
 
-    /// Until a layer was held, and wiped, what shows through it is what was below.
+    /// Until a layer was completed, and wiped, the old content of the devices below shows through it.
     fn refuse_foreign_layer(&self, node: &Path, made: &LayerMade) -> Result<()> {
         if !self.retained && !self.complete_layers.contains(&made.path) {
             return Ok(());
@@ -42,8 +42,8 @@ impl Undoer<'_> {
         self.refuse_foreign_below(node, |device| *device == made.device())
     }
 
-    /// Whether a layer that is down may come up again with its content. One that a dead run has left, without a mark
-    /// on what is below, has no content any more.
+    /// Whether a layer that is down may come up again with its content. If a dead run left it, and no device
+    /// below bears a signature, its content is gone.
     fn is_hidden(&self, made: &LayerMade) -> Result<bool> {
         if self.retained {
             return Ok(true);
@@ -93,13 +93,16 @@ impl Undoer<'_> {
         Ok(missing)
     }
 
-    /// A journal that names what is not of this stack is not believed.
+    /// A journal that names anything outside this stack is not trusted.
     fn own_layer(&self, name: &str, made: &LayerMade) -> Result<()> {
         if made.is_of(self.id) {
             return Ok(());
         }
-        let what =
-            format!("layer `{}` does not name stack {} in all it does", printable::line(name), self.id.0);
+        let what = format!(
+            "not all commands and paths of layer `{}` name stack {}",
+            printable::line(name),
+            self.id.0
+        );
         Err(Error::refused(what).hint("remove it by hand, and then the journal"))
     }
 
@@ -128,7 +131,7 @@ impl Undoer<'_> {
         made.down.iter().map(run).fold(Ok(()), Result::and)
     }
 
-    /// What is built on a node below must be named after the stack.
+    /// Anything built on a node below must be named after the stack.
     fn refuse_others_holders(&self, node: &Path) -> Result<()> {
         for (holder, mapped) in holders_of(node) {
             if !mapped.as_ref().is_some_and(|mapped| mapped.contains(&self.id.0))
@@ -143,7 +146,7 @@ impl Undoer<'_> {
         Ok(())
     }
 
-    /// Whether a holder is an array that a layer's commands have named after the stack.
+    /// Whether a holder is an array that a layer's commands named after the stack.
     fn is_array_of(&self, holder: &Path) -> bool {
         let links = std::fs::read_dir("/dev/md").into_iter().flatten().flatten();
         let leads_there = |entry: &std::fs::DirEntry| {
@@ -153,7 +156,7 @@ impl Undoer<'_> {
         links.into_iter().any(|entry| leads_there(&entry))
     }
 
-    /// A file system or a partition table directly on what is below is others', unless it has an id of the stack.
+    /// A file system or partition table directly on a device below is others', unless it has an id of the stack.
     pub(super) fn refuse_file_system(&self, node: &Path) -> Result<()> {
         let is_file_system = self.probe(node, "USAGE")?.is_some_and(|usage| usage == "filesystem");
         if is_file_system || self.probe(node, "PTTYPE")?.is_some() {
@@ -163,7 +166,7 @@ impl Undoer<'_> {
         }
     }
 
-    /// Wipes what has an id of the stack: what was made on a layer may be seen through it.
+    /// Wipes anything with an id of the stack: what was made on a layer may show through on the devices below.
     fn wipe_own(&self, below: &[(&BlockDevice, Vec<PathBuf>)]) -> Result<()> {
         for node in below.iter().flat_map(|(_, nodes)| nodes) {
             if self.probe(node, "UUID")?.is_some_and(|uuid| self.id.is_of(&uuid)) {
@@ -173,9 +176,9 @@ impl Undoer<'_> {
         Ok(())
     }
 
-    /// What still stands of it, in words.
+    /// What is still left of it, in words.
     fn left_of(&self, made: &LayerMade, below: &[(&BlockDevice, Vec<PathBuf>)]) -> Result<Option<String>> {
-        // A node that was left behind without its device does no harm; anything else is not what was to be made.
+        // A stale node without its device does no harm; anything else is not the device that was to be made.
         let is_other = made.path.metadata().is_ok_and(|found| !found.file_type().is_block_device());
         if is_other || layer_node(&made.path)?.is_some() {
             return Ok(Some(made.path.shown()));
@@ -185,7 +188,7 @@ impl Undoer<'_> {
                 if let Some((holder, _)) = holders_of(node).first() {
                     return Ok(Some(format!("{} on {}", holder.shown(), node.shown())));
                 }
-                // What is on an array or another layer goes with that.
+                // Content on an array or another layer goes away with it.
                 let stays = !matches!(device, BlockDevice::Array { .. } | BlockDevice::Layer { .. });
                 if stays && let Some(kind) = self.probe(node, "TYPE")? {
                     return Ok(Some(format!("{} on {}", printable::line(&kind), node.shown())));
@@ -195,7 +198,7 @@ impl Undoer<'_> {
         Ok(None)
     }
 
-    /// The commands that take a layer away by hand; none where it is down and nothing of it is left.
+    /// The commands that take a layer down by hand; none if it is down and nothing of it is left.
     pub(super) fn layer_commands(&self, made: &LayerMade) -> Vec<String> {
         let Ok((below, _)) = self.below(made) else { return Vec::new() };
         if !made.is_of(self.id) || self.left_of(made, &below).is_ok_and(|left| left.is_none()) {
@@ -240,7 +243,7 @@ mod tests {
         LayerMade { path: path.into(), below: Vec::new(), down: vec![command("first"), command("second")] }
     }
 
-    /// What undoing that layer comes to, and which programs ran: each notes its words, and the first fails.
+    /// The result of undoing that layer, and which programs ran: each logs its words, and the first fails.
     fn undone(made: LayerMade) -> (Result<()>, String, usize) {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
@@ -284,7 +287,7 @@ mod tests {
         ] {
             let (outcome, log, journals) = undone(made(&path, &word));
             let error = outcome.unwrap_err();
-            assert!(error.what.contains("does not name stack"), "{error}");
+            assert!(error.what.contains("name stack"), "{error}");
             assert_eq!((log.as_str(), journals), ("", 1), "nothing is run: {path} {word}");
         }
     }

@@ -29,7 +29,7 @@ pub enum StackState {
     Ending,
     /// Its process is dead: `cleanup` removes it.
     Dead,
-    /// The operator retained it. Programs read the word that it had at first.
+    /// The operator retained it. Other programs read this word, so it stays as it was first named.
     #[serde(rename = "kept")]
     Retained,
     /// Its journal can't be read.
@@ -53,7 +53,7 @@ pub struct Leftover {
     pub restarted: bool,
     /// The drives that it works on: nodes, with their serials.
     pub drives: Vec<String>,
-    /// What is, or may be, in place, last made first.
+    /// Things that are, or may be, in place, last made first.
     pub stands: Vec<Remnant>,
     /// Why its journal can't be read.
     pub problem: Option<String>,
@@ -64,7 +64,7 @@ pub struct Leftover {
 pub struct Remnant {
     /// What it is, in words.
     pub what: String,
-    /// The commands that remove it by hand; empty if it is already gone, or goes with something else.
+    /// The commands that remove it by hand; empty if it is already gone, or is removed with something else.
     pub commands: Vec<String>,
 }
 
@@ -82,9 +82,9 @@ pub struct CleanupRequest {
     pub ids: Vec<String>,
     /// Retained ones too.
     pub retained: bool,
-    /// Give up what is on missing drives.
+    /// Give up on what is on missing drives.
     pub forget_missing: bool,
-    /// To lose what is on drives that are formatted back, though the stack has not put it there.
+    /// Consent to lose foreign data on drives that are formatted back.
     pub consent: Consent,
 }
 
@@ -98,7 +98,7 @@ pub struct Cleaned {
     /// Whether that is only because others' data would have been destroyed.
     #[serde(skip)]
     pub refused: bool,
-    /// Folders made for the stack's own that stay, as others use them.
+    /// Parents made for the stack's folder that stay because others use them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<PathBuf>,
 }
@@ -108,8 +108,8 @@ pub fn retained(state_dir: &Path) -> Result<Vec<Leftover>> {
     Ok(leftovers(state_dir)?.into_iter().filter(|stack| stack.state == StackState::Retained).collect())
 }
 
-/// Undoes what dead processes left, and nothing that stacktune did not make; `own_data` recognizes what that is on a
-/// drive.
+/// Undoes what dead processes left, and nothing that stacktune did not make; `own_data` recognizes
+/// stacktune's own data on a drive.
 ///
 /// # Errors
 /// Input (2) if an id is unknown; refused (3) if a named stack's process is alive. What could not be removed
@@ -166,7 +166,7 @@ fn lives(leftover: &Leftover) -> Error {
         .hint("stop that run: it takes its stack down itself")
 }
 
-/// The journals of these ids; all of them without any.
+/// The journals of these ids; all journals if there are none.
 fn chosen(state_dir: &Path, ids: &[String]) -> Result<Vec<PathBuf>> {
     let all = journal::all(state_dir)?;
     if ids.is_empty() {

@@ -1,4 +1,4 @@
-//! A single undo: looks for what is named, does nothing if it is gone, and touches nothing that is not
+//! A single undo: looks for what it names, does nothing if that is gone, and touches nothing that is not
 //! provably the stack's.
 
 use std::ffi::OsStr;
@@ -73,7 +73,7 @@ impl Undoer<'_> {
             Undo::RestoreArray { uuid, attribute, old, new, .. } => {
                 self.own_id(uuid).and_then(|()| attributes::restore_array(uuid, attribute, (old, new)))
             }
-            // The array goes whole, with whatever members it has.
+            // The array is removed whole, whatever members it has.
             Undo::ReplaceMember { uuid, .. } => self.own_id(uuid),
             Undo::GiveBack { address } => handover::give_back(address),
             Undo::RestoreIommu { address, group, old, new, .. } => {

@@ -1,4 +1,4 @@
-//! Whether what lies in a folder of a target is stacktune's: by name, type and content. What is doubtful is others'.
+//! Whether entries in a target's folder are stacktune's: by name, type and content. In doubt, they are others'.
 
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::marks;
 
-/// The names in a folder of a target that are not stacktune's, in order; those in its folders with their path.
+/// The names in a target's folder that are not stacktune's, in order; those in its subfolders with their path.
 ///
 /// # Errors
 /// If the folder can't be read.
@@ -17,7 +17,7 @@ pub fn others_in(dir: &Path) -> io::Result<Vec<String>> {
     for entry in &entries {
         let name = entry.file_name();
         match (name.to_str(), is_folder(entry)) {
-            // Made by mkfs, for what its check may find.
+            // Made by mkfs, for files that a check may recover.
             (Some("lost+found"), true) => others.extend(all_but(entry, |_| false)?),
             // Whatever a program made there for the run.
             (Some(marks::PROGRAM_NAME), true) => {}
@@ -32,7 +32,7 @@ pub fn others_in(dir: &Path) -> io::Result<Vec<String>> {
     Ok(others)
 }
 
-/// The same of a file system that goes; in one that was retained, what a program made may be somebody's by now.
+/// The same for a file system to be removed; in a retained one, a program's files may be somebody's by now.
 ///
 /// # Errors
 /// If the folder can't be read.
@@ -52,7 +52,7 @@ fn is_folder(entry: &DirEntry) -> bool {
     entry.file_type().is_ok_and(|found| found.is_dir())
 }
 
-/// What is in a folder, except for regular files with such names.
+/// The entries of a folder, except regular files whose names are ours.
 fn all_but(folder: &DirEntry, is_ours: impl Fn(&str) -> bool) -> io::Result<Vec<String>> {
     let above = folder.file_name();
     let mut others = Vec::new();
@@ -70,7 +70,7 @@ fn all_but(folder: &DirEntry, is_ours: impl Fn(&str) -> bool) -> io::Result<Vec<
     Ok(others)
 }
 
-/// Whether a file is what stacktune gives that name.
+/// Whether a file's content matches what stacktune writes under that name.
 fn is_ours(path: &Path, name: &str) -> bool {
     let begins: &[fn(&Start) -> bool] = match name {
         marks::WAL_NAME => &[Start::is_member],
@@ -78,7 +78,7 @@ fn is_ours(path: &Path, name: &str) -> bool {
         marks::PAIRS_NAME => &[Start::is_pairs_marker],
         marks::SETUP_NAME => &[Start::is_setup],
         _ if is_data_name(name) => &[Start::is_member],
-        // A file before it is renamed into place.
+        // A file that was not yet renamed into place.
         _ if is_new_name(name) => {
             &[Start::is_member, Start::is_lock, Start::is_pairs_marker, Start::is_setup]
         }
@@ -90,7 +90,7 @@ fn is_ours(path: &Path, name: &str) -> bool {
     }
 }
 
-/// On a drive that is gone, what nobody can read any more has its name alone.
+/// Whether an error means that the drive is gone: nobody can read the file then, so its name alone counts.
 pub fn is_lost(error: &io::Error) -> bool {
     let lost = [libc::EIO, libc::EUCLEAN, libc::ENODEV, libc::ENXIO, libc::ESHUTDOWN];
     error.raw_os_error().is_some_and(|error| lost.contains(&error))
@@ -110,7 +110,7 @@ fn is_new_name(name: &str) -> bool {
     random.is_some_and(|random| random.len() == 6 && random.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
-/// Whether RocksDB gives a file of a database that name.
+/// Whether RocksDB gives a database's files such names.
 fn is_rocksdbs(name: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let kinds = ["sst", "ldb", "log", "blob", "dbtmp"];
@@ -127,7 +127,7 @@ fn is_rocksdbs(name: &str) -> bool {
         || of_kind("LOG.old.")
 }
 
-/// The beginning of a regular file, and where a header's second copy would be.
+/// The beginning of a regular file, and the place where a header's second copy would be.
 struct Start {
     bytes: u64,
     first: Vec<u8>,
@@ -135,12 +135,12 @@ struct Start {
 }
 
 impl Start {
-    /// Enough for each of the marks.
+    /// Enough for any of the marks.
     const BYTES: usize = 128;
 
     fn read(path: &Path) -> io::Result<Self> {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-        // Opening anything but a file could wait, or do something.
+        // Opening anything but a regular file could block or have side effects.
         if !path.symlink_metadata()?.is_file() {
             return Err(ErrorKind::InvalidInput.into());
         }
@@ -158,7 +158,7 @@ impl Start {
         self.bytes == 0
     }
 
-    /// A member never has its name without its header.
+    /// A member gets its name only once its header is written.
     fn is_member(&self) -> bool {
         [&self.first, &self.second].into_iter().any(|copy| copy.starts_with(marks::VOLUME))
     }
@@ -167,7 +167,7 @@ impl Start {
         marks::LOCK_TEXT.starts_with(&self.first) && self.bytes == self.first.len() as u64
     }
 
-    /// As the marker begins, or what there is of it.
+    /// Whether it begins as the marker does, or is a truncated marker.
     fn is_pairs_marker(&self) -> bool {
         let begins = format!("{{\n  \"what\": \"{}\"", marks::PAIRS_WHAT).into_bytes();
         self.first.starts_with(&begins) || begins.starts_with(&self.first)
@@ -175,7 +175,7 @@ impl Start {
 }
 
 impl Start {
-    /// As the file begins that says how a program was set up, or what there is of it.
+    /// Whether it begins like the file that records a program's setup, or is a truncated one.
     fn is_setup(&self) -> bool {
         let begins = marks::SETUP_BEGINS.as_bytes();
         self.first.starts_with(begins) || begins.starts_with(&self.first)
@@ -229,7 +229,7 @@ mod tests {
         torn.write_all_at(&[7; 512], 0).unwrap();
         torn.write_all_at(marks::VOLUME, marks::VOLUME_AT[1]).unwrap();
         write(at("stacktune-setup"), format!("{}true", marks::SETUP_BEGINS)).unwrap();
-        // What a kill leaves of a file that is not yet in place.
+        // Files that a kill left before they were renamed into place.
         write(at(".stacktune-empty0"), "").unwrap();
         write(at(".stacktune-marker"), "{\n  \"what\": \"a da").unwrap();
         dir

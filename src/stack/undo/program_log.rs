@@ -17,7 +17,7 @@ use crate::marks::PROGRAM_NAME;
 use crate::printable::Shown as _;
 
 impl Undoer<'_> {
-    /// Removes it from a file system that is not the stack's, and was mounted there.
+    /// Removes it from someone else's file system, which was mounted there.
     pub(super) fn remove_log(&self, dir: &Path, mount: &Path) -> Result<()> {
         let Some(entry) = self.own_entry(dir)? else { return self.refuse_unmounted(dir, mount) };
         let exchanged = || Error::refused(format!("{} is not the folder that was made there", dir.shown()));
@@ -31,7 +31,7 @@ impl Undoer<'_> {
         if found.st_uid != geteuid().as_raw() || !is_private {
             return Err(exchanged());
         }
-        // By the descriptor: nobody can exchange what is above.
+        // Through the descriptor: nobody can swap a folder above.
         let held = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
         let others = others_left_in(&held, self.retained)
             .map_err(|error| Error::os("cannot look for others' files in", dir, error))?;
@@ -52,13 +52,13 @@ impl Undoer<'_> {
         self.remove_folder(dir)
     }
 
-    /// Refuses to take a folder for gone whose file system is not mounted, as after a reboot.
+    /// Refuses to treat a folder as gone while its file system is not mounted, as after a reboot.
     fn refuse_unmounted(&self, dir: &Path, mount: &Path) -> Result<()> {
         if self.forget_missing || !mounted_at(mount).map_err(unreadable)?.is_empty() {
             return Ok(());
         }
         let (dir, mount, id) = (dir.shown(), mount.shown(), &self.id.0);
-        let what = format!("{dir} is on the file system that was mounted at {mount}, which it no longer is");
+        let what = format!("{dir} is on a file system that is no longer mounted at {mount}");
         Err(Error::failed(what).hint(format!(
             "mount it and run `stacktune cleanup {id}`, or give the folder up: \
              `stacktune cleanup --forget-missing {id}`"
@@ -83,7 +83,7 @@ mod tests {
 
     const ID: &str = "00112233aabbccdd";
 
-    /// What undoing says where `make` was there in place of the folder, and whether the folder's path then leads nowhere.
+    /// What undoing reports if `make` put something in the folder's place, and whether the path then leads nowhere.
     fn undone(name: &str, make: impl FnOnce(&Path)) -> (Result<()>, bool) {
         undone_on("/", name, make)
     }
@@ -127,7 +127,7 @@ mod tests {
         assert!(undone(&name, |_| ()).0.is_ok(), "killed before it was made");
         let (outcome, _) = undone_on("/nowhere/mounted", &name, |_| ());
         let why = outcome.unwrap_err().to_string();
-        assert!(why.contains("mounted at /nowhere/mounted, which it no longer is"), "{why}");
+        assert!(why.contains("no longer mounted at /nowhere/mounted"), "{why}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl Undoer<'_> {
                 return Err(Error::refused(what)
                     .hint("save its content and delete it (`sfdisk --delete`), then clean up again"));
             }
-            // When it was made, the partition's old content was wiped.
+            // The partition's old content was wiped when it was made.
             partitions(&node).iter().try_for_each(|partition| self.refuse_foreign(partition))?;
             self.mark(&node);
             self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
@@ -31,7 +31,7 @@ impl Undoer<'_> {
         Ok(missing)
     }
 
-    /// The nodes with the partition table of that id, or with what a power cut left of it.
+    /// The nodes with the partition table of that id, or with the remains of it after a power cut.
     pub(super) fn tables(&self, drive: &Drive, disk_uuid: &str) -> Result<OwnNodes> {
         let is_own = |node: &Path| {
             let table = devices::table(self.runner, node)?;

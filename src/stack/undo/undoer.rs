@@ -19,13 +19,13 @@ use crate::stack::id::StackId;
 use crate::stack::journal::{JournalEntry, JournalHeader, Undo};
 use crate::stack::runner::{BLKID, Runner, Tool, failure};
 
-/// What was closed a moment ago may still be held: by the kernel, which ends I/O after its process, or by
-/// udev, which examines each device that changes.
+/// A device that was just closed may still be held: by the kernel, which completes I/O after the process is
+/// gone, or by udev, which probes every device that changes.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What has a name in a folder, and the folder, held open.
+/// An entry of a folder, with the folder held open.
 pub(super) struct InFolder {
     folder: OwnedFd,
     name: OsString,
@@ -33,7 +33,7 @@ pub(super) struct InFolder {
 }
 
 impl InFolder {
-    /// Opens it, if it is a folder.
+    /// Opens it if it is a folder.
     pub(super) fn open(&self) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         openat(&self.folder, &self.name, flags, Mode::empty())
@@ -49,11 +49,11 @@ impl InFolder {
 pub(super) struct OwnArray {
     pub(super) uuid: String,
     pub(super) members: Vec<BlockDevice>,
-    /// Whether the step that made it was completed: what is on it then came later.
+    /// Whether the step that made it was completed: anything foreign on it was put there later.
     pub(super) is_complete: bool,
 }
 
-/// By what is decided whether the data on a drive may go that bears no mark of the stack any more.
+/// The means to decide whether unmarked data on a drive may be destroyed.
 #[derive(Clone, Copy)]
 pub(super) struct Scrutiny<'a> {
     /// Recognizes stacktune's own data.
@@ -70,13 +70,13 @@ pub(crate) struct Undoer<'a> {
     pub(crate) id: &'a StackId,
     /// Whether it was built since the last boot.
     pub(crate) same_boot: bool,
-    /// What was on a missing drive counts as gone with it.
+    /// Whether data on a missing drive counts as gone with it.
     pub(crate) forget_missing: bool,
     /// Whether it was retained, so that others may have put something on it.
     pub(super) retained: bool,
-    /// Whether its file system was mounted: others may have put something on it, too.
+    /// Whether its file system was mounted, so that others may have put something on it, too.
     was_mounted: bool,
-    /// Given where the stack's drives were out of this process's hands.
+    /// Given if the stack's drives were out of this process's hands.
     pub(super) scrutiny: Option<Scrutiny<'a>>,
     /// The data sets that were filled on it.
     pub(super) data_sets: Vec<u64>,
@@ -84,17 +84,17 @@ pub(crate) struct Undoer<'a> {
     marked: Mutex<Vec<PathBuf>>,
     /// Whether this undoer has looked into its file system, and unmounted it.
     pub(super) unmounted: AtomicBool,
-    /// The folders that the stack made, or was about to.
+    /// The folders that the stack made or was about to make.
     pub(super) folders: Vec<PathBuf>,
     /// Its arrays.
     pub(super) arrays: Vec<OwnArray>,
-    /// The paths of its layers by commands that were completed.
+    /// The paths of its completed command layers.
     pub(super) complete_layers: Vec<PathBuf>,
-    /// The devices below its layers by commands, on which these may have left marks.
+    /// The devices below its command layers, on which these may have left signatures.
     below_layers: Vec<BlockDevice>,
     /// The drives that it works on.
     pub(super) drives: Vec<Drive>,
-    /// The files that its loop devices are over.
+    /// The files behind its loop devices.
     pub(super) files: Vec<PathBuf>,
     /// When its journal began, in seconds since 1970.
     pub(super) since_unix_s: u64,
@@ -153,7 +153,7 @@ impl<'a> Undoer<'a> {
         }
     }
 
-    /// The same where the stack's drives were out of this process's hands; these data sets were filled on it.
+    /// The same for drives that were out of this process's hands; these data sets were filled on them.
     pub(super) fn under(self, scrutiny: Option<Scrutiny<'a>>, data_sets: Vec<u64>) -> Self {
         Self { scrutiny, data_sets, ..self }
     }
@@ -163,12 +163,12 @@ impl<'a> Undoer<'a> {
 pub(super) type OwnNodes = (Vec<PathBuf>, Option<Drive>);
 
 impl Undoer<'_> {
-    /// Whether others may have put something on the file system that nobody has looked for yet.
+    /// Whether the file system may hold others' files that nobody has looked for yet.
     pub(super) fn may_hold_others(&self) -> bool {
         self.retained || self.was_mounted && !self.unmounted.load(Ordering::Relaxed)
     }
 
-    /// Whether others may have put something on a layer by commands that is down.
+    /// Whether a command layer that is down may hold something of others.
     pub(super) fn may_hide_others(&self, layer: &Path) -> bool {
         let was_left = self.scrutiny.is_some() && self.complete_layers.iter().any(|path| path == layer);
         self.may_hold_others() || was_left
@@ -195,7 +195,7 @@ impl Undoer<'_> {
         Error::refused(format!("{} is not in a folder of stack {}", path.shown(), self.id.0))
     }
 
-    /// The same as [`Undoer::own`], of something that is to be removed: its folder is held open, so that it is
+    /// Like [`Undoer::own`], for an entry that is to be removed: its folder is held open, so that it is
     /// removed from where it was found. None if it is gone.
     pub(super) fn own_entry(&self, path: &Path) -> Result<Option<InFolder>> {
         let failed = |error: Errno| Error::os("cannot examine", path, error);
@@ -204,7 +204,7 @@ impl Undoer<'_> {
         };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = match openat(CWD, above, flags, Mode::empty()) {
-            // What can't be named was never made.
+            // A name that is too long was never made.
             Err(Errno::NOENT | Errno::NAMETOOLONG) => return Ok(None),
             folder => folder.map_err(failed)?,
         };
@@ -222,7 +222,7 @@ impl Undoer<'_> {
         }
     }
 
-    /// What blkid reports under that name for a device or a file; none without a signature.
+    /// The value that blkid reports for that tag of a device or a file; none without a signature.
     pub(super) fn probe(&self, node: &Path, tag: &str) -> Result<Option<String>> {
         let arguments = ["-p", "-o", "value", "-s", tag].map(OsStr::new);
         let arguments = [&arguments[..], &[node.as_os_str()]].concat();
@@ -236,7 +236,7 @@ impl Undoer<'_> {
         }
     }
 
-    /// Ids of layers are derived from the stack's: a journal that names others is not trusted.
+    /// Layer ids are derived from the stack's id: a journal that names others is not trusted.
     pub(super) fn own_id(&self, uuid: &str) -> Result<()> {
         if self.id.is_of(uuid) {
             return Ok(());
@@ -244,11 +244,11 @@ impl Undoer<'_> {
         Err(Error::refused(format!("{uuid} is not an id of stack {}", self.id.0)))
     }
 
-    /// Refuses a device of the stack that has something foreign on it, whether the stack was retained or its process
-    /// died; the stack's own content has been wiped by then, and the old content of its drives when it was built.
+    /// Refuses a device of the stack with something foreign on it, whether the stack was retained or its process
+    /// died. By now the stack's own content has been wiped; its drives' old content was wiped when it was built.
     pub(super) fn refuse_foreign(&self, node: &Path) -> Result<()> {
         let Some(kind) = self.probe(node, "TYPE")?.or(self.probe(node, "PTTYPE")?) else { return Ok(()) };
-        // What a killed mkfs left is the stack's.
+        // Left by a killed mkfs of this stack.
         if self.probe(node, "UUID")?.is_some_and(|uuid| self.id.is_of(&uuid)) {
             return Ok(());
         }
@@ -256,8 +256,8 @@ impl Undoer<'_> {
             .hint("save or wipe that first (`wipefs --all`), then clean up again"))
     }
 
-    /// The same of a device that layers by commands may be built on: what they leave there for themselves, such as a
-    /// volume group of LVM, is not foreign. On a retained stack it can't be told from others'.
+    /// The same for a device on which command layers may be built: what they leave there for themselves, such
+    /// as an LVM volume group, is not foreign. On a retained stack, that can't be told from others' data.
     pub(super) fn refuse_foreign_below(
         &self,
         node: &Path,
@@ -269,8 +269,8 @@ impl Undoer<'_> {
         self.refuse_foreign(node)
     }
 
-    /// Whether it is one of the stack's drives, or now a loop device over one of its files. Not so for a loop device
-    /// over another's file: the stack's own is gone.
+    /// Whether it is one of the stack's drives, or currently a loop device over one of its files. A loop
+    /// device over someone else's file is not: the stack's own is gone.
     ///
     /// # Errors
     /// Refused if it is a drive that the stack has nothing to do with.
@@ -312,7 +312,7 @@ impl Undoer<'_> {
         Ok((found, missing))
     }
 
-    /// Notes that a node bears a mark of the stack, which goes now: nobody has made anything else of it since.
+    /// Records that a node bore a mark of the stack, now about to be removed: nobody has reused it since.
     pub(super) fn mark(&self, node: &Path) {
         self.marked.lock().unwrap_or_else(PoisonError::into_inner).push(node.to_owned());
     }
@@ -322,12 +322,12 @@ impl Undoer<'_> {
         self.marked.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|marked| marked == node)
     }
 
-    /// Runs a tool until it succeeds, as what was closed a moment ago may make it fail for a while.
+    /// Runs a tool until it succeeds: a device closed a moment ago may make it fail for a while.
     pub(super) fn tool(&self, tool: Tool, arguments: &[&OsStr]) -> Result<()> {
         persist(|| self.runner.run_well(tool, arguments).map(drop))
     }
 
-    /// Whether a reboot has removed it: what is there now belongs to others.
+    /// Whether a reboot has removed it: anything there now belongs to others.
     pub(crate) fn went_with_the_kernel(&self, undo: &Undo) -> bool {
         let kernels = matches!(
             undo,
@@ -355,7 +355,7 @@ pub(super) fn persist<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Refuses a device in use, except as a member of what was just stopped.
+/// Refuses a device in use, except as a member of something that was just stopped.
 pub(super) fn refuse_used(node: &Path) -> Result<()> {
     persist(|| {
         let facts = Facts::read_devices();
@@ -364,7 +364,7 @@ pub(super) fn refuse_used(node: &Path) -> Result<()> {
             device.path == node || device.partitions.iter().any(|partition| *partition == name)
         });
         let usage = device.iter().flat_map(|device| &device.usage);
-        // By its id it is the stack's, so a merely suspected use is not one of this device.
+        // Its id proves that it is the stack's, so a merely suspected use must be another device's.
         match usage.into_iter().find(|usage| usage.is_sure() && !matches!(usage, Usage::Member(_))) {
             None => Ok(()),
             Some(usage) => {

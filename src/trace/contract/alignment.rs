@@ -1,47 +1,47 @@
-//! Alignment: what lies in a flash block of its own, each page at its own place.
+//! Alignment: which data is in a flash block of its own, with each page at its own place.
 //!
-//! The mapping is hybrid: each logical block has a log of its own in flash blocks, to which its pages are appended as
-//! they are written (one data block a group, as many log blocks as it takes). Nothing is striped, and nothing is merged
-//! before the end.
+//! The mapping is hybrid: each logical block has its own log in flash blocks, to which its pages are appended
+//! as they are written (one data block per group, and as many log blocks as it takes). Nothing is striped,
+//! and nothing is merged until the end.
 
 use super::space::Space;
 use crate::trace::io::{Op, TracedIo};
 
-/// The number of a page that is not there.
+/// The number of a page that holds nothing.
 const NONE: u32 = u32::MAX;
 
-/// Bytes that don't lie where a mapping by blocks wants them, by the block's size.
+/// Bytes that are not where a block mapping wants them, for one block size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unaligned {
-    /// The block's size.
+    /// The block size.
     pub block_bytes: u64,
-    /// Bytes that are valid at the end.
+    /// Valid bytes at the end.
     pub valid_bytes: u64,
-    /// Those in logical blocks whose valid pages do not all lie in one flash block, each at its own place.
+    /// Valid bytes of logical blocks whose valid pages are not all in one flash block, each at its own place.
     pub unaligned_bytes: u64,
-    /// The least that merging copies if each logical block is then mapped as one: where a flash block has the block's
-    /// first pages, in order and nothing else, those that lie elsewhere (a partial merge); else all (a full merge). A
-    /// drive that merges an older flash block of the same log first can no longer merge in part, and copies more: the
-    /// authors' simulator takes them in the order of a hash table.
+    /// The least that merging copies if each logical block is then mapped as one: if a flash block has the
+    /// block's first pages, in order and nothing else, the pages that are elsewhere (a partial merge);
+    /// otherwise all (a full merge). A drive that first merges an older flash block of the same log can no
+    /// longer merge in part, and copies more: the authors' simulator takes them in the order of a hash table.
     pub merged_bytes: u64,
     /// What the application's files hold, if that is known.
     pub file_bytes: Option<u64>,
 }
 
 impl Unaligned {
-    /// Unaligned bytes by those of the application's files, else by the valid ones; none without any.
+    /// Unaligned bytes per byte of the application's files, else per valid byte; `None` if there are none.
     pub fn ratio(&self) -> Option<f64> {
         let whole = self.file_bytes.unwrap_or(self.valid_bytes);
         (whole > 0).then(|| self.unaligned_bytes as f64 / whole as f64)
     }
 
-    /// Ghost data: what is valid on the drive and no file holds any more; none if the files are not known.
+    /// Ghost data: valid on the drive, but no longer in any file; `None` if the files are not known.
     pub fn ghost_bytes(&self) -> Option<u64> {
         self.file_bytes.map(|bytes| self.valid_bytes.saturating_sub(bytes))
     }
 }
 
-/// Writes the I/Os, and counts what lies unaligned at the end.
+/// Writes the I/Os, and counts what is unaligned at the end.
 pub fn unaligned(ios: &[TracedIo], space: &Space, block_bytes: u64, file_bytes: Option<u64>) -> Unaligned {
     // A translation page maps whole blocks, so that a block is one stretch of the table.
     let block_pages = (block_bytes / space.page_bytes) as usize;
@@ -56,7 +56,7 @@ pub fn unaligned(ios: &[TracedIo], space: &Space, block_bytes: u64, file_bytes: 
     Unaligned { block_bytes, valid_bytes, unaligned_bytes, merged_bytes, file_bytes }
 }
 
-/// Of each page its number in its block's log, or `NONE`, and how many pages each log has.
+/// For each page, its number in its block's log, or `NONE`; and the length of each log in pages.
 fn written(ios: &[TracedIo], space: &Space, block_pages: usize) -> (Vec<u32>, Vec<u32>) {
     let mut numbers = vec![NONE; space.table_len()];
     let mut appended = vec![0_u32; numbers.len() / block_pages];
@@ -77,7 +77,7 @@ fn written(ios: &[TracedIo], space: &Space, block_pages: usize) -> (Vec<u32>, Ve
     (numbers, appended)
 }
 
-/// Of a logical block: pages that are valid, those that are unaligned, and those that merging copies.
+/// Counts a logical block's valid pages, unaligned pages, and pages that merging copies.
 fn counted(numbers: &[u32], appended: u32) -> [u64; 3] {
     let pages = numbers.len() as u32;
     let own = || (0_u32..).zip(numbers);
@@ -93,7 +93,7 @@ fn counted(numbers: &[u32], appended: u32) -> [u64; 3] {
     if in_order == valid {
         return [valid, 0, 0];
     }
-    // What was appended to that flash block, all of it still valid and in order from its beginning on.
+    // Everything appended to that flash block, if it is all still valid and in order from the block's start.
     let holds = u64::from((appended - flash * pages).min(pages));
     [valid, valid, if holds == in_order { valid - in_order } else { valid }]
 }

@@ -1,28 +1,28 @@
-//! Distributions as boxes, as R's `boxplot.stats` has them.
+//! Distributions as box plots, as in R's `boxplot.stats`.
 
-/// A distribution in five numbers, and its ends.
+/// A distribution in five numbers, with its whiskers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Five {
     /// How many values there are.
     pub count: u64,
     /// Their sum.
     pub sum: u128,
-    /// The smallest, lower hinge, median, upper hinge and the largest: Tukey's five numbers (R's `fivenum`).
+    /// Minimum, lower hinge, median, upper hinge and maximum: Tukey's five numbers (R's `fivenum`).
     pub numbers: [f64; 5],
-    /// The values furthest away that are within 1.5 times the distance of the hinges from them.
+    /// The most extreme values within 1.5 times the distance between the hinges, measured from them.
     pub whiskers: [u64; 2],
 }
 
-/// How far whiskers reach, in distances of the hinges.
+/// How far whiskers reach, in distances between the hinges.
 const REACH: f64 = 1.5;
 
 impl Five {
-    /// Of values in any order; none if there are none.
+    /// Of values in any order; `None` if there are none.
     pub fn of(mut values: Vec<u64>) -> Option<Self> {
         values.sort_unstable();
         let (&least, &most) = (values.first()?, values.last()?);
         let count = values.len();
-        // Places count from 1, and may lie halfway between two.
+        // Positions count from 1, and may be halfway between two values.
         let at = |twice: usize| {
             let [low, high] = [twice / 2, twice.div_ceil(2)].map(|place| values[place - 1] as f64);
             f64::midpoint(low, high)

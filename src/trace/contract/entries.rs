@@ -1,19 +1,19 @@
-//! Locality by another policy: a mapping cache of single entries, as the authors' simulator has it.
+//! Locality under another policy: a mapping cache of single entries, as in the authors' simulator.
 //!
-//! A page that is not in it brings in all entries of its translation page: its own as the newest, the others as the
-//! oldest, those of the highest pages first to go. Room is made before, by the oldest entries of other translation pages.
-//! Changed entries go like those that were only read.
+//! A page that misses brings in all entries of its translation page: its own as the newest, the others as the
+//! oldest, of which those of the highest pages go first. Room is made beforehand by evicting the oldest
+//! entries of other translation pages. Changed entries are treated like those that were only read.
 
 use super::space::Space;
 use crate::trace::io::TracedIo;
 
-/// Entries that have a place in the list, of 8 B each, and pages that are looked up: more take too long.
+/// Entries that the list can hold, at 8 B each, and pages that are looked up: more would take too long.
 const ENTRIES_MAX: usize = 1 << 24;
 const LOOKUPS_MAX: u64 = 1 << 24;
-/// Not in the cache.
+/// An entry that is not in the cache.
 const NONE: u32 = u32::MAX;
 
-/// The misses of a cache of `entries`, of at least one translation page; none if there is too much to look up.
+/// Misses of a cache of `entries`, or at least one translation page; `None` if there is too much to look up.
 pub fn misses(ios: &[TracedIo], space: &Space, entries: u64) -> Option<u64> {
     let lookups: u64 = ios.iter().map(|io| space.pages(io)).map(|(first, behind)| behind - first).sum();
     let all = space.touched_len * space.translated as usize;
@@ -33,12 +33,12 @@ pub fn misses(ios: &[TracedIo], space: &Space, entries: u64) -> Option<u64> {
     Some(misses)
 }
 
-/// Entries from the newest to the oldest, in a ring that begins and ends at its root.
+/// Entries from newest to oldest, in a ring that begins and ends at its root.
 struct Cache {
     translated: usize,
     capacity: usize,
     len: usize,
-    /// The next older and the next newer one of each; the root is behind them all.
+    /// For each entry, the next older and the next newer one; the root follows them all.
     links: Vec<[u32; 2]>,
 }
 
@@ -61,7 +61,7 @@ impl Cache {
         self.links[entry][OLDER] != NONE
     }
 
-    /// Looks an entry up; whether it was there.
+    /// Looks up an entry; returns whether it was there.
     fn access(&mut self, entry: usize) -> bool {
         let was_there = self.holds(entry);
         if was_there {
@@ -81,7 +81,7 @@ impl Cache {
         was_there
     }
 
-    /// Makes room for those of the entry's translation page that are not there.
+    /// Makes room for the missing entries of the entry's translation page.
     fn make_room(&mut self, entry: usize) {
         let page = entry / self.translated;
         let first = page * self.translated;
@@ -96,7 +96,7 @@ impl Cache {
         }
     }
 
-    /// Puts one behind another: as the next older one.
+    /// Inserts one after another, as the next older one.
     fn put_in(&mut self, entry: usize, behind: usize) {
         let older = self.links[behind][OLDER];
         self.links[entry] = [older, behind as u32];
@@ -117,7 +117,7 @@ impl Cache {
 mod tests {
     use super::*;
 
-    /// What a list that is searched does.
+    /// What a plain list that is searched would do.
     fn naive(accesses: &[usize], translated: usize, capacity: usize) -> Vec<bool> {
         let mut list: Vec<usize> = Vec::new(); // from the oldest to the newest
         let mut access = |entry: usize| {

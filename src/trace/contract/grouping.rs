@@ -1,30 +1,30 @@
-//! Grouping by death time: how full of valid pages flash blocks are.
+//! Grouping by death time: how full of valid pages the flash blocks are.
 //!
-//! The mapping is by pages, striped over channels: each page goes to the next channel, into the block that is open
-//! there for its segment. There is space without end, and nothing is collected.
+//! The mapping is by pages, striped over channels: each page goes to the next channel, into the block that is
+//! open there for its segment. Space is unlimited, and nothing is collected.
 
 use super::space::Space;
 use crate::trace::io::{Op, TracedIo};
 
-/// A flash block.
+/// Bytes of a flash block.
 const BLOCK_BYTES: u64 = 128 << 10;
-/// A page that is not there.
+/// A page without a block.
 const NONE: u32 = u32::MAX;
-/// Curves that follow each other differ by less if they are stable.
+/// Consecutive curves of a stable trace differ by less than this.
 const STABLE: f64 = 0.02;
-/// Curves are that many parts of the writes apart.
+/// How many curves are taken, one after each such part of the writes.
 const CURVES: u64 = 10;
 
 /// The zombie curve: blocks by their valid pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Zombies {
-    /// The segments' size; none if there is one.
+    /// The size of segments; `None` if there is only one.
     pub segment_bytes: Option<u64>,
-    /// Blocks by how many of their pages are valid: from 0 to all.
+    /// Number of blocks by how many of their pages are valid, from 0 to all.
     pub blocks: Vec<u64>,
     /// Pages of the space.
     pub page_count: u64,
-    /// Channels over which pages were striped.
+    /// Channels that pages were striped over.
     pub channels: usize,
     /// Whether the last three curves, a tenth of the writes apart, are alike.
     pub is_stable: bool,
@@ -36,22 +36,22 @@ impl Zombies {
         self.blocks.len() as u64 - 1
     }
 
-    /// Blocks that hold something valid.
+    /// Number of blocks that hold valid pages.
     pub fn live(&self) -> u64 {
         self.blocks[1..].iter().sum()
     }
 
-    /// Valid pages.
+    /// Number of valid pages.
     pub fn valid(&self) -> u64 {
         (0..).zip(&self.blocks).map(|(pages, blocks)| pages * blocks).sum()
     }
 
-    /// How far the curve reaches: blocks that hold something valid, by the space.
+    /// How far the curve reaches: blocks that hold valid pages, relative to the space.
     pub fn length(&self) -> f64 {
         self.of_space(self.live() * self.block_pages())
     }
 
-    /// The area below it: what is valid, by the space.
+    /// The area under the curve: valid pages, relative to the space.
     pub fn area(&self) -> f64 {
         self.of_space(self.valid())
     }
@@ -60,7 +60,7 @@ impl Zombies {
         pages as f64 / self.page_count.max(1) as f64
     }
 
-    /// The share of those blocks that is not valid: what a collector looks at for nothing. None if nothing is valid.
+    /// The invalid share of those blocks, which a collector has to look at in vain. `None` if nothing is valid.
     pub fn zombie_share(&self) -> Option<f64> {
         let all = self.live() * self.block_pages();
         (all > 0).then(|| 1.0 - self.valid() as f64 / all as f64)
@@ -86,7 +86,7 @@ pub fn zombies(ios: &[TracedIo], space: &Space, segment_bytes: Option<u64>, chan
                 }
                 flash.write(at, (part.first_page + page) / segment_pages);
                 written += 1;
-                // The last curve is the one at the end, after discards.
+                // The last curve is taken at the end, after discards.
                 if written * CURVES / all > (written - 1) * CURVES / all && written < all {
                     curves.push(flash.by_valid());
                 }
@@ -100,7 +100,7 @@ pub fn zombies(ios: &[TracedIo], space: &Space, segment_bytes: Option<u64>, chan
     Zombies { segment_bytes, blocks, page_count: space.page_count(), channels, is_stable }
 }
 
-/// The largest distance of two distributions of valid pages, blocks without any left out.
+/// The largest distance between two distributions of valid pages, leaving out blocks without any.
 fn distance(a: &[u64], b: &[u64]) -> f64 {
     let total = |of: &[u64]| of[1..].iter().sum::<u64>().max(1) as f64;
     let (all_a, all_b) = (total(a), total(b));
@@ -113,25 +113,25 @@ fn distance(a: &[u64], b: &[u64]) -> f64 {
     most
 }
 
-/// The open blocks of a segment, one a channel.
+/// A segment's open blocks, one per channel.
 #[derive(Debug)]
 struct Open {
     segment: u64,
-    /// Each block and how many of its pages are written.
+    /// Each block, and how many of its pages are written.
     blocks: Vec<Option<(u32, usize)>>,
 }
 
-/// Blocks of flash.
+/// The flash blocks.
 #[derive(Debug, Default)]
 struct Flash {
     block_pages: usize,
     channels: usize,
-    /// Of each page the block that it lies in, or `NONE`.
+    /// For each page, the block that holds it, or `NONE`.
     page_blocks: Vec<u32>,
-    /// Of each block how many of its pages are valid.
+    /// For each block, how many of its pages are valid.
     valid: Vec<u8>,
     open: Vec<Open>,
-    /// The channel of the next page, whatever its segment.
+    /// The channel of the next page, in whatever segment.
     next: usize,
 }
 
@@ -165,7 +165,7 @@ impl Flash {
         self.valid[block as usize] += 1;
     }
 
-    /// Blocks by how many of their pages are valid.
+    /// Number of blocks by how many of their pages are valid.
     fn by_valid(&self) -> Vec<u64> {
         let mut blocks = vec![0; self.block_pages + 1];
         self.valid.iter().for_each(|valid| blocks[usize::from(*valid)] += 1);
@@ -177,8 +177,8 @@ impl Flash {
 mod tests {
     use super::*;
 
-    /// After a fill and as many single overwrites as there are pages, a page of the fill is left with probability 1/e,
-    /// so that of a block's 64 pages a binomial number is.
+    /// After a fill and as many single overwrites as there are pages, a page of the fill survives with
+    /// probability 1/e, so the number of survivors among a block's 64 pages is binomial.
     #[test]
     fn uniform_overwrites_leave_a_binomial_share() {
         let pages = 64 * 1024;

@@ -1,11 +1,11 @@
-//! How long I/Os took at the drive: from their issue to their completion.
+//! How long I/Os took at the drive, from issue to completion.
 
 use crate::trace::io::{Op, TracedIo};
 
-/// A percentile has that many samples beyond it, at least.
+/// A percentile needs at least this many samples beyond it.
 const BEYOND: usize = 10;
 
-/// The latency of an operation's I/Os, in ns; none of too few.
+/// Latencies of the I/Os of one operation, in ns; `None` where there are too few.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpLatency {
     /// How many completed.
@@ -23,14 +23,14 @@ pub struct OpLatency {
 }
 
 impl OpLatency {
-    /// Of the I/Os that do that; none if none completed.
+    /// Of the I/Os with that operation; `None` if none completed.
     pub fn of(ios: &[TracedIo], op: Op) -> Option<Self> {
         let of_op = ios.iter().filter(|io| io.op == op);
         let mut latencies_ns: Vec<u64> =
             of_op.filter_map(|io| io.completed_ns?.checked_sub(io.issued_ns)).collect();
         latencies_ns.sort_unstable();
         let count = latencies_ns.len();
-        // The longest but those that lie beyond it.
+        // The longest, except for those beyond the percentile.
         let but = |one_in: usize| {
             let beyond = count / one_in;
             (beyond >= BEYOND).then(|| latencies_ns[count - 1 - beyond])

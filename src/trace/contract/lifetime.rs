@@ -6,9 +6,9 @@ use crate::trace::io::{Op, TracedIo};
 /// Writes of pages.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lifetime {
-    /// How many pages were written how often, the most often first: writes, pages.
+    /// How many pages were written how often, most often first: writes, pages.
     pub curve: Vec<(u32, u64)>,
-    /// How many pages were written at all, by the quarter of the space in which they lie, from its beginning on.
+    /// How many pages were written at all, by quarter of the space, from its start.
     pub by_quarter: [u64; QUARTERS],
     /// Pages of the space.
     pub page_count: u64,
@@ -17,7 +17,7 @@ pub struct Lifetime {
 const QUARTERS: usize = 4;
 
 impl Lifetime {
-    /// Of I/Os.
+    /// The writes of these I/Os.
     pub fn of(ios: &[TracedIo], space: &Space) -> Self {
         let mut counts = vec![0_u32; space.table_len()];
         let (mut by_quarter, page_count) = ([0; QUARTERS], space.page_count().max(1));
@@ -45,29 +45,29 @@ impl Lifetime {
         Self { curve, by_quarter, page_count }
     }
 
-    /// Of each quarter of the space the share that was written at all.
+    /// The share of each quarter of the space that was written at all.
     pub fn written_shares(&self) -> [f64; QUARTERS] {
         self.by_quarter.map(|pages| pages as f64 * QUARTERS as f64 / self.page_count.max(1) as f64)
     }
 
-    /// Pages that were written at all.
+    /// Number of pages that were written at all.
     pub fn pages(&self) -> u64 {
         self.curve.iter().map(|(_, pages)| pages).sum()
     }
 
-    /// Writes of pages.
+    /// Number of page writes.
     pub fn writes(&self) -> u64 {
         self.curve.iter().map(|(writes, pages)| u64::from(*writes) * pages).sum()
     }
 
-    /// The most writes of a page by the mean of written pages; none if nothing was written.
+    /// The most writes of any page relative to the mean of written pages; `None` if nothing was written.
     pub fn max_to_mean(&self) -> Option<f64> {
         let (most, _) = self.curve.first()?;
         Some(f64::from(*most) * self.pages() as f64 / self.writes() as f64)
     }
 
-    /// The 99th percentile of the writes of written pages by their median, both by the nearest rank; none if nothing
-    /// was written.
+    /// The 99th percentile of writes per written page relative to their median, both by nearest rank; `None`
+    /// if nothing was written.
     pub fn p99_to_p50(&self) -> Option<f64> {
         let [p99, p50] = [99, 50].map(|percent| self.percentile(percent));
         Some(f64::from(p99?) / f64::from(p50?))
@@ -84,14 +84,14 @@ impl Lifetime {
         None
     }
 
-    /// Gini's coefficient of the writes of written pages: 0 if all are alike, towards 1 if one page has them all; none
-    /// if nothing was written.
+    /// Gini coefficient of writes per written page: 0 if all are equal, near 1 if one page has them all;
+    /// `None` if nothing was written.
     pub fn gini(&self) -> Option<f64> {
         let (pages, writes) = (self.pages() as f64, self.writes() as f64);
         let (mut before, mut weighted) = (0.0, 0.0);
         for (count, of) in self.curve.iter().rev() {
             let of = *of as f64;
-            // The sum of the ranks of these pages, which count from 1.
+            // The sum of these pages' ranks, which count from 1.
             weighted += f64::from(*count) * of * (before + f64::midpoint(1.0, of));
             before += of;
         }

@@ -1,9 +1,9 @@
 //! Locality: how often a mapping cache of some size misses.
 //!
-//! The mapping is in pages of flash, each of which maps as many pages as it holds entries of 4 B. The cache holds whole
-//! translation pages; the one that was not used for the longest goes. Each page that is read, written or discarded is
-//! looked up once. With this policy a cache of some size holds all that a smaller one does, so that one pass gives the
-//! misses of every size (Mattson's stack distances).
+//! The map is in flash pages, each of which holds as many entries of 4 B as fit in it. The cache holds whole
+//! translation pages, and evicts the least recently used. Each page that is read, written or discarded is
+//! looked up once. Under this policy, a cache always holds everything that a smaller one does, so one pass
+//! gives the misses of every size (Mattson's stack distances).
 
 use super::entries;
 use super::space::Space;
@@ -12,26 +12,26 @@ use crate::trace::io::TracedIo;
 /// Misses of a cache that covers a share of the space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Miss {
-    /// The share.
+    /// The share, in percent.
     pub coverage_percent: u64,
     /// Translation pages in the cache.
     pub cached: u64,
     /// Pages that were looked up.
     pub lookups: u64,
-    /// Those whose translation page was not in the cache.
+    /// Lookups whose translation page was not in the cache.
     pub misses: u64,
-    /// The same of a cache of as many single entries, as the authors' simulator has it; none where that takes too long.
+    /// The same for a cache of as many single entries, as in the authors' simulator; `None` if that takes too long.
     pub entry_misses: Option<u64>,
 }
 
 impl Miss {
-    /// Misses by lookups; none without any.
+    /// Misses per lookup; `None` without lookups.
     pub fn ratio(&self) -> Option<f64> {
         (self.lookups > 0).then(|| self.misses as f64 / self.lookups as f64)
     }
 }
 
-/// Misses by coverage, in percent of the space.
+/// Misses for each coverage, in percent of the space.
 pub fn misses(ios: &[TracedIo], space: &Space, coverage_percent: &[u64]) -> Vec<Miss> {
     let entries = |percent: u64| (u128::from(space.page_count()) * u128::from(percent) / 100) as u64;
     let cached = |percent: u64| (entries(percent) / space.translated).max(1);
@@ -53,7 +53,7 @@ pub fn misses(ios: &[TracedIo], space: &Space, coverage_percent: &[u64]) -> Vec<
             current = Some(part.touched);
             for miss in &mut all {
                 miss.lookups += part.pages;
-                // Its first page brings it in for the others.
+                // The part's first page brings it in for the others.
                 miss.misses += u64::from(distance.is_none_or(|others| others >= miss.cached));
             }
         });
@@ -61,11 +61,11 @@ pub fn misses(ios: &[TracedIo], space: &Space, coverage_percent: &[u64]) -> Vec<
     all
 }
 
-/// Translation pages in the order of their last use.
+/// Translation pages in order of last use.
 struct Stack {
-    /// When each was last used, from 1 on; 0 if never.
+    /// When each was last used, from 1; 0 if never.
     used: Vec<u32>,
-    /// A Fenwick tree over times: 1 for each that is the last use of one.
+    /// A Fenwick tree over times: 1 at each time that is the last use of a page.
     sums: Vec<u32>,
     now: u32,
     distinct: u32,
@@ -73,11 +73,11 @@ struct Stack {
 
 impl Stack {
     fn new(len: usize) -> Self {
-        // Times are numbered anew once they are used up.
+        // Times are renumbered once they run out.
         Self { used: vec![0; len], sums: vec![0; 2 * len + 2], now: 0, distinct: 0 }
     }
 
-    /// Uses one: how many others were used since it was; none if it never was.
+    /// Uses one; returns how many others have been used since its last use, `None` if it was never used.
     fn access(&mut self, one: u32) -> Option<u64> {
         if self.now as usize + 1 == self.sums.len() {
             self.number_anew();
@@ -95,7 +95,7 @@ impl Stack {
         others
     }
 
-    /// Last uses up to that time.
+    /// Number of last uses up to that time.
     fn sum(&self, mut at: u32) -> u32 {
         let mut sum = 0;
         while at > 0 {

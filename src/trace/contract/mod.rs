@@ -1,4 +1,4 @@
-//! The five rules of the unwritten contract of drives (He et al. 2017), scored from a trace.
+//! The five rules of the unwritten contract of SSDs (He et al. 2017), scored from a trace.
 //!
 //! | rule | a client should | figure | from |
 //! |---|---|---|---|
@@ -10,8 +10,8 @@
 //!
 //! Enters: the I/Os of a trace. Leaves: [`Scores`].
 //!
-//! The mappings have no clock and collect no garbage: they say where data would lie, never how fast a drive would be.
-//! Parameters are those that the authors used: see [`ContractSpec`].
+//! The mappings have no clock and collect no garbage: they say where data would be, never how fast a drive
+//! would be. The parameters are the authors': see [`ContractSpec`].
 
 mod alignment;
 mod boxes;

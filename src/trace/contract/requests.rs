@@ -7,31 +7,31 @@ use crate::trace::io::{Form, LostEvents, Op, PLACED, TracedIo, edges};
 /// Sizes and depth.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Requests {
-    /// Bytes of issued requests, by [`PLACED`].
+    /// Bytes of issued requests, in the order of [`PLACED`].
     pub sizes: [Option<Five>; 3],
-    /// Open reads, writes and discards at each issue, that one included, by [`PLACED`].
+    /// Open reads, writes and discards at each issue, including that one, in the order of [`PLACED`].
     pub depth: [Option<Five>; 3],
-    /// How long they took, by [`Op::ALL`].
+    /// How long they took, in the order of [`Op::ALL`].
     pub latency: [Option<OpLatency>; 4],
-    /// Bytes of open reads and writes at each of their issues, that one included.
+    /// Bytes of open reads and writes at each of their issues, including that one.
     pub in_flight_bytes: Option<Five>,
-    /// Bytes of reads and writes that were issued between two moments at which nothing was open.
+    /// Bytes of reads and writes issued between two moments at which nothing was open.
     pub between_drains_bytes: Option<Five>,
-    /// Bytes of reads and writes that were issued between two flushes.
+    /// Bytes of reads and writes issued between two flushes.
     pub between_flushes_bytes: Option<Five>,
     /// Flushes.
     pub flushes: u64,
-    /// From the first event to the last.
+    /// Time from the first event to the last.
     pub duration_ns: u64,
-    /// The mean of the depth over that time.
+    /// The mean depth over that time.
     pub mean_depth: Option<f64>,
     /// The share of that time in which nothing was open.
     pub idle_share: Option<f64>,
 }
 
 impl Requests {
-    /// Of a drive's I/Os. Without completions, or where some are lost, nothing is known of depth and time: what is open
-    /// would never end.
+    /// Of one drive's I/Os. Depth and times are unknown without completions, or if any are lost, because open
+    /// I/Os would never end.
     pub fn of(ios: &[TracedIo], form: Form, lost: LostEvents) -> Self {
         let of = |op: Op| ios.iter().filter(move |io| io.op == op);
         let sizes = PLACED.map(|op| Five::of(of(op).map(|io| u64::from(io.bytes)).collect()));
@@ -54,21 +54,21 @@ impl Requests {
         requests
     }
 
-    /// Discards by all reads, writes and discards; none without any.
+    /// Discards per read, write or discard; `None` if there are none of these.
     pub fn discard_ratio(&self) -> Option<f64> {
         let [reads, writes, discards] = self.sizes.map(|five| five.map_or(0, |five| five.count));
         let all = reads + writes + discards;
         (all > 0).then(|| discards as f64 / all as f64)
     }
 
-    /// Bytes that were written for each flush, in the mean; none without flushes.
+    /// Mean bytes written per flush; `None` without flushes.
     pub fn written_a_flush(&self) -> Option<f64> {
         let [_, writes, _] = self.sizes;
         let written = writes.map_or(0.0, |five| five.sum as f64);
         (self.flushes > 0).then(|| written / self.flushes as f64)
     }
 
-    /// Follows the depth from event to event.
+    /// Tracks the depth from event to event.
     fn follow(&mut self, ios: &[TracedIo]) {
         let (mut depths, mut in_flight, mut drained) = ([const { Vec::new() }; 3], Vec::new(), Vec::new());
         let (mut depth, mut open_bytes, mut since_drain) = (0_u64, 0_u64, 0_u64);
@@ -111,7 +111,7 @@ fn duration_ns(ios: &[TracedIo]) -> u64 {
     ends.max().zip(first).map_or(0, |(end, first)| end - first)
 }
 
-/// In the order of issue.
+/// Sums in order of issue.
 fn between_flushes(ios: &[TracedIo]) -> Option<Five> {
     let (mut sums, mut since, mut is_first) = (Vec::new(), 0, true);
     for io in ios {

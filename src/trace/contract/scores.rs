@@ -1,4 +1,4 @@
-//! The rules' figures together, and how each is kept.
+//! The figures of all rules, and how well each rule is followed.
 
 use super::alignment::{self, Unaligned};
 use super::grouping::{self, Zombies};
@@ -11,20 +11,20 @@ use crate::error::Result;
 use crate::trace::io::{LostEvents, Trace, TracedDrive};
 use crate::trace::selected::{Selected, select};
 
-/// The coverage and the block that the lights go by.
+/// The coverage and the block size that determine the lights.
 const JUDGED_PERCENT: u64 = 10;
 const JUDGED_BLOCK_BYTES: u64 = 128 << 10;
 
-/// How a rule is kept.
+/// How well a rule is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Light {
     /// Well.
     Good,
-    /// Between both.
+    /// In between.
     Doubt,
     /// Badly.
     Poor,
-    /// It isn't judged, for this reason.
+    /// Not judged, for this reason.
     Unjudged(Why),
 }
 
@@ -33,22 +33,22 @@ pub enum Light {
 pub enum Why {
     /// Events are missing from the trace.
     Lost,
-    /// It was not asked for, or not the coverage or block that it goes by.
+    /// The rule was not asked for, or not the coverage or block size that determines its light.
     NotAsked,
-    /// How much a drive takes at once is not known.
+    /// How much the drive can take at once is unknown.
     NoModel,
     /// There is no I/O.
     NoIo,
     /// Nothing was written.
     NoWrites,
-    /// The zombie curve still moves.
+    /// The zombie curve is still changing.
     NotStable,
-    /// The space was not written over often enough.
+    /// The space was not overwritten often enough.
     TooShort,
 }
 
 impl Why {
-    /// The reason in few words.
+    /// The reason in a few words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lost => "events lost",
@@ -63,7 +63,7 @@ impl Why {
 }
 
 impl Light {
-    /// By a figure of which less is better.
+    /// The light for a figure of which less is better.
     fn of(figure: f64, good_max: f64, doubt_max: f64) -> Self {
         match figure {
             _ if figure <= good_max => Self::Good,
@@ -88,19 +88,19 @@ impl Light {
 pub struct Scores {
     /// The drive.
     pub drive: TracedDrive,
-    /// Its I/Os that were scored.
+    /// How many of its I/Os were scored.
     pub ios: usize,
-    /// Its I/Os outside of the space, which are others'.
+    /// How many of its I/Os were outside of the space and belong to others.
     pub others: u64,
-    /// The space.
+    /// Bytes of the space.
     pub space_bytes: u64,
-    /// Whether the space is only known to reach to the furthest I/O.
+    /// Whether the space is only assumed to end at the furthest I/O.
     pub space_is_assumed: bool,
-    /// A page of flash.
+    /// Bytes of a flash page.
     pub page_bytes: u64,
-    /// Events that the trace lost: nothing is judged unless they are completions alone.
+    /// Events missing from the trace: nothing is judged unless they are all completions.
     pub lost: LostEvents,
-    /// Pages that were written in part: their old content has to be read.
+    /// Pages that were written in part, so that their old content has to be read.
     pub rewritten_in_part: u64,
     /// The rules that were scored; those that were not have no figures.
     pub rules: Vec<Rule>,
@@ -117,12 +117,12 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// How often the space was written over: bytes written by the space's.
+    /// How often the space was overwritten: bytes written relative to its size.
     pub fn traffic(&self) -> f64 {
         (self.lifetime.writes() * self.page_bytes) as f64 / self.space_bytes.max(1) as f64
     }
 
-    /// The light of each rule, in their order.
+    /// The light of each rule, in order.
     pub fn lights(&self) -> [Light; 5] {
         if self.lost.others() > 0 {
             return [Light::Unjudged(Why::Lost); 5];
@@ -166,13 +166,13 @@ impl Scores {
 /// Scores the rules.
 ///
 /// # Errors
-/// Of the kind `Input` if the trace has several drives and none was named, if an I/O lies across the end of the space,
-/// or if it is spread too far for pages of that size.
+/// `Input` if the trace has several drives and none was named, if an I/O crosses the end of the space, or if
+/// the I/Os are spread too far for pages of that size.
 pub fn score(trace: &Trace, spec: &ContractSpec) -> Result<Scores> {
     spec.check()?;
     let Selected { drive, ios, others } = select(trace, spec.drive, spec.start_bytes, spec.space_bytes)?;
     let space = Space::of(&ios, spec)?;
-    // What is not asked for is scored of nothing.
+    // A rule that is not asked for is scored on no I/Os.
     let of = |rule| if spec.asks_for(rule) { &ios[..] } else { &[][..] };
     let if_asked = |rule, list: &[u64]| if spec.asks_for(rule) { list.to_vec() } else { Vec::new() };
     let blocks = if_asked(Rule::Alignment, &spec.block_bytes);

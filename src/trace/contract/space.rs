@@ -1,58 +1,58 @@
-//! The logical space in pages, of which those parts that the I/Os touch take memory.
+//! The logical space in pages; only the parts that the I/Os touch take memory.
 
 use super::spec::{ContractSpec, ENTRY_BYTES};
 use crate::error::{Error, Result};
 use crate::trace::io::{Op, TracedIo};
 use crate::units::{approx_size, format_size, grouped};
 
-/// Pages that have a place in tables: 256 MiB of 4 B each, one table at a time.
+/// Pages that tables can hold: 256 MiB at 4 B each, one table at a time.
 const PAGES_MAX: u64 = 1 << 26;
-/// Translation pages that the I/Os touch.
+/// Maximum number of translation pages that the I/Os touch.
 const TRANSLATION_PAGES_MAX: u64 = 1 << 24;
-/// Pages that are written, and translation pages that are looked up, in all: some seconds of a processor.
+/// Total pages written and translation pages looked up: some seconds of CPU time.
 const STEPS_MAX: u64 = 1 << 28;
-/// The space is that far, or to the end of a MiB, from its beginning on.
+/// An assumed space is rounded up to a multiple of this.
 const ROUNDED_TO: u64 = 1 << 20;
-/// No place.
+/// No index.
 const NONE: u32 = u32::MAX;
 
-/// The space, and where its pages have their places in tables.
+/// The space, and where its pages are in tables.
 pub struct Space {
-    /// How large it is.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// A page of flash.
+    /// Bytes of a flash page.
     pub page_bytes: u64,
     /// Pages that a translation page maps.
     pub translated: u64,
-    /// Stretches of translation pages that I/Os touch: the first one, the one behind the last, and how many of all
-    /// that are touched come before.
+    /// Runs of translation pages that I/Os touch: the first one, the one after the last, and how many touched
+    /// ones come before the run.
     touched: Vec<(u64, u64, u32)>,
-    /// How many are touched.
+    /// Number of touched translation pages.
     pub touched_len: usize,
-    /// Of each touched one: its place among those that are written.
+    /// For each touched one, its index among those that are written.
     places: Vec<u32>,
-    /// How many are written.
+    /// Number of written translation pages.
     written_len: usize,
 }
 
-/// A part of an I/O in one translation page.
+/// The part of an I/O that is in one translation page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Its first page, from the beginning of the space on.
+    /// Its first page, counted from the start of the space.
     pub first_page: u64,
-    /// How many pages.
+    /// Number of pages.
     pub pages: u64,
-    /// The translation page among all that are touched.
+    /// Index of the translation page among all touched ones.
     pub touched: u32,
-    /// The first page's place in tables of written pages; none if nothing of the translation page is ever written.
+    /// Index of the first page in tables of written pages; `None` if the translation page is never written.
     pub place: Option<usize>,
 }
 
 impl Space {
-    /// The space of I/Os.
+    /// The space that these I/Os use.
     ///
     /// # Errors
-    /// Of the kind `Input` if they are spread too far, or are too many.
+    /// `Input` if they are spread too far, or are too many.
     pub fn of(ios: &[TracedIo], spec: &ContractSpec) -> Result<Self> {
         let page_bytes = spec.page_bytes;
         let end = ios.iter().map(TracedIo::end_bytes).max().unwrap_or(0);
@@ -72,7 +72,7 @@ impl Space {
         Ok(space)
     }
 
-    /// The stretches of translation pages that the I/Os touch.
+    /// Finds the runs of translation pages that the I/Os touch.
     fn touch(&mut self, ios: &[TracedIo]) -> Result<()> {
         let touches = |io: &&TracedIo| io.bytes > 0;
         let stretch = |io: &TracedIo| {
@@ -109,7 +109,7 @@ impl Space {
         Ok(())
     }
 
-    /// Gives written translation pages their places.
+    /// Gives written translation pages their indexes.
     fn give_places(&mut self, ios: &[TracedIo]) -> Result<()> {
         self.places = vec![NONE; self.touched_len];
         for io in ios.iter().filter(|io| io.op == Op::Write) {
@@ -135,8 +135,8 @@ impl Space {
         base + (translation - first) as u32
     }
 
-    /// Its first page, and the one behind its last. A page that is touched in part counts whole, except for a discard:
-    /// what remains of it stays.
+    /// The I/O's first page, and the one after its last. A page touched in part counts as a whole, except for
+    /// a discard, which leaves it as it is.
     pub fn pages(&self, io: &TracedIo) -> (u64, u64) {
         let (offset, end) = (io.offset_bytes, io.end_bytes());
         if io.op == Op::Discard {
@@ -146,7 +146,7 @@ impl Space {
         (offset / self.page_bytes, end.div_ceil(self.page_bytes))
     }
 
-    /// The I/O in parts, each of one translation page.
+    /// Splits the I/O into parts, each in one translation page.
     pub fn parts(&self, io: &TracedIo, each: &mut dyn FnMut(Part)) {
         let (mut first_page, behind) = self.pages(io);
         while first_page < behind {
@@ -163,7 +163,7 @@ impl Space {
         }
     }
 
-    /// Places in a table of written pages.
+    /// Length of a table of written pages.
     pub fn table_len(&self) -> usize {
         self.written_len * self.translated as usize
     }
@@ -173,7 +173,7 @@ impl Space {
         self.bytes.div_ceil(self.page_bytes)
     }
 
-    /// How many pages were written in part.
+    /// Number of pages that were written in part.
     pub fn written_in_part(&self, ios: &[TracedIo]) -> u64 {
         let in_part = |io: &TracedIo| {
             let is_cut = |at: u64| !at.is_multiple_of(self.page_bytes);

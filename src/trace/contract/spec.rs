@@ -1,26 +1,26 @@
-//! What is asked of a trace, and what the authors' drives are like.
+//! What to ask of a trace, and the parameters of the authors' drives.
 
 use crate::error::{Error, Result};
 use crate::trace::io::TracedDrive;
 use crate::units::format_size;
 
-/// Bytes of an entry of the mapping: what a page of flash holds of them is one translation page.
+/// Bytes of a mapping entry: as many as fit in a flash page make a translation page.
 pub const ENTRY_BYTES: u64 = 4;
-/// Coverages of the mapping cache, in percent of the space; the light goes by the third.
+/// Coverages of the mapping cache, in percent of the space; the third determines the light.
 const COVERAGE_PERCENT: [u64; 5] = [1, 5, 10, 50, 100];
-/// Flash blocks that alignment is held against; the light goes by the first.
+/// Sizes of flash blocks to check alignment against; the first determines the light.
 const BLOCK_BYTES: [u64; 2] = [128 << 10, 1 << 20];
-/// Logical segments, each with blocks of its own.
+/// Size of the logical segments, each of which has its own blocks.
 const SEGMENT_BYTES: u64 = 128 << 20;
-/// The smallest: each takes memory.
+/// The smallest size: each segment takes memory.
 const SEGMENT_BYTES_MIN: u64 = 1 << 20;
-/// Channels over which pages are striped.
+/// Channels that pages are striped over.
 const CHANNELS: usize = 16;
-/// The most: each segment has an open block on each.
+/// The most channels: each segment has an open block on each.
 const CHANNELS_MAX: usize = 64;
-/// Coverages, and sizes of blocks: each takes a pass.
+/// Maximum number of coverages and of block sizes: each takes a pass.
 const LISTED_MAX: usize = 16;
-/// Below that many times the space, writes say too little of lifetimes.
+/// Writes of less than this many times the space say too little about lifetimes.
 pub const TRAFFIC_MIN: f64 = 50.0;
 
 /// One of the five rules.
@@ -39,33 +39,33 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// All, in their order.
+    /// All rules, in their order.
     pub const ALL: [Self; 5] =
         [Self::RequestScale, Self::Locality, Self::Alignment, Self::Grouping, Self::Lifetime];
 }
 
-/// What is asked of a trace.
+/// What to ask of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContractSpec {
     /// The drive, if the trace has several.
     pub drive: Option<TracedDrive>,
     /// Where the space begins: a partition's first byte.
     pub start_bytes: u64,
-    /// How large the space is; unless it is given, it ends behind the furthest I/O.
+    /// Bytes of the space; by default, it ends after the furthest I/O.
     pub space_bytes: Option<u64>,
-    /// A page of flash.
+    /// Bytes of a flash page.
     pub page_bytes: u64,
-    /// What the application's files hold at the end.
+    /// Bytes that the application's files hold at the end.
     pub file_bytes: Option<u64>,
-    /// The rules that are scored; the others have no figures.
+    /// The rules to score; the others have no figures.
     pub rules: Vec<Rule>,
-    /// Coverages of the mapping cache, in percent of the space: of locality.
+    /// For locality: coverages of the mapping cache, in percent of the space.
     pub coverage_percent: Vec<u64>,
-    /// Flash blocks that alignment is held against.
+    /// For alignment: sizes of flash blocks to check against.
     pub block_bytes: Vec<u64>,
-    /// Logical segments: of grouping by death time, besides one segment.
+    /// For grouping by death time: bytes of the logical segments, besides a run with a single segment.
     pub segment_bytes: u64,
-    /// Channels over which pages are striped: of grouping by death time.
+    /// For grouping by death time: channels that pages are striped over.
     pub channels: usize,
 }
 
@@ -87,23 +87,23 @@ impl Default for ContractSpec {
 }
 
 impl ContractSpec {
-    /// Whether a rule is scored.
+    /// Whether a rule is to be scored.
     pub fn asks_for(&self, rule: Rule) -> bool {
         self.rules.contains(&rule)
     }
 
-    /// Refuses what no drive has, or what these tables can't hold.
+    /// Refuses what no drive has, or what our tables can't hold.
     ///
     /// # Errors
     /// Of the kind `Input`.
     pub fn check(&self) -> Result<()> {
         if self.block_bytes.len().max(self.coverage_percent.len()) > LISTED_MAX {
             return Err(Error::input(format!(
-                "{LISTED_MAX} blocks or coverages are scored at most: give fewer"
+                "at most {LISTED_MAX} blocks or coverages are scored: give fewer"
             )));
         }
         let page = self.page_bytes;
-        // A block is a part of what a translation page maps.
+        // A block must be within what one translation page maps.
         let most = page / ENTRY_BYTES * page;
         let is_block = |bytes: &u64| bytes.is_power_of_two() && (page..=most).contains(bytes);
         if let Some(wrong) = self.block_bytes.iter().find(|bytes| !is_block(bytes)) {

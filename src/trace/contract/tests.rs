@@ -6,12 +6,12 @@ const MIB: u64 = 1 << 20;
 /// A page.
 const PAGE: u64 = 2048;
 
-/// The five numbers, all of which are halves.
+/// The five numbers, doubled, because all are multiples of one half.
 fn halves(numbers: [f64; 5]) -> [u64; 5] {
     numbers.map(|number| (number * 2.0) as u64)
 }
 
-/// An I/O of a drive, from one time to another.
+/// An I/O to the drive, from one time to another.
 fn io(op: Op, from_ns: u64, to_ns: u64, offset_bytes: u64, bytes: u64) -> TracedIo {
     let completed_ns = Some(to_ns);
     TracedIo {
@@ -25,7 +25,7 @@ fn io(op: Op, from_ns: u64, to_ns: u64, offset_bytes: u64, bytes: u64) -> Traced
     }
 }
 
-/// One after the other.
+/// I/Os one after another.
 fn serial(ios: &[(Op, u64, u64)]) -> Vec<TracedIo> {
     (0..).zip(ios).map(|(at, (op, offset, bytes))| io(*op, 10 * at, 10 * at + 5, *offset, *bytes)).collect()
 }
@@ -117,14 +117,14 @@ fn without_completions_or_with_lost_ones_there_is_no_depth() {
 
 #[test]
 fn misses_are_of_the_translation_pages_used_longest_ago() {
-    // Ten translation pages of 1 MiB. Of six in turn, a cache of five keeps none until it is wanted again.
+    // Ten translation pages of 1 MiB. With six in turn, a cache of five evicts each before its next use.
     let turns: Vec<_> = (0..18).map(|at| (Op::Read, at % 6 * MIB, 2 * KIB)).collect();
     let scores = scored(&turns, 10 * MIB);
     let by_coverage: Vec<_> =
         scores.misses.iter().map(|miss| (miss.coverage_percent, miss.cached, miss.misses)).collect();
     assert_eq!(by_coverage, [(1, 1, 18), (5, 1, 18), (10, 1, 18), (50, 5, 18), (100, 10, 6)]);
     assert_eq!(scores.lights()[1], Light::Poor);
-    // Of four in turn it keeps all.
+    // With four used in turn, it keeps all.
     let turns: Vec<_> = (0..16).map(|at| (Op::Discard, at % 4 * MIB, 2 * KIB)).collect();
     let misses: Vec<_> = scored(&turns, 10 * MIB).misses.iter().map(|miss| miss.misses).collect();
     assert_eq!(misses, [16, 16, 16, 4, 4]);
@@ -155,7 +155,7 @@ fn uniform_access_misses_what_is_not_covered() {
     }
 }
 
-/// The second half of each block before the first.
+/// Writes the second half of each block before the first.
 fn halves_swapped(block: u64) -> Vec<(Op, u64, u64)> {
     let half = block / 2;
     (0..4).flat_map(|at| [(Op::Write, at * block + half, half), (Op::Write, at * block, half)]).collect()
@@ -176,7 +176,7 @@ fn blocks_begun_in_the_middle_are_not() {
     let scores = scored(&halves_swapped(128 * KIB), MIB);
     let [small, large] = [scores.alignment[0], scores.alignment[1]];
     assert_eq!((small.unaligned_bytes, small.merged_bytes), (512 * KIB, 512 * KIB));
-    // A block twice as large is never better.
+    // A block twice as large never does better.
     assert_eq!((large.unaligned_bytes, large.merged_bytes), (512 * KIB, 512 * KIB));
     close(small.ratio(), 1.0);
     assert_eq!(scores.lights()[2], Light::Poor);
@@ -190,15 +190,15 @@ fn blocks_begun_in_the_middle_are_not() {
 fn a_page_that_is_written_again_lies_elsewhere() {
     let mut ios = vec![(Op::Write, 0, 128 * KIB), (Op::Write, 128 * KIB, 128 * KIB), (Op::Write, 0, PAGE)];
     let again = scored(&ios, MIB).alignment[0];
-    // The first block's 64 pages lie in two flash blocks; the second begins in order: 63 pages are copied to it.
+    // The first block's 64 pages are in two flash blocks; the second begins in order: 63 pages are copied.
     assert_eq!(
         (again.valid_bytes, again.unaligned_bytes, again.merged_bytes),
         (256 * KIB, 128 * KIB, 63 * PAGE)
     );
-    // Not in order: all.
+    // Not in order: all are copied.
     ios[2].1 = PAGE;
     assert_eq!(scored(&ios, MIB).alignment[0].merged_bytes, 128 * KIB);
-    // Gone again, what is left lies in one.
+    // With those discarded again, the rest is in one flash block.
     ios.push((Op::Discard, 0, PAGE * 2));
     let left = scored(&ios, MIB).alignment[0];
     assert_eq!((left.valid_bytes, left.unaligned_bytes), (254 * KIB - 2 * KIB, 0));
@@ -227,14 +227,14 @@ fn full_blocks_are_no_zombies() {
 
 #[test]
 fn half_of_a_block_overwritten_makes_two_zombies() {
-    // Half of the pages of all blocks move to 16 new ones.
+    // Half of the pages of every block move to 16 new blocks.
     let scores = scored(&[(Op::Write, 0, 2 * MIB), (Op::Write, 0, MIB)], 4 * MIB);
     let one = &scores.zombies[0];
     assert_eq!((one.live(), one.blocks[32]), (32, 32));
     close(one.zombie_share(), 0.5);
     close(one.length(), 1.0);
     close(one.area(), 0.5);
-    // All of them: the old ones are empty, and no part of the curve.
+    // All of the pages: the old blocks are empty, and no part of the curve.
     let scores = scored(&[(Op::Write, 0, 2 * MIB), (Op::Write, 0, 2 * MIB)], 4 * MIB);
     let one = &scores.zombies[0];
     assert_eq!((one.live(), one.blocks[0], one.blocks[64]), (16, 16, 16));
@@ -242,7 +242,7 @@ fn half_of_a_block_overwritten_makes_two_zombies() {
 
 #[test]
 fn segments_keep_apart_what_dies_apart() {
-    // Two streams, 16 pages of each in turn; one is discarded at the end.
+    // Two streams, 16 pages of each by turns; one is discarded at the end.
     let two =
         |at: u64| [(Op::Write, at * 32 * KIB, 32 * KIB), (Op::Write, 128 * MIB + at * 32 * KIB, 32 * KIB)];
     let mut ios: Vec<_> = (0..128).flat_map(two).collect();
@@ -257,7 +257,7 @@ fn segments_keep_apart_what_dies_apart() {
 
 #[test]
 fn a_curve_is_stable_once_it_stays() {
-    // The same MiB over and over: the curve is the same after each time.
+    // The same 2 MiB over and over: the curve is the same after each pass.
     let again: Vec<_> = (0..100).map(|_| (Op::Write, 0, 2 * MIB)).collect();
     let scores = scored(&again, 2 * MIB);
     assert!(scores.zombies[0].is_stable);
@@ -278,7 +278,7 @@ fn lifetimes_are_the_writes_of_pages() {
     assert_eq!(lifetime.curve, [(100, 1), (1, 9)]);
     close(lifetime.max_to_mean(), 100.0 / 10.9);
     close(lifetime.p99_to_p50(), 100.0);
-    // Ranks times writes: 1 + … + 9, and 10 times 100.
+    // Sum of rank times writes: 1 + … + 9, and 10 times 100.
     close(lifetime.gini(), 2.0 * 1045.0 / (10.0 * 109.0) - 1.1);
     close(scores.traffic(), 10.9);
     assert_eq!(scores.lights()[4], Light::Unjudged(Why::TooShort));
@@ -293,7 +293,7 @@ fn lifetimes_are_the_writes_of_pages() {
 #[test]
 fn a_page_written_in_part_is_written_whole() {
     let scores = scored(&[(Op::Write, 512, 512), (Op::Write, PAGE + 512, PAGE), (Op::Discard, 0, 512)], MIB);
-    // One page, then two of which both are cut; the discard leaves its page as it was.
+    // One page, then two that are both written in part; the discard leaves its page as it was.
     assert_eq!((scores.rewritten_in_part, scores.lifetime.writes()), (3, 3));
     assert_eq!(scores.zombies[0].valid(), 3);
 }
@@ -305,7 +305,7 @@ fn nothing_is_judged_where_events_are_lost() {
     lost.lost = LostEvents::unknown(1);
     let scores = score(&lost, &ContractSpec::default()).unwrap();
     assert_eq!(scores.lights(), [Light::Unjudged(Why::Lost); 5]);
-    // What goes by issues alone is the same without a completion.
+    // Whatever depends only on issues is the same without a completion.
     lost.ios.iter_mut().for_each(|io| io.completed_ns = None);
     lost.lost = LostEvents { all: 1, completions: 1 };
     let scores = score(&lost, &ContractSpec::default()).unwrap();
@@ -333,8 +333,8 @@ fn ios_outside_of_the_space_are_others() {
     let across = ContractSpec { space_bytes: Some(MIB + 512), ..spec };
     let error = score(&trace(ios.clone()), &across).unwrap_err();
     assert_eq!(error.exit_status(), 2);
-    assert!(error.what.contains("a write of 1048576 B at 2097152 lies across the space's end"), "{error}");
-    // Without a size, the space ends behind the furthest I/O.
+    assert!(error.what.contains("a write of 1048576 B at 2097152 crosses the space's end"), "{error}");
+    // Without a size, the space ends after the furthest I/O.
     let open = score(&trace(ios), &ContractSpec::default()).unwrap();
     assert_eq!((open.space_bytes, open.space_is_assumed), (3 * MIB, true));
 }
@@ -357,7 +357,7 @@ fn what_is_spread_too_far_is_refused() {
     let far: Vec<_> = (0..140_000).map(|at| (Op::Write, at * 3 * MIB, 4 * KIB)).collect();
     let error = score(&trace(serial(&far)), &ContractSpec::default()).unwrap_err();
     assert!(error.what.starts_with("the trace's writes are spread over 137 GiB: too much"), "{error}");
-    // As the hint says.
+    // As the hint advises.
     let spec = ContractSpec { page_bytes: 16 * KIB, ..ContractSpec::default() };
     assert_eq!(score(&trace(serial(&far)), &spec).unwrap().lifetime.pages(), 140_000);
     let endless: Vec<_> = (0..2000).map(|_| (Op::Write, 0, u64::from(u32::MAX) / 512 * 512)).collect();
@@ -367,7 +367,7 @@ fn what_is_spread_too_far_is_refused() {
     assert!(score(&trace(serial(&discards)), &ContractSpec::default()).is_err());
 }
 
-/// What is scored with a spec that is changed.
+/// The scores under a modified spec.
 fn scored_with(ios: &[(Op, u64, u64)], change: impl FnOnce(&mut ContractSpec)) -> Scores {
     let mut spec = ContractSpec { space_bytes: Some(10 * MIB), ..ContractSpec::default() };
     change(&mut spec);
@@ -376,7 +376,7 @@ fn scored_with(ios: &[(Op, u64, u64)], change: impl FnOnce(&mut ContractSpec)) -
 
 #[test]
 fn coverages_are_those_that_are_asked_for() {
-    // Three translation pages in turns: a cache of two always misses, one of three only at first.
+    // Three translation pages in turn: a cache of two always misses, one of three only at first.
     let turns: Vec<_> = [0, 1, 2, 0, 1, 2].map(|at| (Op::Read, at * MIB, PAGE)).into();
     let scores = scored_with(&turns, |spec| spec.coverage_percent = vec![20, 30]);
     let found: Vec<_> =
@@ -387,7 +387,7 @@ fn coverages_are_those_that_are_asked_for() {
 
 #[test]
 fn blocks_are_those_that_are_asked_for() {
-    // The halves of 64 KiB in the wrong order; each lies well in a block of its own.
+    // Two halves of 64 KiB in the wrong order; each is aligned in a block of its own.
     let halves = [(Op::Write, 32 * KIB, 32 * KIB), (Op::Write, 0, 32 * KIB)];
     let scores = scored_with(&halves, |spec| spec.block_bytes = vec![64 * KIB, 32 * KIB]);
     let found: Vec<_> = scores.alignment.iter().map(|of| (of.block_bytes, of.unaligned_bytes)).collect();
@@ -397,7 +397,7 @@ fn blocks_are_those_that_are_asked_for() {
 
 #[test]
 fn pages_are_striped_over_the_channels_that_are_asked_for() {
-    // The pages of one block: in one, in halves, and in sixteenths.
+    // One block's pages: in one block, in two half full ones, and in sixteen.
     for (channels, live, share) in [(1, 1, 0.0), (2, 2, 0.5), (16, 16, 0.9375)] {
         let scores = scored_with(&[(Op::Write, 0, 128 * KIB)], |spec| spec.channels = channels);
         assert_eq!(scores.zombies[0].live(), live);
@@ -462,7 +462,7 @@ fn written_bytes_are_divided_by_flushes() {
 
 #[test]
 fn written_pages_are_counted_by_their_quarter() {
-    // Of quarters of 512 pages: a page twice; the second's last two and the third's first two; all of the last.
+    // Quarters of 512 pages: one page twice; the second's last two and the third's first two; all of the last.
     let ios = [
         (Op::Write, 0, PAGE),
         (Op::Write, 0, PAGE),

@@ -5,20 +5,20 @@ use crate::trace::events::{Events, NAME_BYTES, Wrong, op_of};
 use crate::trace::io::{SECTOR_BYTES, TracedDrive};
 use crate::trace::pairing::{Act, TraceEvent};
 
-/// What the lines of its summary begin with, which come after all events.
+/// How the lines of its summary begin, which follows all events.
 const SUMMARY: [&str; 5] = ["CPU", "Total", "Throughput", "Events", "Skips"];
 
-/// Whether it is a line for an event.
+/// Whether the line describes an event.
 pub fn is_line(line: &str) -> bool {
     head(line).is_some() || is_opening(line)
 }
 
-/// Whether it is one that blkparse prints before all others, one a file.
+/// Whether the line is one that blkparse prints at the start, one per file.
 fn is_opening(line: &str) -> bool {
     line.starts_with("Input file ") && line.ends_with(" added")
 }
 
-/// The columns that all events have, and the rest.
+/// The columns common to all events, and the rest.
 struct Head<'a> {
     drive: TracedDrive,
     cpu: u32,
@@ -49,7 +49,7 @@ pub fn line(line: &str, events: &mut Events) -> Result<(), Wrong> {
     let Some(Head { drive, cpu, number, at_ns, pid, act, what, rest }) = head(line) else {
         return summary(line, events);
     };
-    // Messages have no numbers of their own.
+    // Messages are not numbered.
     if act == "m" {
         return Ok(());
     }
@@ -64,13 +64,13 @@ pub fn line(line: &str, events: &mut Events) -> Result<(), Wrong> {
     let sectors: u32 = sectors.parse().map_err(|_| "it has no number of sectors".to_owned())?;
     let too_long = || format!("no request has {sectors} sectors");
     let bytes = sectors.checked_mul(SECTOR_BYTES as u32).ok_or_else(too_long)?;
-    // A command past the block layer has no sectors, and is none of these.
+    // A passthrough command has no sectors, and is none of these.
     let Some(op) = op_of(what, bytes, act)? else { return Ok(()) };
     let mut offset_bytes = 0;
     if bytes > 0 {
         let sector: Option<u64> = rest[0].parse().ok();
         let offset = sector.and_then(|sector| sector.checked_mul(SECTOR_BYTES));
-        offset_bytes = offset.ok_or_else(|| format!("{} is no sector of a drive", rest[0]))?;
+        offset_bytes = offset.ok_or_else(|| format!("{} is not a sector of a drive", rest[0]))?;
     }
     if act == Act::Issue
         && let Some((_, name)) = line.trim_end_matches(']').rsplit_once('[')
@@ -80,7 +80,7 @@ pub fn line(line: &str, events: &mut Events) -> Result<(), Wrong> {
     events.add(TraceEvent { at_ns, offset_bytes, bytes, drive, pid, act, op })
 }
 
-/// Reads a line of the summary: how many events blkparse itself missed.
+/// Reads a line of the summary, which says how many events blkparse itself missed.
 fn summary(line: &str, events: &mut Events) -> Result<(), Wrong> {
     if let Some(rest) = line.strip_prefix("Skips:") {
         let skipped = rest.split_once('(').and_then(|(_, rest)| rest.split_ascii_whitespace().next());

@@ -1,4 +1,4 @@
-//! blktrace's records: `struct blk_io_trace` of `linux/blktrace_api.h`, version 7, 48 bytes and what follows each.
+//! blktrace's records: `struct blk_io_trace` of `linux/blktrace_api.h`, version 7, of 48 bytes plus any payload.
 
 use std::io::{BufRead, ErrorKind, Write};
 
@@ -11,18 +11,18 @@ const RECORD_BYTES: usize = 48;
 const MAGIC: u32 = 0x6561_7400;
 const VERSION: u32 = 7;
 
-// Classes of events, in the upper half of `action`.
+// Categories of events, in the upper half of `action`.
 const READ: u32 = 1 << 16;
 const WRITE: u32 = 1 << 17;
 const FLUSH: u32 = 1 << 18;
 const QUEUE: u32 = 1 << 20;
 const ISSUE: u32 = 1 << 22;
 const COMPLETE: u32 = 1 << 23;
-/// Commands past the block layer, whose places mean something else.
+/// Passthrough commands, whose sectors mean something else.
 const PASSTHROUGH: u32 = 1 << 25;
 const NOTE: u32 = 1 << 26;
 const DISCARD: u32 = 1 << 29;
-// What happened, in its lowest byte.
+// The action itself, in the lowest byte.
 const QUEUED: u32 = 1;
 const REQUEUED: u32 = 6;
 const ISSUED: u32 = 7;
@@ -31,9 +31,9 @@ const COMPLETED: u32 = 8;
 const NOTE_OF_PROCESS: u32 = NOTE;
 /// A note with a line of text.
 const NOTE_OF_MESSAGE: u32 = NOTE | 2;
-/// Of such a line; a kernel's have no more, and blkparse takes them in one piece.
+/// Bytes of such a line; the kernel writes no more, and blkparse takes it in one piece.
 const MESSAGE_BYTES_MAX: usize = 128;
-/// A gap that is no step back.
+/// The largest gap in numbers that does not count as a step back.
 const LOST_MAX: u32 = 1 << 30;
 /// The sector of a completed flush.
 const NO_SECTOR: u64 = u64::MAX;
@@ -50,7 +50,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
-/// The form of a file that begins like this: none if it is not blktrace's at all.
+/// The form of a file that starts like this; `None` if it is not blktrace's at all.
 pub fn form_of(start: &[u8]) -> Option<Result<Form, Wrong>> {
     let magic = u32_at(start.get(..4)?, 0);
     if magic & !0xff == MAGIC {
@@ -69,7 +69,7 @@ fn version_of(magic: u32) -> Result<(), Wrong> {
 /// Reads the records of a file.
 pub fn read(reader: &mut dyn BufRead, events: &mut Events) -> Result<(), Wrong> {
     let mut record = [0; RECORD_BYTES];
-    // What follows a record has at most 64 KiB.
+    // At most 64 KiB follow a record.
     let mut note = Vec::new();
     let mut at = 0_u64;
     let cannot = |error: &std::io::Error| format!("it cannot be read: {}", describe(error));
@@ -91,7 +91,7 @@ pub fn read(reader: &mut dyn BufRead, events: &mut Events) -> Result<(), Wrong> 
     }
 }
 
-/// Reads a record with what follows it.
+/// Reads one record, with what follows it.
 fn one(record: &[u8; RECORD_BYTES], note: &[u8], events: &mut Events) -> Result<(), Wrong> {
     let magic = u32_at(record, 0);
     if magic & !0xff != MAGIC {
@@ -123,7 +123,7 @@ fn one(record: &[u8; RECORD_BYTES], note: &[u8], events: &mut Events) -> Result<
     let op = match action {
         _ if action & PASSTHROUGH != 0 => return Ok(()),
         _ if action & DISCARD != 0 => Op::Discard,
-        // The end of a write with a flush before it is no flush.
+        // The final completion of a write with a preflush is no flush.
         _ if action & FLUSH != 0 && bytes == 0 && (act == Act::Issue || action & WRITE == 0) => Op::Flush,
         _ if action & WRITE != 0 => Op::Write,
         _ => Op::Read,
@@ -137,13 +137,13 @@ fn one(record: &[u8; RECORD_BYTES], note: &[u8], events: &mut Events) -> Result<
     events.add(TraceEvent { at_ns, offset_bytes, bytes, drive, pid, act, op })
 }
 
-/// Writes a trace: names of processes, then issues, completions and notes in the order of time, as of one processor. As fio
-/// replays what was queued, and btt follows it from there, each issue is queued just before.
+/// Writes a trace: process names, then issues, completions and notes in order of time, as if from one CPU.
+/// Each issue is queued just before it, because fio replays what was queued, and btt follows it from there.
 pub fn write(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
     let drive = trace.ios.first().map_or(TracedDrive(0), |io| io.drive);
     for (pid, name) in &trace.processes {
         let mut note = [0; NAME_BYTES];
-        // A name ends with a zero.
+        // A name is NUL-terminated.
         for (to, from) in note[..NAME_BYTES - 1].iter_mut().zip(name.bytes()) {
             *to = from;
         }
@@ -152,13 +152,13 @@ pub fn write(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
         out.write_all(&record.0)?;
         out.write_all(&note)?;
     }
-    // What was lost is a gap before the second event, as where it was is not known.
+    // Lost events become a gap before the second event, because where they were lost is not known.
     let mut gap = u32::try_from(trace.lost.all).unwrap_or(LOST_MAX).min(LOST_MAX);
     let all = u64::from(gap);
     if let Some(note) = lost_noted(LostEvents { all, completions: all.saturating_sub(trace.lost.others()) }) {
         message(&note, drive, out)?;
     }
-    // Each drive's events are numbered by themselves.
+    // Each drive numbers its own events.
     let drives = trace.drives();
     let mut numbers = vec![0_u32; drives.len()];
     let mut notes = trace.notes.iter().peekable();
@@ -214,7 +214,7 @@ fn class(op: Op) -> u32 {
     }
 }
 
-/// A record as bytes.
+/// The bytes of a record.
 struct Record([u8; RECORD_BYTES]);
 
 impl Record {

@@ -1,5 +1,5 @@
-//! fio's logs of I/Os (`write_iolog`, `read_iolog`), of version 2 and 3. Both name the file of an I/O, and neither says
-//! when it was completed; those of version 2 have no times at all.
+//! fio's I/O logs (`write_iolog`, `read_iolog`) of versions 2 and 3. Both name the file of each I/O, and
+//! neither says when it completed; version 2 has no times at all.
 
 use std::io::Write;
 
@@ -9,12 +9,12 @@ use crate::trace::pairing::{Act, TraceEvent};
 
 const HEAD_V2: &str = "fio version 2 iolog";
 const HEAD_V3: &str = "fio version 3 iolog";
-/// Files of a log.
+/// Maximum files of a log.
 const FILES_MAX: usize = 1024;
-/// Where each drive has a name that is made of its number.
+/// Where each drive has a name made from its number.
 const BY_NUMBER: &str = "/dev/block/";
 
-/// The form of a file with that first line.
+/// The form of a file with this first line.
 pub fn form_of(line: &str) -> Option<Form> {
     match line {
         HEAD_V2 => Some(Form::FioV2),
@@ -23,16 +23,16 @@ pub fn form_of(line: &str) -> Option<Form> {
     }
 }
 
-/// A log as it is read.
+/// A log being read.
 pub struct Log {
     form: Form,
     is_past_head: bool,
-    /// The files, which are drives here: by their names' numbers, or numbered as they come.
+    /// The files, which stand for drives here: by the number in their names, or numbered as they appear.
     files: Vec<String>,
 }
 
 impl Log {
-    /// Begins one of that form.
+    /// Begins a log of that form.
     pub fn new(form: Form) -> Self {
         Self { form, is_past_head: false, files: Vec::new() }
     }
@@ -58,7 +58,7 @@ impl Log {
             "write" => Op::Write,
             "trim" => Op::Discard,
             "sync" | "datasync" | "sync_file_range" => Op::Flush,
-            _ => return Err(format!("{} is no action of fio's", crate::printable::line(act))),
+            _ => return Err(format!("{} is not an action of fio's", crate::printable::line(act))),
         };
         events.time(at_ns)?;
         let (mut offset_bytes, mut bytes) = (0, 0);
@@ -80,13 +80,13 @@ impl Log {
             self.files.len() - 1
         });
         if self.files.len() > FILES_MAX {
-            return Err(format!("it is of over {FILES_MAX} files"));
+            return Err(format!("it names over {FILES_MAX} files"));
         }
         Ok(TracedDrive(at as u32))
     }
 }
 
-/// Writes a log of version 3; the drives are named by their numbers.
+/// Writes a log of version 3, with drives named by their numbers.
 pub fn write(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(out, "{HEAD_V3}")?;
     let drives = trace.drives();

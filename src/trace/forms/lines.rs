@@ -1,14 +1,14 @@
-//! Texts, line by line.
+//! Reads text line by line.
 
 use std::io::{BufRead, Read as _};
 
 use crate::error::describe;
 use crate::trace::events::Wrong;
 
-/// No line of a trace is as long.
+/// No line of a trace is this long.
 pub const BYTES_MAX: usize = 4096;
 
-/// Hands each line on. What is wrong with one is said with its number.
+/// Passes on each line. An error is reported with the line's number.
 pub fn each(reader: &mut dyn BufRead, read: &mut dyn FnMut(&str) -> Result<(), Wrong>) -> Result<(), Wrong> {
     let mut line = Vec::new();
     for number in 1_u64.. {
@@ -26,7 +26,7 @@ pub fn each(reader: &mut dyn BufRead, read: &mut dyn FnMut(&str) -> Result<(), W
     Ok(())
 }
 
-/// Nanoseconds from seconds as `12.000000345`.
+/// Nanoseconds, from seconds in the form `12.000000345`.
 pub fn seconds_as_ns(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;
     if fraction.is_empty() || fraction.len() > 9 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {

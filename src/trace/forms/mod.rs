@@ -1,4 +1,4 @@
-//! Files of traces: read in five forms, which their content distinguishes, and written in four of them and as a table.
+//! Trace files: read in five forms, told apart by their content, and written in four of them and as a table.
 //!
 //! | form | an I/O's | process | several files |
 //! |---|---|---|---|
@@ -10,7 +10,7 @@
 //!
 //! Enters: bytes, which others may have made. Leaves: a [`Trace`], or the bytes of one.
 //!
-//! What is read is checked: whatever it says, it takes bounded memory, and a drive that could not be is refused.
+//! Everything read is checked: whatever a file says, it takes bounded memory, and impossible drives are refused.
 
 mod blkparse;
 mod blktrace;
@@ -28,7 +28,7 @@ use crate::printable::Shown as _;
 use crate::regular_file;
 use crate::units::grouped;
 
-/// The forms that are written.
+/// The forms that can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WrittenForm {
     /// blktrace's records, for blkparse, btt, iowatcher and fio.
@@ -55,7 +55,7 @@ impl WrittenForm {
         }
     }
 
-    /// Operations that it has no line for.
+    /// Operations that it can't express.
     fn lacks(self) -> &'static [Op] {
         match self {
             Self::Blktrace | Self::Fio | Self::Csv => &[],
@@ -64,20 +64,20 @@ impl WrittenForm {
         }
     }
 
-    /// Refuses a trace of which the form can't say what it lacks, or of which drive its I/Os are.
+    /// Refuses a trace if the form can't say which events are missing, or which drive each I/O was to.
     ///
     /// # Errors
     /// Of the kind `Failed`.
     pub fn check(self, trace: &Trace) -> Result<()> {
         let lost = match self {
             Self::Blktrace => 0,
-            // Issues alone.
+            // These have issues only.
             Self::Fio | Self::Mqsim => trace.lost.others(),
             Self::Wiscsee | Self::Csv => trace.lost.all,
         };
         let name = self.name();
         if lost > 0 {
-            let what = format!("{} of the trace, which {name} can't say", trace.lost.in_words());
+            let what = format!("the trace is incomplete ({}), which {name} can't say", trace.lost.in_words());
             return Err(Error::failed(what).hint("write it as blktrace's records"));
         }
         let drives = trace.drives().len();
@@ -87,7 +87,7 @@ impl WrittenForm {
         Ok(())
     }
 
-    /// What of a trace is left out, in words; none if nothing is.
+    /// What is left out of a trace, in words; `None` if nothing is.
     pub fn left_out(self, trace: &Trace) -> Option<String> {
         let counted = |op: &Op| (trace.ios.iter().filter(|io| io.op == *op).count() as u64, op.name());
         let some = self.lacks().iter().map(counted).filter(|(count, _)| *count > 0);
@@ -96,10 +96,10 @@ impl WrittenForm {
     }
 }
 
-/// Reads a trace: one file, or blktrace's files of several processors.
+/// Reads a trace: one file, or blktrace's files of several CPUs.
 ///
 /// # Errors
-/// Of the kind `Input` if a file can't be opened, is no trace, is damaged or cut off, or says what can't be.
+/// `Input` if a file can't be opened, is no trace, is damaged or cut off, or contains something impossible.
 pub fn read(paths: &[PathBuf]) -> Result<Trace> {
     let mut events = Events::default();
     for path in paths {
@@ -140,7 +140,7 @@ fn read_one(reader: &mut dyn BufRead, path: &Path, events: &mut Events) -> Resul
     let start = reader.fill_buf().map_err(|error| Error::os("cannot read", path, error))?;
     let form = form_of(start).map_err(said)?;
     if events.form.is_some_and(|before| before != Form::Blktrace || form != before) {
-        return Err(said("only blktrace's files, one a processor, are read together".into()));
+        return Err(said("only blktrace's files, one per processor, are read together".into()));
     }
     events.form = Some(form);
     events.begin_file();
@@ -157,7 +157,7 @@ fn read_one(reader: &mut dyn BufRead, path: &Path, events: &mut Events) -> Resul
     read.map_err(said)
 }
 
-/// The form of a file that begins like this, or why it has none.
+/// The form of a file that starts like this, or why it has none.
 fn form_of(start: &[u8]) -> std::result::Result<Form, String> {
     if start.is_empty() {
         return Err("it is empty".into());

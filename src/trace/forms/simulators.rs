@@ -1,4 +1,4 @@
-//! The texts that two simulators of drives read, MQSim and WiscSim, and a table of I/Os.
+//! The texts that two drive simulators read, MQSim and WiscSim, and a table of I/Os.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use crate::trace::events::{Events, Wrong};
 use crate::trace::io::{Form, Op, SECTOR_BYTES, Trace, TracedDrive, edges};
 use crate::trace::pairing::{Act, TraceEvent};
 
-/// The form of a file with that first line.
+/// The form of a file with this first line.
 pub fn form_of(line: &str) -> Option<Form> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let are_numbers = words.iter().all(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
@@ -18,7 +18,7 @@ pub fn form_of(line: &str) -> Option<Form> {
     }
 }
 
-/// Reads a line of MQSim's: time of arrival in ns, drive, first sector, sectors, and 0 for a write or 1 for a read.
+/// Reads a line of MQSim: time of arrival in ns, drive, first sector, sectors, and 0 for a write or 1 for a read.
 pub fn mqsim(line: &str, events: &mut Events) -> Result<(), Wrong> {
     let numbers: Option<Vec<u64>> = line.split_ascii_whitespace().map(|word| word.parse().ok()).collect();
     let Some(&[at_ns, drive, sector, sectors, kind]) = numbers.as_deref() else {
@@ -39,11 +39,11 @@ pub fn mqsim(line: &str, events: &mut Events) -> Result<(), Wrong> {
     events.add(TraceEvent { at_ns, offset_bytes, bytes, drive, pid: 0, act: Act::Issue, op })
 }
 
-/// Reads a line of WiscSee's: process, `D` or `C`, what, offset, bytes, seconds, and two more that are not used here.
+/// Reads a line of WiscSee: process, `D` or `C`, operation, offset, bytes, seconds, and two fields that are not used.
 pub fn wiscsee(line: &str, events: &mut Events) -> Result<(), Wrong> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let &[pid, act, what, offset, bytes, seconds, _, _] = words.as_slice() else {
-        return Err("it has not eight columns".into());
+        return Err("it does not have eight columns".into());
     };
     let act = match act {
         "D" => Act::Issue,
@@ -56,7 +56,7 @@ pub fn wiscsee(line: &str, events: &mut Events) -> Result<(), Wrong> {
         "discard" => Op::Discard,
         _ => return Err("it neither reads, writes nor discards".into()),
     };
-    // Offsets count from the beginning of the traced partition.
+    // Offsets count from the start of the traced partition.
     if offset.starts_with('-') {
         return Ok(());
     }
@@ -68,7 +68,7 @@ pub fn wiscsee(line: &str, events: &mut Events) -> Result<(), Wrong> {
     events.add(TraceEvent { at_ns, offset_bytes, bytes, drive: TracedDrive(0), pid, act, op })
 }
 
-/// Writes MQSim's text: reads and writes, of drives that are numbered from 0 on.
+/// Writes MQSim's text: reads and writes, with drives numbered from 0.
 pub fn write_mqsim(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
     let drives = trace.drives();
     for io in trace.ios.iter().filter(|io| io.op.moves_data()) {
@@ -79,7 +79,7 @@ pub fn write_mqsim(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Writes WiscSee's events: reads, writes and discards of a single drive, and at completions how long they took.
+/// Writes WiscSee's events: reads, writes and discards of a single drive, with the latency at each completion.
 pub fn write_wiscsee(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
     let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
     for edge in edges(&trace.ios) {
@@ -95,7 +95,7 @@ pub fn write_wiscsee(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> 
     Ok(())
 }
 
-/// Writes a line of comma-separated values for each I/O; what is not known is empty.
+/// Writes one line of comma-separated values per I/O; unknown values are empty.
 pub fn write_csv(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(out, "issued_ns,completed_ns,drive,process,operation,offset,bytes")?;
     for io in &trace.ios {

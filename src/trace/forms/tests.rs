@@ -16,7 +16,7 @@ fn io(op: Op, from_ns: u64, to_ns: impl Into<Option<u64>>, sector: u64, sectors:
     }
 }
 
-/// Some of all kinds, that overlap.
+/// Some I/Os of every kind, overlapping.
 fn trace() -> Trace {
     let ios = vec![
         io(Op::Read, 1000, 5000, 8, 8),
@@ -55,7 +55,7 @@ fn records_are_read_as_they_were_written() {
     assert_eq!(read_bytes(&written(WrittenForm::Blktrace), "x").unwrap(), trace());
 }
 
-/// Phases are told apart by what was issued in them.
+/// Phases are distinguished by what was issued in them.
 #[test]
 fn notes_are_read_as_they_were_written() {
     let note = |at_ns, text: &str| Note { at_ns, text: text.into() };
@@ -65,7 +65,7 @@ fn notes_are_read_as_they_were_written() {
     write(&noted, WrittenForm::Blktrace, &mut bytes).unwrap();
     let read = read_bytes(&bytes, "x").unwrap();
     assert_eq!(read, noted);
-    // BLK_TN_MESSAGE, behind the name of the process.
+    // BLK_TN_MESSAGE, after the note with the process's name.
     assert_eq!(bytes[64 + 28..64 + 32], 0x0400_0002_u32.to_le_bytes());
     let of = |name: &str| {
         let mut trace = read.clone();
@@ -79,17 +79,17 @@ fn notes_are_read_as_they_were_written() {
 #[test]
 fn a_record_is_the_kernels() {
     let bytes = written(WrittenForm::Blktrace);
-    // A process's name: 48 bytes and 16. Then a read is queued, and issued.
+    // A process's name: 48 bytes and 16. Then a read is queued and issued.
     let (note, first) = (&bytes[..64], &bytes[112..160]);
     assert_eq!(&note[..4], [0x07, 0x74, 0x61, 0x65]);
     assert_eq!(&note[28..], b"\x00\x00\x00\x04*\0\0\0\x10\0\x80\0\0\0\0\0\0\0\x10\0mkfs.ext4\0\0\0\0\0\0\0");
     let fields = b"\x07tae\x02\0\0\0\xe8\x03\0\0\0\0\0\0\x08\0\0\0\0\0\0\0\0\x10\0\0\x07\0A\0*\0\0\0\x10\0\x80\0\0\0\0\0\0\0\0\0";
     assert_eq!(first, fields);
-    // A flush ends at no sector.
+    // A flush completes without a sector.
     assert_eq!(bytes.windows(8).filter(|bytes| **bytes == [0xff; 8]).count(), 1);
 }
 
-/// Every length of a file that was cut off: it is an error, or a shorter trace.
+/// A file cut off at any length is an error, or a shorter trace.
 #[test]
 fn a_file_cut_off_anywhere_is_refused_or_shorter() {
     let bytes = written(WrittenForm::Blktrace);
@@ -123,7 +123,7 @@ fn what_is_no_trace_is_said_to_be_none() {
     assert_eq!(wrong(&with(114, 0)), damaged);
 }
 
-/// Two issues of one processor, whose fields are changed.
+/// Two issues on one CPU, with their fields changed.
 fn two(change: impl Fn(&mut [u8], usize)) -> Vec<u8> {
     let bytes = written(WrittenForm::Blktrace);
     let mut bytes = [&bytes[112..160], &bytes[208..256]].concat();
@@ -152,7 +152,7 @@ fn what_cannot_be_is_refused() {
 fn numbers_left_out_are_lost_events() {
     let lost = two(|record, n| record[4] = 1 + 4 * n as u8);
     assert_eq!(read_bytes(&lost, "x").unwrap().lost, LostEvents::unknown(3));
-    // Each processor counts by itself.
+    // Each CPU counts separately.
     let apart = two(|record, n| (record[4], record[40]) = (1 + 4 * n as u8, n as u8));
     assert_eq!(read_bytes(&apart, "x").unwrap().lost.all, 0);
 }
@@ -160,7 +160,7 @@ fn numbers_left_out_are_lost_events() {
 #[test]
 fn lost_events_stay_lost_in_another_form() {
     let mut bytes = Vec::new();
-    // The last two say more than a gap can: what is no completion stays so.
+    // The last two exceed what a gap can say; events that are not completions are still reported as such.
     for (all, completions, kept) in [
         (70, 0, (70, 0)),
         (70, 70, (70, 70)),
@@ -174,7 +174,7 @@ fn lost_events_stay_lost_in_another_form() {
         let kept = LostEvents { all: kept.0, completions: kept.1 };
         assert_eq!(read_bytes(&bytes, "x").unwrap(), Trace { lost: kept, ..trace() });
     }
-    // Two drives count apart: nothing is missing of either.
+    // Two drives count separately: neither misses anything.
     let mut two = trace();
     two.ios[1].drive = TracedDrive(3);
     bytes.clear();
@@ -186,7 +186,7 @@ fn lost_events_stay_lost_in_another_form() {
 fn files_of_several_processors_are_one_trace() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
-    // The issue on one processor, the completion on another.
+    // The issue on one CPU, the completion on another.
     let bytes = written(WrittenForm::Blktrace);
     std::fs::write(path("sda.blktrace.0"), &bytes[..256]).unwrap();
     let mut end = bytes[256..304].to_vec();
@@ -196,7 +196,7 @@ fn files_of_several_processors_are_one_trace() {
     assert_eq!((both.ios.len(), both.ios[1].completed_ns, both.unpaired), (2, Some(2000), 0));
     std::fs::write(path("text"), "0 0 8 8 1\n").unwrap();
     let error = read(&[path("sda.blktrace.0"), path("text")]).unwrap_err();
-    assert!(error.what.ends_with("only blktrace's files, one a processor, are read together"), "{error}");
+    assert!(error.what.ends_with("only blktrace's files, one per processor, are read together"), "{error}");
     assert_eq!(read(&[path("none")]).unwrap_err().exit_status(), 2);
 }
 
@@ -244,10 +244,10 @@ fn text_of_blkparse_is_read() {
         .lost,
         LostEvents::unknown(1)
     );
-    assert_eq!(wrong(&with("8 + 8 [mk", "x + 8 [mk")), "x: line 2: x is no sector of a drive");
+    assert_eq!(wrong(&with("8 + 8 [mk", "x + 8 [mk")), "x: line 2: x is not a sector of a drive");
     assert_eq!(wrong(&with("0.000008000", "0.000000001")), "x: line 11: time goes back from 7000 ns to 1 ns");
     assert_eq!(wrong(&with("a message", "x\n a message")), "x: line 5: it is not one of blkparse's");
-    assert_eq!(wrong(&with("DS", "\x1bS")), "x: line 8: ␛S is no kind of I/O");
+    assert_eq!(wrong(&with("DS", "\x1bS")), "x: line 8: ␛S is not a kind of I/O");
     assert_eq!(wrong(&with("+ 128", "+ 12800000")), "x: line 8: no request has 12800000 sectors");
     assert!(wrong(&with("a message", &"x".repeat(5000))).contains("line 4 has over 4096 bytes"));
     assert_eq!(wrong(&[TEXT.as_bytes(), b"\xff\n"].concat()), "x: line 21 is not text");
@@ -275,7 +275,7 @@ fn a_log_of_fio_has_the_issues() {
     let read = read_bytes(second.as_bytes(), "x").unwrap();
     let ops: Vec<_> = read.ios.iter().map(|io| (io.op, io.drive.0, io.bytes, io.issued_ns)).collect();
     assert_eq!(ops, [(Op::Discard, 0, 512, 0), (Op::Write, 1, 1024, 0), (Op::Flush, 1, 0, 0)]);
-    assert_eq!(wrong(second.replace("trim", "rtim").as_bytes()), "x: line 5: rtim is no action of fio's");
+    assert_eq!(wrong(second.replace("trim", "rtim").as_bytes()), "x: line 5: rtim is not an action of fio's");
     assert_eq!(wrong(second.replace(" 0 512", " 0 -1").as_bytes()), "x: line 5: it has no offset and length");
     assert_eq!(
         wrong(b"fio version 3 iolog\n9 a read 0 512\n8 a read 0 512\n"),
@@ -283,10 +283,10 @@ fn a_log_of_fio_has_the_issues() {
     );
     let many: Vec<_> = (0..2000).map(|n| format!("/{n} read 0 512\n")).collect();
     let many = many.concat();
-    assert!(wrong(format!("fio version 2 iolog\n{many}").as_bytes()).contains("it is of over 1024 files"));
+    assert!(wrong(format!("fio version 2 iolog\n{many}").as_bytes()).contains("it names over 1024 files"));
 }
 
-/// What is written is read again: all that the form has.
+/// What is written is read back, as far as the form can hold it.
 #[test]
 fn the_texts_of_simulators_are_written() {
     let no_flush = || trace().ios.into_iter().filter(|io| io.op != Op::Flush);
@@ -343,7 +343,7 @@ fn the_texts_of_simulators_are_read() {
     );
 }
 
-/// A million records that begin as they should and hold anything: an answer at once, in bounded memory.
+/// A million records with a valid start and arbitrary content: an answer at once, in bounded memory.
 #[test]
 fn a_million_records_of_garbage_are_refused() {
     let mut state = 5_u64;
@@ -356,7 +356,7 @@ fn a_million_records_of_garbage_are_refused() {
         }
     }
     assert!(read_bytes(&bytes, "x").is_err());
-    // As plausible as it gets: one processor, numbers in order, time that goes on, places on a drive of 1 TiB.
+    // As plausible as possible: one CPU, consecutive numbers, increasing times, places on a drive of 1 TiB.
     let mut at = 0;
     for (number, record) in (1_u32..).zip(bytes.chunks_mut(48)) {
         at += u64::from(record[8]);

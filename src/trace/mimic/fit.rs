@@ -1,35 +1,35 @@
-//! The settings under which a class does what it did in a trace.
+//! The settings that make a class do what it did in a trace.
 
 use super::traffic::ClassTraffic;
 use crate::class::Class;
 
-/// Pages of the workers' I/O.
+/// Range of page sizes of the workers' I/O.
 const PAGE_BYTES_MIN: u64 = 512;
 const PAGE_BYTES_MAX: u64 = 1 << 20;
 const DEPTH_MAX: u64 = 1024;
-/// The depth where it is not known: it does not hold a class below its rate.
+/// The depth if it is not known: enough not to hold a class below its rate.
 const DEPTH_UNKNOWN: u64 = 32;
 const WRITES_A_FLUSH_MAX: u64 = 1024;
-/// Gaps that vary less than that by their mean are even.
+/// Gaps that vary by less than this, relative to their mean, count as even.
 const EVEN_SPREAD_MAX: f64 = 0.5;
-/// Of which at least this share goes on where another ended is in runs.
+/// If at least this share continues where another ended, the pages are in runs.
 const RUNS_SHARE_MIN: f64 = 0.1;
-/// As many standard deviations more repeats than of a uniform draw are no chance.
+/// Repeats this many standard deviations above those of a uniform draw are not due to chance.
 const CHANCE: f64 = 3.0;
 const THETA_MAX: f64 = 4.0;
-/// Halvings of the range of exponents.
+/// How often to halve the range of exponents.
 const HALVINGS: usize = 40;
-/// Hot ranks that are taken each by itself; beyond, ranks that differ by less than a fiftieth are taken together.
+/// Hot ranks treated one by one; beyond, ranks that differ by less than a fiftieth are treated together.
 const SINGLE_RANKS: u64 = 100;
 
-/// Where a class's next page is.
+/// How a class's next page is chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PagesDrawn {
     /// One after the other.
     InOrder,
     /// Every page equally often.
     Uniform,
-    /// Hot pages scattered over the space, by this exponent.
+    /// Hot pages scattered over the space, with this exponent.
     Zipf(f64),
     /// This share jumps, the rest is sequential.
     Runs(f64),
@@ -42,24 +42,24 @@ pub struct ClassFit {
     pub class: Class,
     /// A power of two.
     pub page_bytes: u64,
-    /// Bytes a second.
+    /// Bytes per second.
     pub rate_bytes_per_s: u64,
-    /// The most I/Os that are open.
+    /// Maximum open I/Os.
     pub depth: u64,
-    /// Whether its starts come at random rather than evenly.
+    /// Whether its starts are random rather than even.
     pub is_random: bool,
-    /// Where its pages are.
+    /// How its pages are chosen.
     pub pages: PagesDrawn,
-    /// Writes for each flush, of a log that is flushed.
+    /// Writes per flush, for a log that is flushed.
     pub writes_a_flush: Option<u64>,
-    /// Its open I/Os in the mean, which no setting holds.
+    /// Mean number of open I/Os, which no setting controls.
     pub mean_depth: Option<f64>,
     /// Pages of the space.
     space_pages: u64,
 }
 
 impl ClassFit {
-    /// Of what a class did, in a space of that size.
+    /// Fits settings to what a class did, in a space of that size.
     pub fn of(class: Class, traffic: &ClassTraffic, space_bytes: u64) -> Self {
         let mean_bytes = traffic.mean_bytes().max(1.0);
         let nearest = 2_f64.powf(mean_bytes.log2().round()) as u64;
@@ -86,7 +86,7 @@ impl ClassFit {
         }
     }
 
-    /// How many different pages a number of I/Os begins in; none where that is not fitted.
+    /// Different pages per I/O, expected over this many I/Os; `None` if that is not fitted.
     pub fn distinct_share(&self, ios: u64) -> Option<f64> {
         let theta = match self.pages {
             PagesDrawn::Uniform => 0.0,
@@ -97,7 +97,7 @@ impl ClassFit {
     }
 }
 
-/// The exponent by which as many different pages are expected as were used: that does not depend on which they are.
+/// The exponent at which the expected number of different pages is what it was, whichever pages these are.
 fn drawn(traffic: &ClassTraffic, page_bytes: u64, space_pages: u64) -> PagesDrawn {
     let (ios, ranks) = (traffic.ios(), ranks(space_pages));
     let found = traffic.distinct_share(page_bytes, ios) * ios as f64;
@@ -109,7 +109,7 @@ fn drawn(traffic: &ClassTraffic, page_bytes: u64, space_pages: u64) -> PagesDraw
     let (mut low, mut high) = (0.0, THETA_MAX);
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
-        // The hotter the hot pages, the fewer are different.
+        // The hotter the hot pages, the fewer different ones.
         if distinct(&ranks, middle, ios) > found {
             low = middle;
         } else {
@@ -119,7 +119,7 @@ fn drawn(traffic: &ClassTraffic, page_bytes: u64, space_pages: u64) -> PagesDraw
     PagesDrawn::Zipf((low * 1000.0).round() / 1000.0)
 }
 
-/// Ranks of pages, the hottest first, in groups of about the same: the middle of each, and how many there are.
+/// Ranks of pages, hottest first, in groups of similar rank: the middle of each, and how many it has.
 fn ranks(pages: u64) -> Vec<(f64, f64)> {
     let (mut ranks, mut from) = (Vec::new(), 1);
     while from <= pages {
@@ -130,11 +130,11 @@ fn ranks(pages: u64) -> Vec<(f64, f64)> {
     ranks
 }
 
-/// How many different pages are expected in a number of draws by that exponent.
+/// The expected number of different pages in a number of draws with that exponent.
 fn distinct(ranks: &[(f64, f64)], theta: f64, ios: u64) -> f64 {
     let weight = |rank: f64| rank.powf(-theta);
     let all: f64 = ranks.iter().map(|(rank, count)| count * weight(*rank)).sum();
-    // Whether a page is drawn at all; 1 - (1 - p)^n without losing small p.
+    // The probability that a page is drawn at all: 1 - (1 - p)^n without losing small p.
     let is_drawn = |rank: f64| -(ios as f64 * (-weight(rank) / all).max(-1.0).ln_1p()).exp_m1();
     ranks.iter().map(|(rank, count)| count * is_drawn(*rank)).sum()
 }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_expected_number_of_pages_is_that_of_the_closed_form() {
-        // n (1 - (1 - 1/n)^k) of equal pages; of one page, one.
+        // n (1 - (1 - 1/n)^k) for n equal pages; one if there is only one page.
         let equal = |pages: u64, ios: u64| {
             let pages = pages as f64;
             pages * (1.0 - (1.0 - 1.0 / pages).powf(ios as f64))

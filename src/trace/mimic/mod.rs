@@ -1,12 +1,12 @@
-//! A load like that of a trace: the settings of each class, fitted to the trace's first half and held against its second.
+//! A load like a trace's: settings for each class, fitted to the trace's first half and checked against its second.
 //!
-//! Enters: a drive's I/Os. Leaves: settings, and how near they come to what they were not fitted to.
+//! Enters: a drive's I/Os. Leaves: settings, and how close they come to what they were not fitted to.
 //!
 //! | module | is about | may import |
 //! |---|---|---|
 //! | [`streams`] | which class an I/O is like | – |
 //! | [`traffic`] | what a class did in a stretch of a trace | streams |
-//! | [`fit`] | the settings under which it does that | traffic |
+//! | [`fit`] | the settings that make it do that | traffic |
 
 mod fit;
 mod streams;
@@ -25,30 +25,30 @@ pub use fit::{ClassFit, PagesDrawn};
 use streams::{Like, likes};
 use traffic::ClassTraffic;
 
-/// A class with fewer I/Os in a half is left out.
+/// Classes with fewer I/Os in a half are left out.
 const IOS_MIN: u64 = 100;
 /// The space is a file of whole MiB.
 const MIB: u64 = 1 << 20;
 const SPACE_BYTES_MIN: u64 = 16 << 20;
-/// Figures that differ by no more are alike.
+/// Figures that differ by no more than this count as alike.
 const ALIKE: f64 = 0.1;
-/// Shares below that are nothing.
+/// Shares below this count as zero.
 const SHARE_MIN: f64 = 0.01;
 
-/// What is held against the other half.
+/// What is compared with the other half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// MB/s.
     MbPerS,
-    /// The mean size, in KiB.
+    /// Mean size, in KiB.
     Kib,
-    /// Open I/Os in the mean, which no setting holds.
+    /// Mean number of open I/Os, which no setting controls.
     Depth,
-    /// The share of I/Os that go on where another ended, in percent.
+    /// Share of I/Os that continue where another ended, in percent.
     Sequential,
-    /// Different pages by I/Os, in percent.
+    /// Different pages per I/O, in percent.
     Distinct,
-    /// Writes for each flush.
+    /// Writes per flush.
     WritesAFlush,
 }
 
@@ -56,7 +56,7 @@ impl Quantity {
     const ALL: [Self; 6] =
         [Self::MbPerS, Self::Kib, Self::Depth, Self::Sequential, Self::Distinct, Self::WritesAFlush];
 
-    /// Its name, and its unit.
+    /// Its name and unit.
     pub fn name(self) -> [&'static str; 2] {
         match self {
             Self::MbPerS => ["throughput", "MB/s"],
@@ -68,7 +68,7 @@ impl Quantity {
         }
     }
 
-    /// What the settings make it; none if they don't say.
+    /// Its value under the settings; `None` if they don't determine it.
     fn fitted(self, fit: &ClassFit, ios: u64) -> Option<f64> {
         match self {
             Self::MbPerS => Some(fit.rate_bytes_per_s as f64 / 1e6),
@@ -83,14 +83,14 @@ impl Quantity {
         }
     }
 
-    /// What it was. Of different pages only as many I/Os are taken.
+    /// Its measured value. For different pages, only the first `ios` I/Os count.
     fn measured(self, traffic: &ClassTraffic, fit: &ClassFit, ios: u64) -> Option<f64> {
         match self {
             Self::MbPerS => Some(traffic.bytes as f64 / 1e6 / traffic.seconds),
             Self::Kib => Some(traffic.mean_bytes() / 1024.0),
             Self::Depth => traffic.depth.map(|(mean, _)| mean),
             Self::Sequential => Some(100.0 * traffic.sequential_share()),
-            // Fewer would be more different.
+            // Fewer I/Os would have a larger share of different pages.
             Self::Distinct if traffic.ios() < ios - ios / 100 => None,
             Self::Distinct => Some(100.0 * traffic.distinct_share(fit.page_bytes, ios)),
             Self::WritesAFlush => {
@@ -99,7 +99,7 @@ impl Quantity {
         }
     }
 
-    /// How far a figure is from another one, by that.
+    /// The relative difference of a figure from another; negligible shares count as equal.
     fn difference(self, of: f64, from: f64) -> f64 {
         let is_share = matches!(self, Self::Sequential | Self::Distinct);
         if is_share && of.max(from) < 100.0 * SHARE_MIN {
@@ -113,67 +113,67 @@ impl Quantity {
     }
 }
 
-/// A quantity of a class: fitted to the first half, of the second, and of a replay.
+/// A quantity of a class: as fitted to the first half, in the second half, and in a replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Likeness {
     /// The class.
     pub class: Class,
     /// What is compared.
     pub quantity: Quantity,
-    /// What the settings make it; of the depth what it was.
+    /// Its value under the settings; for the depth, its value in the first half.
     pub fitted: f64,
-    /// What it was in the half that nothing was fitted to.
+    /// Its value in the held-out half.
     pub held_out: Option<f64>,
-    /// What it was in a replay.
+    /// Its value in a replay.
     pub replayed: Option<f64>,
 }
 
 impl Likeness {
-    /// How far what is fitted is from what was held out, by that.
+    /// How far the fitted value is from the held-out one.
     pub fn difference(&self) -> Option<f64> {
         self.held_out.map(|held_out| self.quantity.difference(self.fitted, held_out))
     }
 
-    /// The same of what was replayed.
+    /// How far the replayed value is from the held-out one.
     pub fn replayed_difference(&self) -> Option<f64> {
         let (replayed, held_out) = self.replayed.zip(self.held_out)?;
         Some(self.quantity.difference(replayed, held_out))
     }
 }
 
-/// Whether figures that differ by that much are alike.
+/// Whether a difference is small enough to count as alike.
 pub fn is_alike(difference: f64) -> bool {
     difference.abs() <= ALIKE
 }
 
-/// A load like that of a trace.
+/// A load like a trace's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MimicLoad {
     /// The settings of each class that has any.
     pub classes: Vec<ClassFit>,
-    /// How near they come.
+    /// How close they come.
     pub likenesses: Vec<Likeness>,
-    /// The space that the pages are in.
+    /// Bytes of the space that the pages are in.
     pub space_bytes: u64,
     /// The length of each half.
     pub half_seconds: f64,
-    /// Classes that are left out, with their I/Os.
+    /// Classes that were left out, with their number of I/Os.
     pub left_out: Vec<(Class, u64)>,
     /// Discards, which no class issues.
     pub discards: u64,
-    /// Flushes, unless a log has them.
+    /// Flushes, unless a log issues them.
     pub flushes: u64,
     held_out: Vec<ClassTraffic>,
 }
 
-/// Fits a load to a drive's I/Os, which are in the order of their issues.
+/// Fits a load to a drive's I/Os, which must be in order of issue.
 ///
 /// # Errors
-/// Of the kind `Input` if they have no times, or are too few.
+/// `Input` if they have no times, or are too few.
 pub fn mimic(ios: &[TracedIo], knows_depth: bool) -> Result<MimicLoad> {
     let Some([first, second]) = halves(ios) else {
-        return Err(Error::input("the trace has no times of issue, or a single one: a load has a rate")
-            .hint("take a trace of blktrace's, or fio's log of version 3"));
+        return Err(Error::input("the trace has no issue times, or only one, but a load needs a rate")
+            .hint("use a trace by blktrace, or fio's log of version 3"));
     };
     let likes = likes(ios);
     let space_bytes = space_of(ios, &likes);
@@ -211,13 +211,13 @@ pub fn mimic(ios: &[TracedIo], knows_depth: bool) -> Result<MimicLoad> {
 }
 
 impl MimicLoad {
-    /// Holds a replay's I/Os against the half that was held out.
+    /// Compares a replay's I/Os with the held-out half.
     ///
     /// # Errors
     /// As for [`mimic`].
     pub fn replayed(&mut self, ios: &[TracedIo], knows_depth: bool) -> Result<()> {
         let Some([first, second]) = halves(ios) else {
-            return Err(Error::input("the replay's trace has no times of issue, or a single one"));
+            return Err(Error::input("the replay's trace has no issue times, or only one"));
         };
         let (likes, time_ns) = (likes(ios), first.start..second.end);
         let of = |fit: &ClassFit| ClassTraffic::of(ios, &likes, fit.class, &time_ns, knows_depth);
@@ -240,14 +240,14 @@ impl MimicLoad {
     }
 }
 
-/// Both halves of the time in which I/Os were issued; none if that is none.
+/// Both halves of the time in which I/Os were issued; `None` if there is no such time.
 fn halves(ios: &[TracedIo]) -> Option<[Range<u64>; 2]> {
     let (first, last) = (ios.first()?.issued_ns, ios.last()?.issued_ns);
     let middle = u64::midpoint(first, last);
     (middle > first).then(|| [first..middle, middle..last.saturating_add(1)])
 }
 
-/// From the first to the last page that is drawn, in whole MiB: the log has its own.
+/// From the first to the last page, in whole MiB, except the log's, which has its own space.
 fn space_of(ios: &[TracedIo], likes: &[Like]) -> u64 {
     let is_drawn = |like: &Like| like.class.is_some_and(|class| class != Class::Wal);
     let drawn = || ios.iter().zip(likes).filter(|(_, like)| is_drawn(like)).map(|(io, _)| io);

@@ -1,21 +1,21 @@
-//! Which class an I/O is like: reads and writes that follow each other on the drive, and all others.
+//! Which class an I/O is like, by the reads and writes that follow each other on the drive.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::class::Class;
 use crate::trace::io::{Op, TracedIo};
 
-/// So many I/Os in a row, each from where the one before ended, are sequential.
+/// This many I/Os in a row, each starting where the previous one ended, are sequential.
 const RUN_IOS_MIN: u64 = 8;
-/// Ends of I/Os at which others may go on, the last ones.
+/// How many recent ends of I/Os are remembered, for others to continue at.
 const HEADS_MAX: usize = 4096;
 
 /// What an I/O is like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Like {
-    /// The class; none of discards and flushes.
+    /// The class; `None` for discards and flushes.
     pub class: Option<Class>,
-    /// Whether it goes on where an earlier one ended.
+    /// Whether it continues where an earlier one ended.
     pub goes_on: bool,
 }
 
@@ -24,16 +24,16 @@ pub struct Like {
 struct Run {
     writes: bool,
     ios: u64,
-    /// Flushes of the trace before its first and before its last I/O.
+    /// Flushes in the trace before its first and before its last I/O.
     flushes: [u64; 2],
-    /// Its I/Os with a flush since the one before.
+    /// How many of its I/Os come after a flush since the previous one.
     after_flush: u64,
-    /// Flushes before which its I/O was the last write.
+    /// Flushes for which its I/O was the last write before.
     before_flush: u64,
 }
 
 impl Run {
-    /// Of writes in a row, a log has a flush between most of them, or is what was written last before most flushes.
+    /// Writes in a row are a log if most of them follow a flush, or if most flushes follow one of them.
     fn class(&self) -> Class {
         let is_long = self.ios >= RUN_IOS_MIN;
         let [first, last] = self.flushes;
@@ -48,7 +48,7 @@ impl Run {
     }
 }
 
-/// What each I/O is like, in their order, which is that of their issues.
+/// What each I/O is like, in order of issue.
 pub fn likes(ios: &[TracedIo]) -> Vec<Like> {
     let (mut runs, mut of): (Vec<Run>, Vec<Option<(usize, bool)>>) = (Vec::new(), Vec::new());
     let (mut heads, mut order) = (HashMap::new(), VecDeque::new());
@@ -79,7 +79,7 @@ pub fn likes(ios: &[TracedIo]) -> Vec<Like> {
             last_write = Some(at);
         }
         let head = (writes, io.end_bytes());
-        // A stream that begins again comes back to heads that it had before.
+        // A stream that starts over returns to ends that it had before.
         heads.insert(head, (at, of.len()));
         order.push_back((head, of.len()));
         if order.len() > HEADS_MAX

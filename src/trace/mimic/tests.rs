@@ -6,7 +6,7 @@ use crate::trace::io::TracedDrive;
 
 const MS: u64 = 1_000_000;
 const KIB: u64 = 1 << 10;
-/// 40 s in all.
+/// The whole trace lasts 40 s.
 const TICKS: u64 = 40_000;
 
 fn io(op: Op, at_ns: u64, took_ns: u64, offset_bytes: u64, bytes: u64) -> TracedIo {
@@ -21,8 +21,8 @@ fn io(op: Op, at_ns: u64, took_ns: u64, offset_bytes: u64, bytes: u64) -> Traced
     }
 }
 
-/// In each millisecond a scan of 64 KiB, one after the other; of two, a point read and a write of 16 KiB; of four, a write
-/// to the log of 8 KiB, with a flush after every second one. All of them at this many times the pace in the second half.
+/// Each millisecond a scan read of 64 KiB, in sequence; every second one a point read and a write of 16 KiB; every
+/// fourth a log write of 8 KiB, with a flush after every second of these. In the second half, `pace` times as many.
 fn load(pace: u64) -> Vec<TracedIo> {
     let mut random = SmallRng::seed_from_u64(11);
     let pages = 16_384;
@@ -72,7 +72,7 @@ fn each_io_is_of_the_class_that_it_is_like() {
         };
         like.class != expected
     };
-    // By chance a point read is just where the scan goes on.
+    // A few point reads happen to be where the scan continues.
     let others: Vec<_> = ios.iter().zip(&likes).filter(is_else).collect();
     assert!(others.len() <= 5, "{others:?}");
 }
@@ -99,7 +99,7 @@ fn a_load_that_stays_as_it_is_is_alike() {
     for one in &load.likenesses {
         assert!(one.difference().is_some_and(is_alike), "{one:?}");
     }
-    // Scans are open for half of the time, writes for half of it.
+    // Scans are open half of the time, and so are writes.
     let depth = |class: Class| {
         let is = |one: &&Likeness| one.class == class && one.quantity == Quantity::Depth;
         load.likenesses.iter().find(is).map(|one| one.fitted)
@@ -118,13 +118,13 @@ fn a_load_that_changes_is_not_alike_and_its_replay_is_measured() {
     for one in rates(&fitted) {
         assert!((one.difference().unwrap() + 0.5).abs() < 0.01 && one.replayed.is_none(), "{one:?}");
     }
-    // What was held out, played again, is what was held out.
+    // A replay of the held-out half is identical to it.
     let second: Vec<_> = twice.iter().filter(|io| io.issued_ns >= TICKS / 2 * MS).copied().collect();
     fitted.replayed(&second, true).unwrap();
     for one in &fitted.likenesses {
         assert!(one.replayed_difference().is_some_and(|by| by.abs() < 0.01), "{one:?}");
     }
-    // Without completions no depth is known.
+    // Without completions, no depth is known.
     let blind = mimic(&twice, false).unwrap();
     assert!(blind.likenesses.iter().all(|one| one.quantity != Quantity::Depth));
 }
@@ -133,7 +133,7 @@ fn a_load_that_changes_is_not_alike_and_its_replay_is_measured() {
 fn what_has_no_rate_is_refused_and_what_is_rare_left_out() {
     let mut still = load(1);
     still.iter_mut().for_each(|io| io.issued_ns = 0);
-    assert!(mimic(&still, false).unwrap_err().what.contains("no times of issue"));
+    assert!(mimic(&still, false).unwrap_err().what.contains("no issue times"));
     let few: Vec<_> = load(1).into_iter().take(90).collect();
     assert!(mimic(&few, true).unwrap_err().what.contains("no class has 100 I/Os"));
     assert!(mimic(&[], true).is_err());

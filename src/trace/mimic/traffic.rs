@@ -12,24 +12,24 @@ use crate::units::SECOND_NS;
 /// What a class did in a stretch of a trace.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClassTraffic {
-    /// Where its I/Os began, in the order of their issues.
+    /// Where its I/Os began, in order of issue.
     pub offsets: Vec<u64>,
-    /// Bytes of all of them.
+    /// Total bytes.
     pub bytes: u64,
-    /// The length of the stretch.
+    /// Length of the stretch.
     pub seconds: f64,
-    /// Those that went on where an earlier one had ended.
+    /// I/Os that continued where an earlier one had ended.
     pub going_on: u64,
-    /// Flushes, if it is the log.
+    /// Number of flushes, if it is the log.
     pub flushes: u64,
-    /// Its open I/Os in the mean, and at 99% of its issues at most; none where completions are not known.
+    /// Its open I/Os: the mean, and the 99th percentile over its issues; `None` if completions are not known.
     pub depth: Option<(f64, u64)>,
-    /// The standard deviation of the times between issues, by their mean.
+    /// Standard deviation of the gaps between issues, relative to their mean.
     pub gap_spread: f64,
 }
 
 impl ClassTraffic {
-    /// Of the I/Os, each of which is like a class, those of one class that were issued in that time.
+    /// What one class did in that time; `likes` says which class each I/O is like.
     pub fn of(
         ios: &[TracedIo],
         likes: &[Like],
@@ -67,7 +67,7 @@ impl ClassTraffic {
         of
     }
 
-    /// How many I/Os it issued.
+    /// Number of I/Os that it issued.
     pub fn ios(&self) -> u64 {
         self.offsets.len() as u64
     }
@@ -77,12 +77,12 @@ impl ClassTraffic {
         self.bytes as f64 / self.ios().max(1) as f64
     }
 
-    /// The share of I/Os that went on where an earlier one had ended.
+    /// The share of I/Os that continued where an earlier one had ended.
     pub fn sequential_share(&self) -> f64 {
         self.going_on as f64 / self.ios().max(1) as f64
     }
 
-    /// How many different pages the first of its I/Os begin in, by the number of these.
+    /// Number of different pages that the first of its I/Os begin in, relative to the number of these I/Os.
     pub fn distinct_share(&self, page_bytes: u64, first: u64) -> f64 {
         let taken = &self.offsets[..self.offsets.len().min(first as usize)];
         let pages: HashSet<u64> = taken.iter().map(|offset| offset / page_bytes).collect();
@@ -90,7 +90,7 @@ impl ClassTraffic {
     }
 }
 
-/// The standard deviation by the mean; 0 of nothing.
+/// Standard deviation relative to the mean; 0 for no numbers.
 fn spread(numbers: impl Iterator<Item = f64>) -> f64 {
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for number in numbers {

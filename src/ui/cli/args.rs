@@ -82,7 +82,7 @@ pub struct Cli {
     /// The colours of the screen: dark, light, 16, mono, or one of btop's theme files by its name [default: those that
     /// suit the terminal]
     ///
-    /// These files lie in ~/.config/stacktune/themes, as NAME.theme.
+    /// These files are in ~/.config/stacktune/themes, as NAME.theme.
     #[arg(long, value_name = "NAME")]
     pub theme: Option<String>,
     /// How to run it.
@@ -97,7 +97,7 @@ pub enum Cmd {
     Record(RecordArgs),
     /// Run your own program as the load, on the screen or recorded by --out
     ///
-    /// On the profile's target: in a folder, or on the stack that is built for it. All that it starts is ended at the end.
+    /// On the profile's target: in a folder, or on the stack built for it. Everything it starts is ended with it.
     #[cfg(feature = "programs")]
     Run(ProgramArgs),
     /// Reproduce a table or figure of Haas et al. 2020 or He et al. 2017, next to the paper's own results
@@ -113,7 +113,7 @@ pub enum Cmd {
     Attest(AttestArgs),
     /// Show a recording
     Show(ShowArgs),
-    /// Compare recordings, of any hosts, figure by figure
+    /// Compare recordings of any hosts, figure by figure
     #[command(after_help = EXIT_STATUS)]
     Compare {
         /// The recordings' folders; the others are compared with the first
@@ -151,7 +151,7 @@ pub enum Cmd {
     /// is counted as lost.
     #[cfg(feature = "trace")]
     Trace(TraceArgs),
-    /// Run a block trace on a drive by model, and count what its flash would have done
+    /// Run a block trace on a modelled drive, and count what its flash would have done
     ///
     /// Write amplification, misses of the mapping's cache, pages moved and blocks erased, with the mapping by pages, on
     /// demand (DFTL) or hybrid; latencies with --timed. Nothing is run, and no drive is opened.
@@ -160,7 +160,7 @@ pub enum Cmd {
     /// Fit a profile to a block trace, so that its load is like the traced one
     ///
     /// Rates, sizes, depth, where pages are, and the log's flushes, of each class: fitted to the first half of the trace and
-    /// held against the second. Nothing is run, and no drive is opened.
+    /// checked on the second. Nothing is run, and no drive is opened.
     #[cfg(feature = "trace")]
     Mimic(MimicArgs),
     /// Read a target back and check every page that stacktune wrote
@@ -275,7 +275,7 @@ pub struct RecordArgs {
     /// Print what would be built and destroyed, then exit
     #[arg(long)]
     pub dry_run: bool,
-    /// Two values of a knob against each other.
+    /// A duel between two values of a knob.
     #[command(flatten)]
     pub duel: DuelArgs,
     /// How to run it.
@@ -286,7 +286,7 @@ pub struct RecordArgs {
     pub output: JsonArgs,
 }
 
-/// Two values of a knob in one run, until it is clear which is better.
+/// A duel between two values of a knob, until it is clear which is better.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct DuelArgs {
     /// Turn a knob between two values in random order until it is clear which is better (KNOB=A,B)

@@ -19,7 +19,7 @@ Examples:
 
 /// A command that is traced on a profile's target runs for this long at most.
 const ON_TARGET: Duration = Duration::from_hours(1);
-/// The smallest and the largest page that is taken.
+/// The smallest and the largest page accepted.
 const PAGE_BYTES: [u64; 2] = [2 << 10, 64 << 10];
 
 /// The arguments of `stacktune contract`.
@@ -32,7 +32,7 @@ pub struct ContractArgs {
     /// The drive to score, if the trace has several
     #[arg(long, value_name = "MAJOR:MINOR")]
     pub drive: Option<TracedDrive>,
-    /// Where on the drive the space begins that is scored, such as a partition [default: at its beginning]
+    /// Where on the drive the scored space begins, such as a partition [default: at its beginning]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub start: Option<u64>,
     /// How large that space is [default: to the furthest I/O; of a recording: what its target used]
@@ -41,23 +41,23 @@ pub struct ContractArgs {
     /// The pages of the drive's flash
     #[arg(long, value_name = "SIZE", value_parser = parse_page, default_value = "2KiB")]
     pub page: u64,
-    /// What the application's files held at the end, to hold unaligned bytes against [default: unknown]
+    /// The bytes in the application's files at the end, to relate unaligned bytes to [default: unknown]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub file_bytes: Option<u64>,
-    /// Only what was issued in that phase of a recorded run, as if nothing had been before: `warmup`, `run` or
+    /// Only what was issued in that phase of a recorded run, as if nothing came before: `warmup`, `run` or
     /// `write-back`
     #[arg(long, value_name = "NAME")]
     pub phase: Option<String>,
-    /// A rule to score, the others are left out (may be repeated) [default: all five]
+    /// A rule to score; the others are left out (may be repeated) [default: all five]
     #[arg(long, value_name = "RULE")]
     pub rule: Vec<RuleName>,
-    /// Shares of the space that the mapping cache covers, in percent, separated by commas; 10 is what is judged
+    /// Shares of the space that the mapping cache covers, in percent, separated by commas; the verdict uses 10
     #[arg(long, value_name = "PERCENT,…", value_delimiter = ',', default_value = "1,5,10,50,100")]
     pub coverage: Vec<u64>,
-    /// Sizes of the flash blocks that alignment is held against, separated by commas; 128KiB is what is judged
+    /// Sizes of the flash blocks to check alignment with, separated by commas; the verdict uses 128KiB
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = parse_size, default_value = "128KiB,1MiB")]
     pub blocks: Vec<u64>,
-    /// Logical segments with blocks of their own, for grouping: beside one segment, which is what is judged
+    /// Size of logical segments with blocks of their own, for grouping; the verdict uses one segment
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "128MiB")]
     pub segment: u64,
     /// Channels over which pages are striped, for grouping
@@ -78,7 +78,7 @@ pub enum RuleName {
     RequestScale,
     /// Access that stays near
     Locality,
-    /// Flash blocks written from their beginning on to their end
+    /// Flash blocks written from beginning to end
     Alignment,
     /// What dies together lies together
     Grouping,
@@ -109,7 +109,7 @@ pub struct TraceArgs {
         required_unless_present_any = ["from", "on"]
     )]
     pub device: Vec<PathBuf>,
-    /// A profile, by name or path, whose target COMMAND runs on: what it says is built, and the drives below are traced
+    /// A profile, by name or path, whose target COMMAND runs on: it is built, and the drives below are traced
     ///
     /// As `stacktune run PROFILE --trace`, with its rules: --out is the folder of a recording, and in the words {dir} stands
     /// for the folder that COMMAND starts in. What it leaves in the page cache is written back and traced.
@@ -179,7 +179,7 @@ pub struct BuiltArgs {
 }
 
 impl TraceArgs {
-    /// The run that is to be traced, with --on.
+    /// The run to trace, with --on.
     pub fn to_run(&self) -> Option<ProgramArgs> {
         let BuiltArgs { prepare, mem, destroy, allow_commands, set, dry_run } = self.built.clone();
         let sets = SetArgs { set };

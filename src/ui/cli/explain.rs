@@ -51,7 +51,7 @@ pub fn nearest_command(word: &str) -> Option<String> {
     nearest_of(word, names().iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// The error for a mistyped command, the first argument, with arguments of its own: clap takes it for a profile, and refuses what follows.
+/// The error for a mistyped command with arguments of its own: clap takes it for a profile, and refuses the rest.
 pub fn mistyped(first: Option<OsString>, error: &clap::Error) -> Option<Error> {
     use clap::error::ErrorKind::{ArgumentConflict, UnknownArgument};
     let word = first?.into_string().ok().filter(|word| !word.starts_with('-') && !names().contains(word))?;
@@ -63,7 +63,7 @@ pub fn mistyped(first: Option<OsString>, error: &clap::Error) -> Option<Error> {
     Some(Error::input(what).hint("`stacktune help` lists them"))
 }
 
-/// The commands that a user can type, those of other builds included: they have an answer, too.
+/// The commands that a user can type, including those of other builds, which have an answer, too.
 fn names() -> Vec<String> {
     let command = Cli::command();
     let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());

@@ -27,7 +27,7 @@ pub struct FtlArgs {
     /// The drive of the trace, if it has several
     #[arg(long, value_name = "MAJOR:MINOR")]
     pub drive: Option<TracedDrive>,
-    /// Where on that drive the space begins that the simulated one has, such as a partition
+    /// Where on that drive the simulated one's space begins, such as a partition
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0B")]
     pub start: u64,
     /// What the simulated drive offers [default: to the furthest I/O]
@@ -36,7 +36,7 @@ pub struct FtlArgs {
     /// How it finds pages
     #[arg(long, value_name = "MAPPING", default_value = "dftl")]
     pub ftl: Ftl,
-    /// Its flash beyond the capacity, by the capacity
+    /// Its spare flash, as a share of the capacity
     #[arg(long, value_name = "PERCENT", default_value = "7%")]
     pub over_provision: Percent,
     /// The mapping's cache: a share of the map, or a size, with 4 B a page (dftl only)
@@ -54,16 +54,16 @@ pub struct FtlArgs {
     /// Parts of the space whose pages are kept in blocks of their own (page and dftl only)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16), default_value = "1")]
     pub streams: u32,
-    /// Move what never changes once blocks differ by more erases than that [default: never]
+    /// Move unchanging data once blocks differ by more erases than that [default: never]
     #[arg(long, value_name = "ERASES", value_parser = clap::value_parser!(u32).range(1..))]
     pub level_wear: Option<u32>,
-    /// Begin with every page written once, in order; what that takes is not counted
+    /// Begin with every page written once, in order; that is not counted
     #[arg(long)]
     pub full: bool,
-    /// How often the trace is run, one time after the other
+    /// How many times to run the trace, one after the other
     #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u64).range(1..), default_value = "1")]
     pub repeat: u64,
-    /// Also give the drive a clock: latencies, of the last time that the trace is run
+    /// Also give the drive a clock: latencies, of the last run of the trace
     ///
     /// I/Os come when the trace says; where it has no times, one at a time. A die takes 20 µs for a read, 200 µs for a
     /// program and 1.5 ms for an erase.

@@ -1,10 +1,10 @@
-//! Commands that only some builds have: the demo's lacks those that it takes long to compile.
+//! Commands that only some builds have: the demo's lacks those that take long to compile.
 
 use crate::error::Error;
 
 const TRACES: &str = "reads and makes no block traces";
 
-/// Each with whether this build has it, and what a build without it does not do.
+/// Each command, whether this build has it, and what a build without it lacks.
 const OPTIONAL: [(&str, bool, &str); 10] = [
     ("run", cfg!(feature = "programs"), "runs no programs as the load"),
     ("reproduce", cfg!(feature = "proofs"), "has no papers' results to compare with"),

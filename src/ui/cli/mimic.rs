@@ -29,7 +29,7 @@ pub struct MimicArgs {
     /// The drive of the trace, if it has several
     #[arg(long, value_name = "MAJOR:MINOR")]
     pub drive: Option<TracedDrive>,
-    /// Where on the drive the space begins that is taken, such as a partition [default: at its beginning]
+    /// Where on the drive the space to take begins, such as a partition [default: at its beginning]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub start: Option<u64>,
     /// How large that space is [default: to the furthest I/O; of a recording: what its target used]
@@ -38,7 +38,7 @@ pub struct MimicArgs {
     /// Only what was issued in that phase of a recorded run: `warmup`, `run` or `write-back`
     #[arg(long, value_name = "NAME")]
     pub phase: Option<String>,
-    /// A traced recording of the profile, to hold against the trace, too
+    /// A traced recording of the profile, to compare with the trace, too
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub replayed: Option<PathBuf>,
     /// The output format.

@@ -26,11 +26,11 @@ Examples:
 /// A knob that is turned while the program runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramTurn {
-    /// So long after the beginning, warm-up included.
+    /// How long after the start, warm-up included.
     pub at: Duration,
     /// The knob's path.
     pub path: String,
-    /// Its value then.
+    /// The value to turn it to.
     pub value: String,
 }
 
@@ -42,7 +42,7 @@ fn parse_turn(text: &str) -> Result<ProgramTurn, String> {
     Ok(ProgramTurn { at, path: path.trim().to_owned(), value: value.trim().to_owned() })
 }
 
-/// Two values of a knob, until it is clear which is better.
+/// A duel between two values of a knob, until it is clear which is better.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct ProgramDuelArgs {
     /// Turn a knob between two values in random order until it is clear which is better (KNOB=A,B)
@@ -90,12 +90,12 @@ pub struct ProgramArgs {
     /// End the run within two seconds when tasks on the host stall too long (PSI), as in 'psi.io.some > 5%'
     #[arg(long, value_name = "CONDITION")]
     pub stop_if: Option<StopIf>,
-    /// Turn a knob so long after the beginning, as in 30s:command.sync=off (may be repeated)
+    /// Turn a knob this long after the start, as in 30s:command.sync=off (may be repeated)
     ///
-    /// The program's own knobs that have a `turn`, and those of the stack that are live. The ledger has what each did.
+    /// For the program's own knobs with a `turn`, and the stack's live ones. The ledger says what each turn did.
     #[arg(long = "turn", value_name = "TIME:KNOB=VALUE", value_parser = parse_turn)]
     pub turns: Vec<ProgramTurn>,
-    /// A duel meanwhile.
+    /// A duel while it runs.
     #[command(flatten)]
     pub duel: ProgramDuelArgs,
     /// Trace the drives below the target while it runs, for `stacktune contract DIR`

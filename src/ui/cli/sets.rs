@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use crate::settings::knobs::{self, Value};
 use crate::short_list;
 
-/// What the path of a program's own knob begins with.
+/// The prefix of a program's own knobs.
 const OF_PROGRAM: &str = "command.";
 
 /// Turns the knobs that `--set` gives. Nothing is turned if any of them is wrong.

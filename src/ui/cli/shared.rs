@@ -1,4 +1,4 @@
-//! What several commands have in common: how a profile is run, the format of the output, the exit status, and times.
+//! What several commands share: how a profile is run, the format of the output, the exit status, and times.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,8 +41,8 @@ pub struct RunArgs {
     pub destroy: Vec<PathBuf>,
     /// Allow the profile's layers to run their commands as root
     ///
-    /// These are the commands of its [[stack.layer]] tables, which `check` and `record --dry-run` show in full. Those of
-    /// the profile on this command line are allowed, and no others: not of one that is opened later.
+    /// These are the commands of its [[stack.layer]] tables, which `check` and `record --dry-run` show in full. Only
+    /// those of the profile on this command line are allowed, not those of one opened later.
     #[arg(long)]
     pub allow_commands: bool,
     /// Knobs to turn before it starts.

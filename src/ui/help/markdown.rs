@@ -196,7 +196,7 @@ impl Style {
     }
 }
 
-/// The characters of a line of Markdown without its markers; those of code stay where nothing can be bold.
+/// The characters of a line of Markdown without its markers; code keeps its backticks if bold can't be shown.
 fn letters(text: &str, styled: bool) -> Vec<(char, Style)> {
     let mut out: Vec<(char, Style)> = Vec::new();
     let (mut style, mut in_code) = (Style::Plain, false);
@@ -228,7 +228,7 @@ struct Text {
     columns: usize,
 }
 
-/// The words of a line of Markdown, and whether each begins one: a long one may be broken after its `_`.
+/// The words of a line of Markdown, each part with whether it begins a word: a long word may be broken after a `_`.
 fn words(text: &str, styled: bool) -> Vec<(bool, Text)> {
     let letters = letters(text, styled);
     let words = letters.split(|(c, _)| c.is_whitespace()).filter(|word| !word.is_empty());

@@ -64,7 +64,7 @@ pub fn topic(name: &str) -> Option<&'static Topic> {
     TOPICS.iter().find(|topic| topic.name == name)
 }
 
-/// The list of topics, as it stands under the program's own help.
+/// The list of topics, as shown below the program's own help.
 pub fn list() -> String {
     format!("Topics (stacktune help TOPIC):\n{}", rows())
 }

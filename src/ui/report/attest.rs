@@ -10,10 +10,10 @@ use crate::units::{approx_decimal, format_latency, three_digits};
 const VERDICT: usize = 6;
 const TITLE: usize = 23;
 const FIGURE: usize = 11;
-/// What is to be known about a check stands below its title.
+/// The indentation of what to know about a check, below its title.
 const INDENT: &str = "      ";
 
-/// A table of all checks, and how many came to what.
+/// A table of all checks, and the number of each outcome.
 pub fn attest(bundle: &Bundle) -> String {
     let columns = [right("stacktune", FIGURE), right("other", FIGURE), right("differs", 9)].concat();
     let mut out = format!("{}{columns}  allowed\n", left("", VERDICT + TITLE));

@@ -1,5 +1,5 @@
-//! A recording's figures by window; percentiles by stretches of neighbouring windows, as in the ledger: where single
-//! windows have too few I/Os, those that have enough would be a selection.
+//! A recording's figures by window; percentiles by stretches of neighbouring windows, as in the ledger: taking only
+//! the windows with enough I/Os of their own would be a biased selection.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub fn by_window(figures: &[Figure], recording: &Recording) -> Vec<Vec<f64>> {
         clean.filter_map(|window| figure.of_window(window)).collect()
     };
     let mut values: Vec<Vec<f64>> = figures.iter().map(own).collect();
-    // Without a log of the samples there are the windows' own percentiles alone; a note says that it is missing.
+    // Without a log of the samples there are only the windows' own percentiles; a note says that it is missing.
     for (values, levels) in values.iter_mut().zip(levels(figures, recording, least_ns).unwrap_or_default()) {
         if !levels.is_empty() {
             *values = levels;
@@ -33,7 +33,7 @@ fn levels(figures: &[Figure], recording: &Recording, least_ns: u64) -> Result<Ve
     let mut levels: Vec<Option<StretchLevels>> =
         figures.iter().map(|figure| figure.one_in().map(StretchLevels::new)).collect();
     recording.replay(|window| {
-        // The percentiles of a latency follow each other.
+        // The percentiles of a latency are next to each other.
         let mut last = None;
         for (figure, levels) in figures.iter().zip(&mut levels) {
             let Some(levels) = levels else { continue };

@@ -86,7 +86,7 @@ pub struct Point {
     pub x: f64,
     /// The vertical coordinate.
     pub y: f64,
-    /// Its label, written beside it where there is room.
+    /// Its label, written beside it if there is room.
     pub label: String,
 }
 

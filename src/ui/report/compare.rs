@@ -23,7 +23,7 @@ use crate::settings::Better;
 use crate::ui::text::{bounds, signed_percent};
 use crate::units::approx_span;
 
-/// Windows from one recording to the next: far enough apart for their windows to have nothing in common.
+/// Windows between two recordings: far enough apart for their windows to have nothing in common.
 const GAP_WINDOWS: usize = 60;
 const LABEL_WIDTH: usize = 22;
 const COLUMNS_MAX: usize = 3;
@@ -78,7 +78,7 @@ pub struct ComparedRow {
     pub figure: String,
     /// One per recording.
     pub cells: Vec<Cell>,
-    /// Which way a program's figure gets better, where a profile says so.
+    /// Which way is better for a program's figure, if a profile says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub better: Option<Better>,
     #[serde(skip)]
@@ -100,10 +100,10 @@ impl PartialEq for Shape {
 pub struct Cell {
     /// Over the whole run.
     pub value: Option<f64>,
-    /// The smallest and the largest value of a clean window; of a percentile, of a stretch of windows with enough I/Os.
-    /// None of fewer than three.
+    /// The smallest and the largest value of the clean windows; for a percentile, of stretches of windows with enough
+    /// I/Os. None for fewer than three.
     pub range: Option<(f64, f64)>,
-    /// Clean windows that have the figure; of a percentile, such stretches.
+    /// Clean windows that have the figure; for a percentile, such stretches.
     pub windows: usize,
     /// Change of the value from the first recording, as a fraction of it.
     pub change: Option<f64>,
@@ -115,7 +115,7 @@ pub struct Cell {
     pub why: Option<String>,
     /// Commits are less durable than in the first recording: no gain, whatever the figure.
     pub less_durable: bool,
-    /// By clean window or stretch.
+    /// The values by clean window or stretch.
     #[serde(skip)]
     values: Vec<f64>,
     /// Whether it can have a verdict.
@@ -200,7 +200,7 @@ fn notes(recordings: &[Recording], columns: &[Column]) -> Vec<String> {
     notes
 }
 
-/// What makes commits less durable than in the first recording; of settings that can't be read nothing is known.
+/// What makes commits less durable than in the first recording; nothing is known of settings that can't be read.
 fn less_durable(recording: &Recording, first: &Recording) -> Vec<String> {
     parsed(recording)
         .map(|settings| less_durable_by(&settings, &parsed(first).unwrap_or_default()))
@@ -291,7 +291,7 @@ fn is_forbidden(figure: &Figure, recording: &Recording) -> bool {
 impl Cell {
     fn of(figure: &Figure, recording: &Recording, values: Vec<f64>) -> Self {
         let value = figure.of_run(&recording.summary);
-        // A percentile of all windows together may lie beside those of its stretches, if only by the width of a bucket.
+        // The percentile of all windows together may lie outside its stretches', if only by the width of a bucket.
         let whole = value.filter(|_| figure.one_in().is_some() && !values.is_empty());
         let range = values.iter().copied().chain(whole).fold(None, |range: Option<(f64, f64)>, x| {
             Some(range.map_or((x, x), |(low, high)| (low.min(x), high.max(x))))
@@ -336,7 +336,7 @@ impl Cell {
         cell
     }
 
-    /// Its verdict against the first recording's, as one of `figures` that have one.
+    /// Judges it against the first recording's, as one of `figures` that are judged.
     fn judge(&mut self, base: &Self, figures: usize) {
         let (true, Some(before), Some(after)) = (self.is_judged, base.value, self.value) else { return };
         let together = Together { figures, gap: GAP_WINDOWS, change_min: RECORDING_CHANGE_MIN };
@@ -370,8 +370,8 @@ impl Cell {
 }
 
 impl ComparedRow {
-    /// Whether a program's figure is better than the first recording's: `better`, `worse`, or `different` where no
-    /// profile says which way it gets better. Empty without a clear change, and of other figures.
+    /// Whether a program's figure is better than the first recording's: `better`, `worse`, or `different` if no
+    /// profile says which way is better. Empty without a clear change, and for other figures.
     fn word(&self, cell: &Cell) -> String {
         let is_gain = self.better.map(|better| better.is_gain(cell.verdict == Verdict::Higher));
         let word = match is_gain {

@@ -57,7 +57,7 @@ fn heading(name: &str, trace: &Trace, scores: &Scores) -> String {
     format!("{name}: {ios} I/Os of drive {}{time}, from {}", scores.drive, trace.form.name())
 }
 
-/// What is to be known about the trace and the space.
+/// What to know about the trace and the space.
 fn notes(trace: &Trace, scores: &Scores) -> Vec<String> {
     let space = approx_size(scores.space_bytes);
     let reaches =
@@ -134,7 +134,7 @@ pub fn rule_figures(scores: &Scores) -> [String; 5] {
     ]
 }
 
-/// The kind of which there are the most, as its place in [`PLACED`].
+/// The most frequent kind, as its place in [`PLACED`].
 fn most(scores: &Scores) -> Option<usize> {
     let count = |kind: &usize| scores.requests.sizes[*kind].map_or(0, |five| five.count);
     (0..PLACED.len()).filter(|kind| count(kind) > 0).max_by_key(count)
@@ -191,7 +191,7 @@ pub fn size_table(scores: &Scores) -> String {
     out
 }
 
-/// How long I/Os took at the drive; empty where that is not known.
+/// How long I/Os took at the drive; empty if that is unknown.
 fn latency_table(scores: &Scores) -> String {
     let row = |name: &str, cells: [String; 6]| {
         let cells = cells.iter().map(|cell| right(cell, 12));

@@ -12,8 +12,8 @@ use crate::trace::{Op, PLACED, Trace, Traced, Watched, scored};
 /// The version of what [`contract_kept`] makes.
 const SCHEMA: u32 = 1;
 
-/// What a recording keeps of its trace: the scores of each drive, or why it has none. `file_bytes` is what the
-/// application's files hold, which are on a drive alone.
+/// What a recording keeps of its trace: each drive's scores, or why it has none. `file_bytes` is what the
+/// application's files hold; it only counts if there is a single drive.
 pub fn contract_kept(traced: &Traced, drives: &[Watched], file_bytes: Option<u64>) -> Value {
     let file_bytes = file_bytes.filter(|_| drives.len() == 1);
     let of = |drive: &Watched| {
@@ -33,7 +33,7 @@ pub fn contract_kept(traced: &Traced, drives: &[Watched], file_bytes: Option<u64
     })
 }
 
-/// All scores. What is not known is null.
+/// All scores; unknown ones are null.
 pub fn contract_json(name: &str, trace: &Trace, scores: &Scores) -> Value {
     let [one, segmented] = &scores.zombies;
     let lifetime = &scores.lifetime;
@@ -194,7 +194,7 @@ fn zombies(of: &Zombies) -> Value {
     })
 }
 
-/// The curves of the rules that were asked for: names of files, and their contents.
+/// The curves of the rules that were asked for: file names and contents.
 pub fn contract_files(scores: &Scores) -> Vec<(&'static str, String)> {
     let [one, segmented] = &scores.zombies;
     let files = [
@@ -242,7 +242,7 @@ fn unaligned(scores: &Scores) -> String {
     out
 }
 
-/// Blocks of as many valid pages each, the fullest first: where they end by the space, and how full they are.
+/// Blocks with equally many valid pages, fullest first: where they end, as a share of the space, and how full.
 fn curve(of: &Zombies) -> String {
     let mut out = String::from("blocks,ends_at,valid_ratio\n");
     let (mut before, pages) = (0, of.block_pages());
@@ -254,7 +254,7 @@ fn curve(of: &Zombies) -> String {
     out
 }
 
-/// Pages that were written as often, the most often first: where they end by all written pages.
+/// Pages written equally often, most often first: where they end as a share of all written pages.
 fn lifetime(scores: &Scores) -> String {
     let mut out = String::from("pages,ends_at,writes\n");
     let (mut before, all) = (0, scores.lifetime.pages());

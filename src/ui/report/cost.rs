@@ -25,7 +25,7 @@ const STEPS: usize = 10;
 /// By default, each axis ends at this multiple of the larger instance.
 const INSTANCES: f64 = 10.0;
 
-/// What counts here of a recorded stack.
+/// What matters here about a recorded stack.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Instance {
     /// Its letter: `A` or `B`.

@@ -82,7 +82,7 @@ pub fn host_facts(recording: &Recording) -> Vec<(&'static str, Option<String>)> 
     ]
 }
 
-/// The host's drives. Loop devices are none, and others' come and go: the settings say what is made of one's own.
+/// The host's drives. Loop devices are left out: others' come and go, and the settings say what our own are for.
 fn drives_text(drives: &[Json]) -> String {
     let is_drive = |drive: &&Json| !drive["name"].as_str().is_some_and(|name| name.starts_with("loop"));
     let drive = |drive: &Json| {
@@ -92,7 +92,7 @@ fn drives_text(drives: &[Json]) -> String {
     drives.iter().filter(is_drive).map(drive).collect::<Vec<_>>().join("; ")
 }
 
-/// Every knob's effective value, and the layers by commands; empty if the profile can't be read.
+/// Every knob's effective value, and the command layers; empty if the profile can't be read.
 fn settings(recording: &Recording) -> BTreeMap<String, Setting> {
     let Some(settings) = parsed(recording) else { return BTreeMap::new() };
     let devices = !settings.target.devices.is_empty();
@@ -157,7 +157,7 @@ pub fn less_durable_by(settings: &Settings, others: &Settings) -> Vec<String> {
     let known = others.program.iter().flat_map(|program| &program.knobs);
     let known: BTreeMap<&str, _> = known.map(|knob| (knob.name.as_str(), knob)).collect();
     for knob in settings.program.iter().flat_map(|program| &program.knobs) {
-        // Against another program's nothing is known.
+        // Nothing is known in comparison with another program's knobs.
         let same = known.get(knob.name.as_str()).filter(|other| other.less_durable == knob.less_durable);
         if same.is_some_and(|other| knob.durability() < other.durability()) {
             less.push(format!("command.{} {}", knob.name, knob.value));

@@ -61,13 +61,13 @@ pub fn duel(report: &Report) -> String {
     out
 }
 
-/// After how many pairs a duel has begun again, and why; none where it has not.
+/// After how many pairs a duel has begun again, and why; none if it has not.
 pub fn begun_again(report: &Report) -> Option<String> {
     let pairs: usize = report.unsettled.iter().map(Vec::len).sum();
     (pairs > 0).then(|| format!("begun again after {pairs}, as blocks need longer to settle"))
 }
 
-/// What a duel costs for whose blocks the storage is built, a line each.
+/// The cost of a duel that builds the storage for each block, one line per item.
 pub fn cost(cost: &Cost) -> String {
     let mut out = String::new();
     let Cost { builds, builds_max, .. } = cost;
@@ -116,7 +116,7 @@ pub fn verdict(report: &Report) -> String {
     verdict_on(&report.outcome(), ["A", "B"])
 }
 
-/// How the duel of a ledger's line ended, in a sentence about its values; none of a turn, and of a duel that goes on.
+/// How the duel of a ledger line ended, in a sentence about its values; none for a turn, and for a running duel.
 pub fn verdict_of_line(turn: &LedgerLine) -> Option<String> {
     if turn.duel.is_empty() || turn.open {
         return None;
@@ -128,8 +128,8 @@ pub fn verdict_of_line(turn: &LedgerLine) -> Option<String> {
     Some(outcome.map_or_else(without, |outcome| verdict_on(outcome, values.each_ref().map(|value| &**value))))
 }
 
-/// The sentence about the values of these names. Beside the better one, a sign would read as its own: the change is in
-/// words, and of which value it is.
+/// The sentence about the values of these names. Beside the better value a sign would seem to be about that one, so
+/// the change is in words that say which value it is of.
 fn verdict_on(outcome: &DuelOutcome, [first, second]: [&str; 2]) -> String {
     let figure = line(&outcome.figure);
     let between = between(outcome.change, outcome.interval);

@@ -28,7 +28,7 @@ pub enum Unit {
 /// A figure.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    /// Its path in `summary.json`; what is a count there and per second here has a name of its own.
+    /// Its path in `summary.json`; a count there that is a rate here has a name of its own.
     pub key: String,
     /// Its name in tables.
     pub label: String,
@@ -93,7 +93,7 @@ const PERCENTILES: [(&str, &str, bool); 9] = [
     ("max", "max", false),
 ];
 
-/// What a table has room for.
+/// The most that a table has room for.
 const LABEL_CHARS_MAX: usize = 20;
 const METRICS: &str = "program.metrics.";
 const MEAN: &str = ".mean";
@@ -235,7 +235,7 @@ impl Figure {
         // A class that did nothing has no figures, not zeros.
         let class = class.filter(|figures| figures.ios + figures.errors + figures.intended > 0);
         let value = match self.what {
-            // Where a program is the load, classes do nothing.
+            // If a program is the load, classes do nothing.
             What::TotalMbPerS | What::TotalIops if summary.program.is_some() => None,
             What::TotalMbPerS => Some(summary.total.mb_per_s),
             What::TotalIops => Some(Class::ALL.iter().map(|&class| summary.class(class).iops).sum()),
@@ -289,7 +289,7 @@ impl Figure {
         value.filter(|x| x.is_finite())
     }
 
-    /// Of a percentile, as one in how many samples lies beyond it.
+    /// For a percentile, the number of samples of which one lies beyond it.
     pub fn one_in(&self) -> Option<u64> {
         let What::Latency(_, name) = self.what else { return None };
         match name {
@@ -328,7 +328,7 @@ impl Figure {
         program?.metrics.get(self.key.strip_prefix(METRICS)?.strip_suffix(MEAN)?)
     }
 
-    /// Which way it gets better by the profile of a run, for what a program reports.
+    /// Which way is better by the profile of a run, for what a program reports.
     pub fn better(&self, summary: &Summary) -> Option<Better> {
         self.reported(summary.program.as_ref())?.better
     }
@@ -338,7 +338,7 @@ impl Figure {
         matches!(self.what, What::Metric)
     }
 
-    /// Whether it is a response latency, which is meaningless as the rate was not held.
+    /// Whether it is a response latency that is meaningless because the rate was not held.
     pub fn is_not_held(&self, summary: &Summary) -> bool {
         let response = matches!(self.what, What::Latency(Sort::Response, _));
         response && self.class.is_some_and(|class| summary.class(class).response_not_held)
@@ -354,7 +354,7 @@ impl Figure {
         matches!(self.what, What::CyclesPerByte | What::AttributablePerByte | What::CyclesPerOp)
     }
 
-    /// Whether others' use of the processor is in it, or beside it.
+    /// Whether it includes others' use of the processor, or is affected by it.
     pub fn is_of_processor(&self) -> bool {
         self.is_cycles() || matches!(self.what, What::CpuBusy)
     }

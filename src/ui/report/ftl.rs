@@ -1,4 +1,4 @@
-//! What a drive did by model, as text, JSON and comma-separated values.
+//! What a modelled drive did, as text, JSON and comma-separated values.
 
 use std::fmt::Write;
 
@@ -13,47 +13,47 @@ const NAME: usize = 34;
 const VALUE: usize = 16;
 const INDENT: &str = "  ";
 
-/// A drive by model, and what it was given.
+/// A modelled drive, and what it was given.
 #[derive(Debug)]
 pub struct Simulated<'a> {
     /// The trace's name.
     pub trace: String,
     /// Its form.
     pub form: &'static str,
-    /// I/Os of the space, one time.
+    /// I/Os in the space, in one run of the trace.
     pub ios: usize,
     /// I/Os outside of it.
     pub others: u64,
-    /// Events that the trace lost, completions left out.
+    /// Events that the trace lost, except completions.
     pub lost: u64,
     /// Whether the capacity is only known to reach to the furthest I/O.
     pub capacity_is_assumed: bool,
     /// Whether the drive began with every page written.
     pub was_full: bool,
-    /// How often the trace was run.
+    /// How many times the trace was run.
     pub times: u64,
     /// What was asked for.
     pub spec: &'a FlashSpec,
-    /// What it came to.
+    /// The sizes that followed from it.
     pub sizes: &'a Sizes,
     /// What the drive did.
     pub counts: &'a Counts,
     /// Erases of each block.
     pub erases: &'a [u32],
-    /// If the drive had a clock.
+    /// Its latencies, if the drive had a clock.
     pub latencies: Option<SimulatedLatencies>,
 }
 
-/// What a drive with a clock took.
+/// The latencies of a drive with a clock.
 #[derive(Debug)]
 pub struct SimulatedLatencies {
     /// Median, 99th percentile and largest of reads; none without any.
     pub reads_ns: Option<[u64; 3]>,
     /// The same of writes.
     pub writes_ns: Option<[u64; 3]>,
-    /// From the first I/O to the end of the last, and of what flash did for it.
+    /// From the first I/O to the end of the last, including what flash did for it.
     pub span_ns: u64,
-    /// How long a die had something to do, on average.
+    /// How long a die was busy, on average.
     pub busy_ns: u64,
 }
 

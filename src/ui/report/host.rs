@@ -251,7 +251,7 @@ fn devices(out: &mut String, devices: &[Device]) {
             Some(false) => ", no volatile write cache",
             None => "",
         };
-        // What lies behind a virtual disk or in a file, its queue can't say: the kernel calls most of them rotational.
+        // The queue of a virtual disk or a file can't say what is behind it: the kernel calls most rotational.
         let is_named = |begins: &str| device.path.to_string_lossy().starts_with(begins);
         let is_loop = is_named("/dev/loop");
         let kind = match () {

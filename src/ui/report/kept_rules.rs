@@ -1,4 +1,4 @@
-//! How a traced run kept the rules of drives, as its recording has it.
+//! How a traced run kept the rules of drives, by its recording.
 
 use std::fmt::Write;
 

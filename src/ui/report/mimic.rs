@@ -13,7 +13,7 @@ const CLASS: usize = 12;
 const QUANTITY: usize = 21;
 const FIGURE: usize = 9;
 
-/// The settings of each class, and each figure beside what it was in the half that nothing was fitted to.
+/// The settings of each class, and each figure beside its value in the half that was not used for fitting.
 pub fn mimic(name: &str, load: &MimicLoad) -> String {
     let mut out = String::new();
     for line in heading(name, load).into_iter().chain(notes(load)) {
@@ -40,7 +40,7 @@ pub fn mimic(name: &str, load: &MimicLoad) -> String {
     out
 }
 
-/// How far, with a mark where that is too far.
+/// How far a figure is off, with a mark if that is too far.
 fn off_by(difference: Option<f64>) -> String {
     let Some(difference) = difference else { return right(NONE, FIGURE) };
     let mark = if is_alike(difference) { "" } else { "!" };
@@ -53,7 +53,7 @@ fn heading(name: &str, load: &MimicLoad) -> Vec<String> {
     let half = approx_span(load.half_seconds);
     let space = approx_size(load.space_bytes);
     let mut lines = vec![format!(
-        "{name}: fitted to its first half, {half}, and held against the second; a space of {space}"
+        "{name}: fitted to its first half, {half}, and checked on the second; a space of {space}"
     )];
     lines.extend(load.classes.iter().map(|fit| {
         let pages = match fit.pages {

@@ -23,7 +23,7 @@ const SPANS_MAX: usize = 70;
 /// What was measured in a span.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Span {
-    /// Its begin, in seconds from the run's start.
+    /// Its start, in seconds from the run's start.
     pub at_s: f64,
     /// Its length, in seconds.
     pub duration_s: f64,

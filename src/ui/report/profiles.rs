@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::cells::{WIDTH, left, paragraph};
 
-/// Where a profile comes from that is part of the program.
+/// The origin of a profile that is part of the program.
 pub const BUILT_IN: &str = "built in";
 
 /// A profile as the list shows it.

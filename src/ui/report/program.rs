@@ -9,7 +9,7 @@ const UNKNOWN: &str = "not available";
 /// Names of processes that are shown.
 const NAMES_MAX: usize = 6;
 
-/// What it used and reported in `duration_s` seconds, in which the processor did that, one line each.
+/// What it used and reported in `duration_s` seconds, with the processor's figures of that time, one line each.
 pub fn program(of: &ProgramFigures, duration_s: f64, cpu: &CpuFigures) -> Vec<String> {
     let mut lines = used(of, duration_s);
     lines.extend(each(of, duration_s, cpu));
@@ -22,7 +22,7 @@ pub fn program(of: &ProgramFigures, duration_s: f64, cpu: &CpuFigures) -> Vec<St
     lines
 }
 
-/// What each of the things that it counts by the second took of it, such as transactions; none where it counts bytes, or
+/// What each of the units took that it counts by the second, such as transactions; none if it counts bytes, or
 /// nothing.
 fn each(of: &ProgramFigures, duration_s: f64, cpu: &CpuFigures) -> Option<String> {
     let named = |unit: &str| unit.strip_suffix("/s").filter(|name| !name.ends_with('B')).map(str::to_owned);
@@ -43,7 +43,7 @@ fn each(of: &ProgramFigures, duration_s: f64, cpu: &CpuFigures) -> Option<String
     Some(format!("each {}: {}", printable::line(&unit), parts.join(", ")))
 }
 
-/// What it used alone.
+/// Only what it used.
 pub fn used(of: &ProgramFigures, duration_s: f64) -> Vec<String> {
     let per_s = |count: Option<u64>, unit: f64| {
         count.map_or_else(
@@ -106,7 +106,7 @@ pub fn used(of: &ProgramFigures, duration_s: f64) -> Vec<String> {
     lines
 }
 
-/// What it had of memory: `327 MiB, anonymous: 16.0 MiB, page cache: 301 MiB`.
+/// Its memory: `327 MiB, anonymous: 16.0 MiB, page cache: 301 MiB`.
 fn memory(of: &ProgramFigures) -> String {
     let size = |bytes: Option<u64>| bytes.map_or_else(|| UNKNOWN.to_owned(), approx_size);
     let [all, anonymous, cache] = [of.memory_bytes, of.anonymous_bytes, of.cache_bytes].map(size);

@@ -54,7 +54,7 @@ impl<W: Write> Progress<W> {
         }
     }
 
-    /// A fill makes progress.
+    /// Shows the progress of a fill.
     pub fn fill(&mut self, fill: &session::Progress) {
         self.fill_at(fill, Instant::now());
     }
@@ -81,7 +81,7 @@ impl<W: Write> Progress<W> {
         ));
     }
 
-    /// A step of building or tearing down makes progress.
+    /// Shows the progress of a step of building or tearing down.
     pub fn step(&mut self, advance: &session::Advance) {
         let now = Instant::now();
         let due = self.fill_line.is_none_or(|last| now.duration_since(last) >= LINE_EACH);
@@ -99,7 +99,7 @@ impl<W: Write> Progress<W> {
         self.say(&format!("{doing}{}/{} {}{bytes}", advance.step + 1, advance.steps, advance.command));
     }
 
-    /// Something else is waited for; without a terminal, a line every ten seconds.
+    /// Shows what else is being waited for; without a terminal, a line every ten seconds.
     pub fn waits(&mut self, what: &str) {
         let now = Instant::now();
         let due = self.fill_line.is_none_or(|last| now.duration_since(last) >= LINE_EACH);
@@ -109,13 +109,13 @@ impl<W: Write> Progress<W> {
         }
     }
 
-    /// A window ended.
+    /// Shows a window that has ended.
     pub fn window(&mut self, window: &Window, totals: &Totals) {
         let began_ns = *self.began_ns.get_or_insert(window.start_ns);
         let end_ns = window.start_ns + window.duration_ns;
         let elapsed = Duration::from_nanos(end_ns.saturating_sub(began_ns));
         self.window_ns = self.window_ns.max(window.duration_ns);
-        // The rest at the end, less than half a window, gives no rate.
+        // The remainder at the end, less than half a window, gives no rate.
         if window.duration_ns >= self.window_ns / 2 {
             self.rates = rates(window);
         }

@@ -1,4 +1,4 @@
-//! What ran on a screen that is gone: its turns with their verdicts, bytes written, recordings.
+//! What ran on a screen that was closed: its turns with their verdicts, bytes written, recordings.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ use crate::units::{approx_size, approx_span};
 pub struct Run {
     /// The profile's name.
     pub profile: String,
-    /// Until when figures came, in nanoseconds from its start.
+    /// When its last figures came, in nanoseconds from its start.
     #[serde(skip)]
     pub until_ns: u64,
     /// The turns, in order.
     pub turns: Vec<Arc<LedgerLine>>,
-    /// The folder of its files and their number, if it ran on such.
+    /// The folder of its files and their number, if it ran on files.
     #[serde(skip)]
     pub files: Option<(String, u64)>,
 }
@@ -43,7 +43,7 @@ pub struct Ran {
     pub recordings: Vec<PathBuf>,
     /// The files of the profiles that were saved, in order.
     pub saved: Vec<PathBuf>,
-    /// Turns since the last of them was.
+    /// Turns since the last of them was saved.
     pub turns_since_saved: usize,
 }
 
@@ -55,17 +55,17 @@ struct Kept<'a> {
     turn: &'a LedgerLine,
 }
 
-/// What such a line has beside the turn, which is read by itself: read as one, the turn would be compiled twice.
+/// What such a line has beside the turn. The turn is read by itself, as its code would otherwise be compiled twice.
 #[derive(Debug, Deserialize)]
 struct KeptUnder {
     profile: String,
 }
 
-/// How each line of that begins.
+/// How each line of that file begins.
 const KEPT_BEGINS: &str = "{\"profile\":";
 
 impl Run {
-    /// Whether a turn under that profile is one of this run's: the next, or more that is known of an earlier one.
+    /// Whether a turn under that profile belongs to this run: the next one, or an update of an earlier one.
     fn goes_on_with(&self, profile: &str, turn: &LedgerLine) -> bool {
         let known = || self.turns.iter().rev().find(|known| known.number == turn.number);
         let is_next = self.turns.last().is_none_or(|last| last.number < turn.number);
@@ -74,14 +74,14 @@ impl Run {
 }
 
 impl Ran {
-    /// Another profile runs, or the first.
+    /// Begins the run of another profile, or of the first.
     pub fn begin(&mut self) {
         if self.runs.last() != Some(&Run::default()) {
             self.runs.push(Run::default());
         }
     }
 
-    /// The run that goes on.
+    /// The current run.
     pub fn now(&mut self) -> &mut Run {
         if self.runs.is_empty() {
             self.begin();
@@ -90,7 +90,7 @@ impl Ran {
         &mut self.runs[last]
     }
 
-    /// A turn, or what is known of it by now. Whether it is new.
+    /// Takes a turn, or an update of one; returns whether it is new.
     pub fn turn(&mut self, line: Arc<LedgerLine>) -> bool {
         let turns = &mut self.now().turns;
         let known = turns.iter_mut().rev().find(|known| known.number == line.number);
@@ -103,14 +103,14 @@ impl Ran {
         is_new
     }
 
-    /// A profile was saved; one that is saved again is said once.
+    /// Notes a saved profile; one that is saved again is listed once.
     pub fn saved(&mut self, file: PathBuf) {
         self.saved.retain(|known| *known != file);
         self.saved.push(file);
         self.turns_since_saved = 0;
     }
 
-    /// A turn of the run that goes on as a line of JSON, as it is kept.
+    /// A turn of the current run as a line of JSON, as it is kept.
     pub fn json(&mut self, turn: &LedgerLine) -> String {
         let line = json::line(&Kept { profile: &self.now().profile, turn }).unwrap_or_default();
         String::from_utf8_lossy(&line).into_owned()
@@ -120,7 +120,7 @@ impl Ran {
 /// The turns of a file that keeps a ledger, by the runs in which they were made.
 ///
 /// # Errors
-/// If a line is not a turn; a last one that a kill cut is left out.
+/// If a line is not a turn; a last line that was cut by a kill is left out.
 pub fn kept_runs(text: &str) -> Result<Vec<Run>> {
     let mut ran = Ran::default();
     let (whole, cut) = text.rsplit_once('\n').unwrap_or(("", text));

@@ -19,7 +19,7 @@ const INDENT: &str = "    ";
 pub struct ListedFolder {
     /// The folder.
     pub folder: String,
-    /// What it has, the newest first.
+    /// Its recordings, the newest first.
     pub recordings: Vec<Listed>,
 }
 

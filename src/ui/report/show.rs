@@ -285,7 +285,7 @@ fn engine(summary: &Summary) -> String {
     out
 }
 
-/// How warm the drives got and whether they throttled, what others did on them, and what they cost; empty if nothing of
+/// How warm the drives got and whether they throttled, what others did on them, and what they cost; empty if none of
 /// that is known.
 fn drives(summary: &Summary) -> String {
     let mut out = String::new();

@@ -14,7 +14,7 @@ const PERCENT_MIN: f64 = 0.001;
 /// What a stack survives, holds and costs.
 pub fn properties(stack: &Properties) -> Vec<String> {
     let Resilience { power_cut, drives_lost, fewer } = &stack.resilience;
-    let source = " (what the layers by commands leave is read from their device once it is there)";
+    let source = " (what the command layers leave is read from their device once it is there)";
     let (at_most, source) = if stack.at_most { ("at most ", source) } else { ("", "") };
     let mut sentences = vec![
         format!("survives a power cut: {} ({})", verdict(power_cut.verdict()), reason(power_cut)),
@@ -58,7 +58,7 @@ fn reason(reason: &PowerCutReason) -> String {
             "the WAL lies in a file or a folder of its own, not on a drive itself".into()
         }
         PowerCutReason::UnknownCache => "a drive does not report whether its write cache is volatile".into(),
-        PowerCutReason::UnknownLayers => "what the layers by commands do with a flush is unknown".into(),
+        PowerCutReason::UnknownLayers => "what the command layers do with a flush is unknown".into(),
         PowerCutReason::Flushed { volatile: 0, .. } => {
             "commits are flushed, and no drive has a volatile write cache".into()
         }
@@ -71,7 +71,7 @@ fn reason(reason: &PowerCutReason) -> String {
 fn fewer_drives(why: FewerDrives) -> String {
     match why {
         FewerDrives::ParityUnknown => "with stack.assume_clean the parity was never computed".into(),
-        FewerDrives::LayersUnknown => "at least: what the layers by commands survive is unknown".into(),
+        FewerDrives::LayersUnknown => "at least: what the command layers survive is unknown".into(),
         FewerDrives::LostAlready(lost) => format!("{lost} already lost"),
     }
 }

@@ -132,7 +132,7 @@ fn a_percentile_of_few_commits_a_second_is_judged_by_windows_together() {
     assert_eq!(cell(&comparison, "classes.wal.service_ns.p99", 0).windows, 8);
     assert!(comparison.rows.iter().all(|row| row.figure != "classes.wal.service_ns.p999"));
 
-    // Of windows some of which have a p99 of their own, the others count, too.
+    // If only some windows have a p99 of their own, the others count, too.
     let mixed = recording("mixed", &|index| match index % 4 {
         0 => Like { commits: 1_200, ..Like::default() },
         _ => slow(4_000_000),
@@ -307,7 +307,7 @@ fn texts(value: &serde_json::Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// What is printed of a recording, even if that is an error.
+/// What is printed for a recording, even if that is an error.
 fn printed(dir: &Path) -> String {
     let recording = match Recording::open(dir) {
         Ok(recording) => recording,

@@ -1,4 +1,4 @@
-//! What the terminal says of itself, by asking it: whether its background is light (OSC 11), and its name and version
+//! Asks the terminal about itself: whether its background is light (OSC 11), and its name and version
 //! (XTVERSION).
 
 use std::io::{Write, stdin, stdout};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 
-/// How long an answer may take; also over a slow line.
+/// How long an answer may take, even over a slow line.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// What is asked: the background, the version, and then what every terminal answers (its attributes), which ends the
 /// waiting.
 const QUESTION: &[u8] = b"\x1b]11;?\x1b\\\x1b[>0q\x1b[c";
 
-/// What a terminal answered; none where it does not say.
+/// What a terminal answered; none if it does not say.
 #[derive(Debug, Default, PartialEq)]
 pub struct TerminalAnswers {
     /// Whether its background is light.
@@ -22,7 +22,7 @@ pub struct TerminalAnswers {
     pub version: Option<String>,
 }
 
-/// Asks. In raw mode, before anybody else reads keys: what is typed meanwhile is lost.
+/// Asks the terminal, in raw mode and before anything else reads keys: what is typed meanwhile is lost.
 pub fn ask() -> TerminalAnswers {
     answer()
         .map(|answer| TerminalAnswers { is_light: lightness(&answer), version: version(&answer) })
@@ -60,7 +60,7 @@ fn is_whole(answer: &[u8]) -> bool {
     begin.is_some_and(|begin| answer[begin..].contains(&b'c'))
 }
 
-/// Of `ESC ] 11 ; rgb:RRRR/GGGG/BBBB`: whether that is light.
+/// Whether the colour in `ESC ] 11 ; rgb:RRRR/GGGG/BBBB` is light.
 fn lightness(answer: &[u8]) -> Option<bool> {
     let text = String::from_utf8_lossy(answer);
     let (_, colour) = text.split_once("]11;rgb")?;
@@ -75,7 +75,7 @@ fn lightness(answer: &[u8]) -> Option<bool> {
     Some(0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5)
 }
 
-/// Of `ESC P > | name version ESC \`: the name and the version.
+/// The name and the version in `ESC P > | name version ESC \`.
 fn version(answer: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(answer);
     let (_, version) = text.split_once("\x1bP>|")?;

@@ -15,11 +15,11 @@ pub struct Beside {
     pub other: Replay,
     /// Whether it is the first one.
     pub is_first: bool,
-    /// Whether both are shown at once, where there is room.
+    /// Whether both are shown at once, if there is room.
     pub both: bool,
     /// What `compare` prints.
     pub comparison: String,
-    /// The figures that are clearly others in the second one, by how much.
+    /// The figures that clearly differ in the second one, and by how much.
     pub changes: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl Beside {
         if self.is_first { "B" } else { "A" }
     }
 
-    /// Reads the other recording at that time from its beginning: in the window that holds it.
+    /// Moves the other recording to that time from its beginning: to the window that holds it.
     pub fn go(&mut self, since_ns: u64) {
         let place = self.other.figures.place_of(self.other.at_ns(since_ns));
         self.other.figures.show(place);

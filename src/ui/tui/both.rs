@@ -1,4 +1,4 @@
-//! The whole terminal: what is shown, and beside it a second recording where both are asked for.
+//! The whole terminal: what is shown, with a second recording beside it if both are asked for.
 
 use ratatui::buffer::Buffer;
 
@@ -7,7 +7,7 @@ use super::state::State;
 use super::update::with_other;
 use super::view;
 
-/// Draws it.
+/// Draws the terminal.
 pub fn draw(state: &mut State, buf: &mut Buffer) {
     view::draw(state, buf);
     let Some([left, right]) = state.halves() else { return };

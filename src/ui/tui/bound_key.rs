@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// A key, with what is held beside it.
+/// A key, with its modifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // they are what is printed on them
 pub enum BoundKey {
@@ -26,7 +26,7 @@ pub enum BoundKey {
 }
 
 impl BoundKey {
-    /// What a pressed key is taken for: with shift, what is bound to that before the key alone. None if no action can be
+    /// What a pressed key stands for: with shift, the shifted key goes before the plain one. None if no action can be
     /// bound to it.
     pub fn of(event: &KeyEvent) -> [Option<Self>; 2] {
         let plain = match event.code {

@@ -42,7 +42,7 @@ pub fn decades(latencies_ns: impl Iterator<Item = u64>) -> Option<(i32, i32)> {
     Some((low, high.max(low + 1)))
 }
 
-/// How many dots above the bottom a latency lies, four dots a row.
+/// How many dots above the bottom a latency is, at four dots a row.
 pub fn dot(ns: u64, (low, high): (i32, i32), rows: usize) -> usize {
     let dots = rows * 4 - 1;
     let share = ((ns.max(1) as f64).log10() - f64::from(low)) / f64::from(high - low);

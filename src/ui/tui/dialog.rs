@@ -1,4 +1,4 @@
-//! What can lie over the screen.
+//! The dialogs that can cover the screen.
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub enum Dialog {
         knob: &'static str,
         /// The chosen one.
         chosen: usize,
-        /// What the list is narrowed down by.
+        /// The list's filter.
         filter: Filter,
     },
     /// Ticking the drives of the target.
@@ -42,7 +42,7 @@ pub enum Dialog {
         ticked: Vec<String>,
         /// The chosen one.
         chosen: usize,
-        /// What the list is narrowed down by.
+        /// The list's filter.
         filter: Filter,
     },
     /// Choosing a theme, which the screen shows at once.
@@ -51,7 +51,7 @@ pub enum Dialog {
         entries: Vec<ThemeEntry>,
         /// The chosen one.
         chosen: usize,
-        /// What the list is narrowed down by.
+        /// The list's filter.
         filter: Filter,
         /// The palette from before.
         before: Theme,
@@ -74,7 +74,7 @@ pub enum Dialog {
         entries: Option<Vec<ProfileEntry>>,
         /// The chosen one.
         chosen: usize,
-        /// What the list is narrowed down by.
+        /// The list's filter.
         filter: Filter,
     },
     /// Searching for a knob; the list of knobs shows what is found.
@@ -91,7 +91,7 @@ pub enum Dialog {
         /// The chosen one of the actions that it finds.
         chosen: usize,
     },
-    /// What devices hold would be destroyed.
+    /// Consent to destroying what devices hold.
     Consent(Consent),
     /// The plan for rebuilding the target.
     Plan(Agreement),
@@ -100,7 +100,7 @@ pub enum Dialog {
         /// Lines above the screen.
         top: usize,
     },
-    /// By which figure should two values of a knob be compared?
+    /// Choosing the figure that decides between two values of a knob.
     Duel {
         /// The line of the ledger whose turn it is about.
         line: u64,
@@ -115,7 +115,7 @@ pub enum Dialog {
     Shelf(Shelf),
     /// A recording's summary, or a comparison.
     Report {
-        /// What it is of.
+        /// What it is about.
         title: String,
         /// The folders whose text is waited for, or was.
         dirs: Vec<PathBuf>,
@@ -126,7 +126,7 @@ pub enum Dialog {
         /// The list that it was chosen from, if it was.
         shelf: Option<Shelf>,
     },
-    /// What should become of the stack that is in place?
+    /// Choosing what becomes of the stack that is in place.
     Leave,
     /// The help.
     Help {

@@ -20,13 +20,13 @@ const LEDGER_MAX: usize = 1000;
 pub struct Figures {
     /// The last window.
     pub window: Option<Arc<Window>>,
-    /// What the classes in it lack for too few I/Os, from the last windows together.
+    /// Percentiles for which its classes have too few I/Os, pooled over the last windows.
     pub pooled: [PooledLatencies; 4],
-    /// The windows behind that.
+    /// The windows to pool.
     pool: Pool,
     /// The run so far.
     pub totals: Option<Arc<Totals>>,
-    /// The windows that can be looked at.
+    /// The past windows, which can be viewed.
     past: Past,
     /// Whether every line of the ledger is kept, however many there are.
     is_recorded: bool,
@@ -39,14 +39,14 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Those of a recording.
+    /// Empty figures for a recording.
     pub fn of_recording() -> Self {
         Self { is_recorded: true, ..Self::default() }
     }
 
     /// Takes a window and the totals up to it.
     pub fn window(&mut self, window: Arc<Window>, totals: Arc<Totals>) {
-        // Windows are counted from 0 again on a target that was built anew; the clock goes on.
+        // On a rebuilt target, windows count from 0 again while the clock goes on.
         if self.window.as_ref().is_some_and(|last| window.index < last.index) {
             self.pool = Pool::default();
             self.steady = 0;
@@ -60,8 +60,8 @@ impl Figures {
         self.totals = Some(totals);
     }
 
-    /// What forbids that a turn is judged now, with the class that has the flag, if it is one's: of the window that is
-    /// shown, or of one before it with which the turn would be compared. Of those before, a trend forbids nothing.
+    /// The flag that forbids judging a turn now, and its class, if it belongs to one: in the window shown, or in an
+    /// earlier one that the turn would be compared with. In those earlier ones, a trend forbids nothing.
     pub fn forbidding(&self) -> Option<(Option<Class>, &Flag)> {
         let now = self.window.iter().flat_map(|window| forbidding(window)).next();
         let past = || self.past.newest().filter(|window| is_settled(window)).take(BEFORE_WINDOWS);
@@ -69,13 +69,13 @@ impl Figures {
         now.or_else(|| past().flat_map(forbidding).find(lasting))
     }
 
-    /// How many windows since a turn at that time the next one can be compared with.
+    /// How many windows since a turn at that time can serve as the baseline of the next one.
     pub fn baseline_since(&self, turned_ns: u64) -> usize {
         let since = self.past.newest();
         since.take_while(|window| window.start_ns >= turned_ns).filter(|window| is_settled(window)).count()
     }
 
-    /// Whether there were earlier windows than are kept.
+    /// Whether older windows were dropped.
     pub fn has_forgotten(&self) -> bool {
         self.past.forgotten() > 0
     }
@@ -86,15 +86,15 @@ impl Figures {
         self.past.forget();
     }
 
-    /// Goes that many windows forward, or back if negative, among those that are kept; to the first or the last if there
-    /// are fewer. Whether it went anywhere.
+    /// Moves that many windows forward, or back if negative, but not past the first or last one kept; returns whether
+    /// it moved.
     pub fn shift(&mut self, by: isize) -> bool {
         let last = self.kept().saturating_sub(1);
         let to = |at: usize| at.saturating_add_signed(by).min(last);
         self.at().is_some_and(|at| to(at) != at && self.show(to(at)))
     }
 
-    /// Shows the window at that place among those that are kept. Whether there is one.
+    /// Shows the kept window at that place; returns whether there is one.
     pub fn show(&mut self, at: usize) -> bool {
         if at >= self.kept() {
             return false;
@@ -105,7 +105,7 @@ impl Figures {
         true
     }
 
-    /// The peak in ns, and the place of its window among those that are kept; none where there was none.
+    /// The peak in ns, and the place of its window among those kept; none if there is none.
     pub fn peak(&self, by: Peak, of: TailOf) -> Option<(u64, usize)> {
         self.past.peak(by, of)
     }
@@ -115,8 +115,8 @@ impl Figures {
         self.past.get(self.at()?)?.peak_ns(Peak::P99, of)
     }
 
-    /// The rate at which the last ten windows were written, in bytes per second; none if nothing was. What a rebuild wrote
-    /// before them is not theirs.
+    /// The write rate over the last ten windows, in bytes per second; none if nothing was written. What a rebuild
+    /// wrote before them doesn't count.
     pub fn written_bytes_per_s(&self) -> Option<f64> {
         const WINDOWS: usize = 10;
         let mut newest = self.past.newest().take(WINDOWS);
@@ -134,7 +134,7 @@ impl Figures {
         Some(bytes as f64 * 1e9 / span_ns as f64)
     }
 
-    /// The place of the shown window among those that are kept.
+    /// The place of the shown window among those kept.
     pub fn at(&self) -> Option<usize> {
         Some(self.past.place_of(self.shown_end_ns()?))
     }
@@ -149,7 +149,7 @@ impl Figures {
         self.past.len()
     }
 
-    /// When the first and the last of them ended.
+    /// When the oldest and the newest of them ended.
     pub fn ends_ns(&self) -> Option<[u64; 2]> {
         self.past.ends_ns()
     }
@@ -164,7 +164,7 @@ impl Figures {
         self.window.as_ref().map(|window| window.start_ns + window.duration_ns / 2)
     }
 
-    /// The windows that charts of that width show: the last ones, or those around the shown window; with each its place.
+    /// The windows in charts of that width, each with its place: the last ones, or those around the shown window.
     fn around(&self, cells: usize) -> impl Iterator<Item = (usize, &Arc<PastWindow>)> {
         let all = self.kept();
         let shown = self.at().unwrap_or(all).min(all.saturating_sub(1));
@@ -188,7 +188,7 @@ impl Figures {
         self.around(cells).map(|(_, past)| Arc::clone(&past.window)).collect()
     }
 
-    /// The time from the shown window to the last one that is kept; none if it is that.
+    /// The time from the shown window to the newest one kept; none if it is the newest.
     pub fn ago_ns(&self) -> Option<u64> {
         let [_, last_ns] = self.ends_ns()?;
         Some(last_ns.saturating_sub(self.shown_end_ns()?)).filter(|ns| *ns > 0)

@@ -12,7 +12,7 @@ impl Filter {
         self.0.is_some()
     }
 
-    /// Of that many rows those whose text has each of the words.
+    /// Which of that many rows have each of the words in their text.
     pub fn rows(&self, all: usize, text: &dyn Fn(usize) -> String) -> Vec<usize> {
         let words = self.0.as_ref().map_or_else(String::new, |typed| typed.to_lowercase());
         let has = |row: &usize| {
@@ -22,7 +22,7 @@ impl Filter {
         (0..all).filter(has).collect()
     }
 
-    /// The list's title, and behind it what is typed.
+    /// The list's title, followed by what is typed.
     pub fn titled(&self, title: &str) -> String {
         match &self.0 {
             Some(typed) => {

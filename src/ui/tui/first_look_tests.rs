@@ -1,4 +1,4 @@
-//! What somebody meets who uses the screen for the first time, most of it on a small one.
+//! What first-time users of the screen meet, most of it on a small one.
 
 use std::sync::Arc;
 

@@ -1,12 +1,12 @@
 //! Which glyphs the terminal can show.
 
-/// The variable by which somebody says so.
+/// The environment variable that overrides this.
 pub const VARIABLE: &str = "STACKTUNE_GLYPHS";
 
 /// Glyphs, each kind with those before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Glyphs {
-    /// ASCII alone.
+    /// Only ASCII.
     Ascii,
     /// Lines, blocks and Braille.
     #[default]
@@ -21,7 +21,7 @@ const WITH_OCTANTS: [(&str, [u32; 2]); 4] =
     [("kitty", [0, 47]), ("ghostty", [1, 2]), ("VTE", [7800, 0]), ("WezTerm", [20_250_209, 0])];
 
 impl Glyphs {
-    /// Those of that name; none if it is none of theirs.
+    /// The glyphs of that name, if there are any.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "ascii" => Some(Self::Ascii),
@@ -54,7 +54,7 @@ impl Glyphs {
     }
 }
 
-/// Whether the terminal does that has such a name and version: `kitty(0.47.0)`, `ghostty 1.2.3`.
+/// Whether a terminal of that name and version does: `kitty(0.47.0)`, `ghostty 1.2.3`.
 fn draws_octants(version: &str) -> bool {
     let (name, rest) = version.split_at(version.find(['(', ' ']).unwrap_or(version.len()));
     let mut numbers = rest.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok());

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::class::Class;
 use crate::meter::window::Window;
 
-/// Buckets of a decade.
+/// Buckets per decade.
 pub const PER_DECADE: usize = 10;
-/// The power of ten of nanoseconds at which the first bucket begins; what is shorter is in it, too.
+/// The power of ten, in nanoseconds, at which the first bucket begins; shorter latencies are in it, too.
 pub const FIRST_DECADE: i32 = 3;
-/// Buckets in all: up to 100 s, and what is longer.
+/// Buckets in all, up to 100 s; the last also has whatever is longer.
 pub const BUCKETS: usize = 80;
-/// Stretches kept of the whole run; beyond that, each is made of twice as many windows.
+/// Stretches kept for the whole run; beyond that, each covers twice as many windows.
 const WHOLE_MAX: usize = 512;
 
 /// Whose latencies are shown.
@@ -43,7 +43,7 @@ impl TailOf {
     }
 }
 
-/// Numbers of I/Os by latency; written as those that are not zero, each with its bucket.
+/// Counts of I/Os by latency; serialized as the non-zero ones, each with its bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<(usize, u32)>", into = "Vec<(usize, u32)>")]
 pub struct Counts(Box<[u32; BUCKETS]>);
@@ -81,7 +81,7 @@ impl Counts {
         counts
     }
 
-    /// Adds others.
+    /// Adds other counts.
     pub fn add(&mut self, other: &Self) {
         for (own, other) in self.0.iter_mut().zip(other.0.iter()) {
             *own = own.saturating_add(*other);
@@ -98,7 +98,7 @@ impl Counts {
         self.0[buckets].iter().copied().map(u64::from).sum()
     }
 
-    /// The bucket of the quantile that one I/O of `one_in` exceeds: 100 for p99. None if fewer than ten are beyond it.
+    /// The bucket of the quantile that one I/O in `one_in` exceeds: 100 for p99. None if fewer than ten exceed it.
     pub fn quantile(&self, one_in: u64) -> Option<usize> {
         const BEYOND: u64 = 10;
         let beyond = self.total() / one_in;
@@ -141,7 +141,7 @@ pub struct Tails {
 }
 
 impl Tails {
-    /// That of a window.
+    /// Those of a window.
     pub fn of(window: &Window) -> Self {
         Self {
             first_end_ns: window.start_ns + window.duration_ns,
@@ -166,7 +166,7 @@ impl Tails {
         }
     }
 
-    /// Its latencies of one class or all.
+    /// Adds its latencies, of one class or of all, to the sum.
     fn add_to(&self, sum: &mut Counts, latencies: Latencies) {
         let classes = if latencies.response { &self.response } else { &self.service };
         match latencies.of {
@@ -176,19 +176,19 @@ impl Tails {
     }
 }
 
-/// Which latencies.
+/// Which latencies to show.
 #[derive(Debug, Clone, Copy)]
 pub struct Latencies {
     /// Whose.
     pub of: TailOf,
-    /// From the intended start on, rather than from the hand-over.
+    /// From the intended start, rather than from the hand-over.
     pub response: bool,
 }
 
-/// A column of the map: a stretch of time, and the latencies that were asked for.
+/// A column of the map: a stretch of time, and the latencies asked for.
 #[derive(Debug)]
 pub struct Column {
-    /// Its place in the run: the next column's is one more. Which columns share a cell follows from it, so that they stay
+    /// Its place in the run; the next column's is one more. It decides which columns share a cell, so that they stay
     /// together as the map moves.
     pub place: usize,
     first_end_ns: u64,
@@ -199,7 +199,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// Of stretches that follow one another.
+    /// Merges consecutive stretches.
     fn of(place: usize, stretches: &[&Tails], latencies: Latencies) -> Self {
         let mut counts = Counts::default();
         stretches.iter().for_each(|stretch| stretch.add_to(&mut counts, latencies));
@@ -218,7 +218,7 @@ impl Column {
 pub struct Timeline {
     /// All of the run.
     whole: Vec<Tails>,
-    /// Windows in each of these but the last.
+    /// Windows in each stretch but the last.
     each: u64,
 }
 
@@ -229,13 +229,13 @@ pub fn visible(shown: usize, all: usize, cells: usize) -> Range<usize> {
     first..(first + cells).min(all)
 }
 
-/// A column of each of some windows, which follow one another; with each its place in the run.
+/// A column for each of these consecutive windows, given with their places in the run.
 pub fn columns<'a>(windows: impl Iterator<Item = (usize, &'a Tails)>, latencies: Latencies) -> Vec<Column> {
     windows.map(|(place, window)| Column::of(place, &[window], latencies)).collect()
 }
 
 impl Timeline {
-    /// Takes a window's.
+    /// Takes a window's latencies.
     pub fn window(&mut self, stretch: &Tails) {
         self.each = self.each.max(1);
         match self.whole.last_mut().filter(|last| last.windows < self.each) {

@@ -15,7 +15,7 @@ pub enum Context {
     Ledger,
     /// Either of them.
     Main,
-    /// Either of them, while a recording is shown: before what the keys do in a run.
+    /// Either of them, while a recording is shown; takes precedence over what keys do in a run.
     Replay,
     /// A value, a name or a serial is being typed.
     Text,
@@ -37,17 +37,17 @@ pub enum Context {
     Drives,
     /// The list of themes.
     Themes,
-    /// The figures that a duel can be about.
+    /// The list of figures that can decide a duel.
     Duel,
     /// The help, and the host's page.
     Help,
-    /// Words that knobs are searched by are typed.
+    /// Words to search the knobs by are being typed.
     Search,
-    /// Words that a list is narrowed down by are typed.
+    /// Words to narrow a list by are being typed.
     Filter,
-    /// The name of an action is typed.
+    /// The name of an action is being typed.
     Palette,
-    /// In all of these, after what they bind themselves.
+    /// In all of these, after their own bindings.
     Always,
 }
 
@@ -139,7 +139,7 @@ pub enum Step {
 }
 
 impl Action {
-    /// Whether it acts on a run: a recording has none.
+    /// Whether it acts on a run, which a recording lacks.
     pub fn needs_run(self) -> bool {
         use Action::{
             Drop, Duel, Edit, Enter, Former, Freeze, MarkSetting, Mute, MuteClass, Open, Pause, Plan, Record,
@@ -173,17 +173,17 @@ impl Action {
 /// A row of the key map.
 #[derive(Debug, PartialEq)]
 pub struct Binding {
-    /// Where it holds.
+    /// Where it applies.
     pub context: Context,
-    /// The keys, any of which does it.
+    /// The keys, any of which triggers it.
     pub keys: &'static [BoundKey],
     /// The keys as shown.
     pub label: &'static str,
     /// What they do.
     pub action: Action,
-    /// Its name in the palette; empty if it is not in it.
+    /// Its name in the palette; empty if it has no entry there.
     pub name: &'static str,
-    /// What they do in a word, for the line of keys; if empty, they are not in it.
+    /// What they do in a word, for the line of keys; empty if they are left out of it.
     pub hint: &'static str,
     /// What they do as a sentence, for the help.
     pub help: &'static str,
@@ -448,8 +448,8 @@ pub fn hints(contexts: &[Context]) -> impl Iterator<Item = &'static Binding> {
     MAP.iter().filter(move |row| contexts.contains(&row.context) && !row.hint.is_empty())
 }
 
-/// The actions that can be run by name on a run, or on a recording, whose name or help contains each of the words; those
-/// by name first.
+/// The actions of a run, or of a recording, that the palette finds: those whose name or help contains each of the
+/// words, matches by name first.
 pub fn named(words: &str, on_recording: bool) -> Vec<&'static Binding> {
     let words: Vec<_> = words.split_whitespace().map(str::to_lowercase).collect();
     let has = |text: &str| words.iter().all(|word| text.to_lowercase().contains(word));

@@ -1,10 +1,10 @@
-//! That keys and names mean one thing.
+//! Each key and each name has only one meaning.
 
 use crossterm::event::{KeyCode, KeyModifiers};
 
 use super::*;
 
-/// Those that mean a page or a mode, or will mean one (none yet), mean it everywhere on the main screen.
+/// Keys for a page or a mode, or reserved for one (none yet), mean the same everywhere on the main screen.
 const ALLOTTED: [(char, Option<Action>); 9] = [
     ('D', Some(Action::Duel)),
     ('T', Some(Action::Trace)),

@@ -28,7 +28,7 @@ const TABLES: [&str; 15] = [
 ];
 
 impl State {
-    /// Lists the knobs anew; the chosen knob stays chosen if it is among them.
+    /// Rebuilds the list; the chosen knob stays chosen if it is still listed.
     pub fn list_knobs(&mut self) {
         let mut chosen = self.knob();
         if self.search().is_none() && !self.has(chosen) {
@@ -46,7 +46,7 @@ impl State {
         self.scroll_to_chosen();
     }
 
-    /// The knobs of the layer; those without effect only if they are asked for, chosen or collected.
+    /// The knobs of the layer; those without effect only if asked for, chosen or collected.
     fn of_layer(&self, chosen: &Knob) -> Listing {
         let settings = self.settings_asked();
         let of_layer: Vec<_> =
@@ -71,8 +71,8 @@ impl State {
         Listing { rows, inactive }
     }
 
-    /// The knobs of any layer that have all these words in name, help or values; those whose name they match, and their
-    /// layers, come first.
+    /// The knobs of any layer with all these words in their name, help or values; those that match by name come
+    /// first, with their layers.
     fn found(&self, words: &str) -> Listing {
         let settings = self.settings_asked();
         let has = |knob: &&Knob| {
@@ -81,7 +81,7 @@ impl State {
         };
         let mut found: Vec<_> = self.knobs(settings.as_ref()).filter(has).collect();
         let place = |layer: StackLayer| StackLayer::ALL.iter().position(|other| *other == layer);
-        // Stable: among equals, the tables' order stays.
+        // Stable, so that equals keep the tables' order.
         short_list::sort_by_key(&mut found, |knob| (place(knob.layer()), distance(&knob.path, words)));
         let mut layers: Vec<Vec<&'static Knob>> = Vec::new();
         for knob in found {
@@ -111,12 +111,12 @@ impl State {
         all.filter(move |knob| listed(knob) && is_of_load(knob))
     }
 
-    /// Whether a layer has knobs, be they without effect.
+    /// Whether a layer has knobs, even ones without effect.
     pub fn has_knobs(&self, layer: StackLayer) -> bool {
         self.knobs(self.settings_asked().as_ref()).any(|knob| knob.layer() == layer)
     }
 
-    /// Whether the run has a knob: programs have their own, and none of the classes'.
+    /// Whether the run has this knob: a program has its own, and none of the classes'.
     fn has(&self, knob: &Knob) -> bool {
         let Some(status) = &self.status else { return true };
         let known = self.find(&knob.path).is_some_and(|known| std::ptr::eq(known, knob));
@@ -129,8 +129,8 @@ impl State {
         of_run.unwrap_or_else(|| knobs::find(path))
     }
 
-    /// The knob that is chosen first: of a program, its own that is turned while it runs; of an engine that does I/O by
-    /// itself, its cache.
+    /// The knob chosen first: for a program, its own that can be turned while it runs; for an engine that does its
+    /// own I/O, its cache.
     pub fn first_knob(&self) -> &'static Knob {
         let settings = self.status.as_ref().map(|status| &status.settings);
         let path = match settings {
@@ -176,8 +176,8 @@ fn table_of(knob: &Knob) -> &'static str {
     TABLES.into_iter().find(|known| *known == table).unwrap_or_default()
 }
 
-/// How far a path is from the words: it is them, begins with them, contains them in this order, has all of them, or not.
-/// Its dots and underscores count as blanks.
+/// How well a path matches the words, best first: it equals them, begins with them, contains them in this order, has
+/// all of them, or none of this. Its dots and underscores count as blanks.
 fn distance(path: &str, words: &str) -> u8 {
     let plain = |text: &str| {
         let blank = text.replace(['.', '_'], " ");
@@ -193,7 +193,7 @@ fn distance(path: &str, words: &str) -> u8 {
     }
 }
 
-/// Everything that a search looks at, in small letters.
+/// Everything that a search looks at, in lower case.
 fn text_of(knob: &Knob) -> String {
     let mut text = format!("{} {} {}", knob.path, knob.spec.help, knob.layer().name());
     if let Kind::Choice(choices) = knob.spec.kind {

@@ -37,7 +37,7 @@ pub enum Tier {
 /// The panels' places; an area without cells is not shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Areas {
-    /// Name, phase, what was written.
+    /// Name, phase, bytes written.
     pub header: Rect,
     /// The layers.
     pub stack: Rect,
@@ -59,7 +59,7 @@ pub struct Areas {
     pub ledger: Rect,
     /// Notes.
     pub notes: Rect,
-    /// What the last turn did, or what is waited for.
+    /// What the last turn did, or what is being waited for.
     pub strip: Rect,
     /// The last message, or what the chosen knob does.
     pub message: Rect,
@@ -68,7 +68,7 @@ pub struct Areas {
 }
 
 impl Areas {
-    /// The same where the load has no classes: the notes take the place of their latencies.
+    /// The same if the load has no classes: the notes take the place of their latencies.
     pub fn without_tails(self) -> Self {
         let notes = self.tails.into_iter().filter(|area| !area.is_empty()).fold(self.notes, Rect::union);
         Self { notes, tails: [Rect::default(); 4], ..self }
@@ -165,19 +165,19 @@ pub fn knob_columns(area: Rect) -> Vec<Rect> {
     Layout::horizontal(equal).spacing(GAP).split(inner).to_vec()
 }
 
-/// Knobs that are shown at once.
+/// How many knobs are shown at once.
 pub fn knobs_shown(area: Rect) -> usize {
     let columns = knob_columns(area);
     usize::from(columns[0].height).max(1) * columns.len()
 }
 
-/// The title and one line a layer.
+/// The title, and one line for each layer.
 const STACK_ROWS: u16 = 7;
 /// The same with a second line for each.
 const STACK_ROWS_LARGE: u16 = 13;
 
 fn small(frame: Areas, body: Rect, view: View) -> Areas {
-    // What a taller screen has more goes to the knobs and the ledger, and some of it to the charts.
+    // The extra rows of a taller screen go to the knobs and the ledger, and some to the charts.
     let more = body.height.saturating_sub(19) / 3;
     let ([top, classes], below) = rows(body, [STACK_ROWS + more, 6]);
     let [left, right] = columns(top, 38);
@@ -212,7 +212,7 @@ fn medium(frame: Areas, body: Rect, view: View) -> Areas {
     areas
 }
 
-/// Strips of two rows show more, where the ledger still has room for many turns.
+/// Two-row strips show more, if the ledger still has room for many turns.
 fn charts_rows(body: Rect) -> u16 {
     if body.height >= 60 { 10 } else { 6 }
 }
@@ -240,7 +240,7 @@ fn wide(frame: Areas, body: Rect) -> Areas {
     Areas { stack, knobs, heat, charts, tails, classes, cpu, members, ledger, notes, ..frame }
 }
 
-/// Rows that the notes keep beside the classes' latencies, and those of each of these at least.
+/// Rows that the notes keep beside the classes' latencies, and the fewest that each of those gets.
 const NOTES_ROWS: u16 = 10;
 const TAIL_ROWS_MIN: u16 = 5;
 

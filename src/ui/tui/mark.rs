@@ -1,4 +1,4 @@
-//! A marked setting: a point to go back to, and to hold the present one against.
+//! A marked setting: a point to go back to, and to compare the present one with.
 
 use crate::settings::Settings;
 use crate::settings::knobs::{self, Knob, Value};
@@ -14,11 +14,11 @@ pub struct Mark {
 /// A knob that was turned since.
 #[derive(Debug, Clone)]
 pub struct Difference {
-    /// It.
+    /// The knob.
     pub knob: &'static Knob,
     /// Its marked value.
     pub marked: Value,
-    /// Its present one.
+    /// Its present value.
     pub now: Value,
 }
 
@@ -28,14 +28,14 @@ impl Mark {
         Self { settings: Box::new(settings), line }
     }
 
-    /// Every knob whose value is another now, in the order of profiles.
+    /// Every knob whose value has changed, in the order of profiles.
     pub fn differences(&self, now: &Settings) -> Vec<Difference> {
         let of =
             |knob: &'static Knob| Difference { knob, marked: knob.get(&self.settings), now: knob.get(now) };
         knobs::all_of(now).map(of).filter(|difference| difference.marked != difference.now).collect()
     }
 
-    /// Where it stands in the ledger, in words.
+    /// Its place in the ledger, in words.
     pub fn place(&self) -> String {
         match self.line {
             0 => "before the first turn".into(),

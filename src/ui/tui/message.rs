@@ -34,7 +34,7 @@ pub enum Msg {
     StopAsked,
     /// The answer to [`Effect::Suspend`]: whether a shell would continue the program.
     MayStop(bool),
-    /// The program goes on after it was stopped.
+    /// The program has resumed after it was stopped.
     Resumed,
     /// The session's thread is gone: no more events will come.
     SessionGone,
@@ -44,7 +44,7 @@ pub enum Msg {
     RecordingsListed(Result<Vec<Listed>, Error>),
     /// The text that [`Effect::ReadRecordings`] asked for of these folders.
     RecordingsRead(Vec<PathBuf>, Result<String, Error>),
-    /// Recordings can't be read beside the screen.
+    /// Recordings can't be read in another thread.
     NotRead(Error),
     /// What [`Effect::ExamineDrives`] asked for.
     DrivesExamined(Vec<Candidate>),
@@ -56,7 +56,7 @@ pub enum Msg {
     Loaded(Result<Box<Profile>, Error>),
     /// Something could not be kept ([`Effect::Keep`], [`Effect::DropFirstSteps`]).
     NotKept(Error),
-    /// What is said of a trace.
+    /// News of a trace.
     #[cfg(feature = "trace")]
     Traced(Said),
     /// The result of [`Effect::Save`], for that name.
@@ -84,14 +84,14 @@ pub enum Effect {
     ReadRecordings(Vec<PathBuf>),
     /// Examine every drive of the host.
     ExamineDrives {
-        /// The facts but for the drives.
+        /// The facts, except those about drives.
         facts: Arc<Facts>,
-        /// Those that are named already.
+        /// The drives that are named already.
         named: Vec<String>,
-        /// Those that the run holds.
+        /// The drives that the run holds.
         held: Vec<String>,
     },
-    /// Read what is known of every drive of the host anew.
+    /// Read again what is known of every drive of the host.
     ReadDevices,
     /// Load a profile by its name.
     Load(String),
@@ -99,7 +99,7 @@ pub enum Effect {
     Save {
         /// The settings.
         settings: Box<Settings>,
-        /// What is known of the host: its drives are not asked beside the load.
+        /// What is known of the host: its drives are not queried beside the load.
         facts: Arc<Facts>,
         /// The name.
         name: String,

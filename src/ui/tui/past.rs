@@ -1,4 +1,4 @@
-//! The windows of the past: the last ones as they are, earlier ones packed until they are looked at.
+//! Past windows: the latest as they are, earlier ones packed until they are viewed.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -16,18 +16,18 @@ use crate::meter::latencies::latency::p99_ns;
 use crate::meter::latencies::pooled::{PooledLatencies, PooledLatency};
 use crate::meter::window::{Latency, Window};
 
-/// Windows that are not packed: more than the widest screen shows, and than a turn is compared with.
+/// Windows left unpacked: more than the widest screen shows, or a turn is compared with.
 const UNPACKED_MIN: usize = 1024;
 /// Windows packed together.
 const PACK: usize = 128;
-/// What packed windows may take, which is little beside a load that wants the memory: of the demo some 1.3 KB each, so
-/// fourteen hours of seconds.
+/// Memory for packed windows, small beside a load that needs its own: a window of the demo takes some 1.3 KB, so
+/// this holds fourteen hours of one-second windows.
 const PACKED_BYTES_MAX: usize = 64 << 20;
-/// Windows before and after the one that is looked at that are at hand, too: what a screen shows around it.
+/// Windows unpacked before and after the one viewed: what a screen shows around it.
 const BEFORE: usize = 256;
 const AFTER: usize = 768;
 
-/// What a window is looked for by.
+/// What to search the windows for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peak {
     /// The longest I/O.
@@ -55,7 +55,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// That of a window of the past.
+    /// The point of a past window.
     pub fn of(PastWindow { window, pooled, .. }: &PastWindow) -> Self {
         let p99 = |latency: &Option<Latency>, pooled: PooledLatency| {
             let own = latency.as_ref().and_then(|latency| latency.p99);
@@ -74,12 +74,12 @@ impl Point {
     }
 }
 
-/// A window without its histograms, and what the screen made of these.
+/// A window without its histograms, and what the screen derived from them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PastWindow {
     /// Its figures.
     pub window: Arc<Window>,
-    /// What they lack for too few I/Os, from the last windows together.
+    /// Percentiles for which it has too few I/Os, pooled over the last windows.
     pub pooled: [PooledLatencies; 4],
     /// Its latencies.
     pub tails: Tails,
@@ -88,13 +88,13 @@ pub struct PastWindow {
 }
 
 impl PastWindow {
-    /// That of a window which still has its histograms.
+    /// From a window that still has its histograms.
     pub fn of(window: &Window, pooled: &[PooledLatencies; 4], tails: Tails) -> Self {
         let bare = Window { histograms: Arc::default(), ..window.clone() };
         Self { p99_of_all_ns: p99_of_all(window), window: Arc::new(bare), pooled: *pooled, tails }
     }
 
-    /// Its service time in ns by which it is looked for.
+    /// Its service time, in ns, that a search for the peak compares.
     pub fn peak_ns(&self, peak: Peak, of: TailOf) -> Option<u64> {
         let latency = |class| self.window.class(class).latencies.service_ns.as_ref();
         match (peak, of) {
@@ -123,14 +123,14 @@ fn p99_of_all(window: &Window) -> Option<u64> {
 struct Pack {
     /// As JSON, compressed.
     bytes: Vec<u8>,
-    /// Its peaks, by each, of each class and of all: in ns, and in which of its windows that was.
+    /// Its peaks of each kind, for each class and all together: in ns, and which of its windows has it.
     peaks: [[Option<(u64, usize)>; 5]; 2],
 }
 
 impl Pack {
     fn of(windows: &[Arc<PastWindow>]) -> Self {
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-        // Figures can be written, and memory takes them.
+        // Neither serializing figures nor writing to memory fails.
         let written = serde_json::to_writer(&mut encoder, windows);
         let bytes = written.ok().and_then(|()| encoder.finish().ok()).unwrap_or_default();
         let peaks = Peak::EACH.map(|by| TailOf::EACH.map(|of| peak(windows.iter(), by, of)));
@@ -144,7 +144,7 @@ impl Pack {
     }
 }
 
-/// The peak among windows in ns, and in which of them it was.
+/// The peak among windows in ns, and which of them has it.
 fn peak<'a>(
     windows: impl Iterator<Item = &'a Arc<PastWindow>>,
     by: Peak,
@@ -153,7 +153,7 @@ fn peak<'a>(
     windows.enumerate().filter_map(|(at, past)| Some((past.peak_ns(by, of)?, at))).max()
 }
 
-/// The windows of a run that can be looked at. Places count from the oldest that is kept.
+/// The windows of a run that can be viewed. Places count from the oldest one kept.
 #[derive(Debug, Clone, Default)]
 pub struct Past {
     /// [`PACK`] windows each, the oldest first; shared with what freezing keeps.
@@ -201,12 +201,12 @@ impl Past {
         self.forgotten
     }
 
-    /// When the first and the last one ended that are kept.
+    /// When the oldest and the newest window kept ended.
     pub fn ends_ns(&self) -> Option<[u64; 2]> {
         Some([*self.ends_ns.front()?, *self.ends_ns.back()?])
     }
 
-    /// The place of the first window that ended then, or later.
+    /// The place of the first window that ended at that time or later.
     pub fn place_of(&self, ns: u64) -> usize {
         self.ends_ns.partition_point(|end_ns| *end_ns < ns)
     }
@@ -223,7 +223,7 @@ impl Past {
         }
     }
 
-    /// The window at a place; none if there is none, or it is packed.
+    /// The window at a place; none if there is none, or if it is packed.
     pub fn get(&self, at: usize) -> Option<&Arc<PastWindow>> {
         if let Some(at) = at.checked_sub(self.packs.len() * PACK) {
             return self.last.get(at);
@@ -232,17 +232,17 @@ impl Past {
         windows.get(at % PACK)
     }
 
-    /// Those at some places.
+    /// The windows at these places.
     pub fn range(&self, places: Range<usize>) -> impl Iterator<Item = (usize, &Arc<PastWindow>)> {
         places.filter_map(|at| Some((at, self.get(at)?)))
     }
 
-    /// The last ones, the newest first.
+    /// The latest windows, which are not packed, newest first.
     pub fn newest(&self) -> impl Iterator<Item = &Window> {
         self.last.iter().rev().map(|past| &*past.window)
     }
 
-    /// The peak of all that are kept in ns, and the place of its window; none where there was none.
+    /// The peak of all windows kept, in ns, and the place of its window; none if there is none.
     pub fn peak(&self, by: Peak, of: TailOf) -> Option<(u64, usize)> {
         let which = TailOf::EACH.iter().position(|each| *each == of)?;
         let which_peak = Peak::EACH.iter().position(|each| *each == by)?;
@@ -302,7 +302,7 @@ mod tests {
             for class in &mut window.classes {
                 class.latencies = crate::meter::window::Latencies::default();
             }
-            // Its p99 is the highest elsewhere.
+            // The highest p99 is in another window.
             let p99 = Some(if index == 90 { 50 } else { ns / 20 });
             let latency = crate::meter::window::Latency { max: Some(ns), p99, ..Default::default() };
             window.classes[Class::Wal.index()].latencies.service_ns = Some(latency);

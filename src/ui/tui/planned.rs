@@ -140,7 +140,7 @@ impl Agreement {
         properties_of(plan).iter().for_each(|sentence| row(sentence));
     }
 
-    /// What a turn comes to while the load goes on.
+    /// What a turn involves while the load goes on.
     fn beside_the_load(&self) -> Vec<String> {
         let mut sentences = vec!["the load goes on: nothing is torn down or filled".to_owned()];
         if let Some(bytes) = self.plan.writes_bytes.filter(|bytes| *bytes > 0) {

@@ -16,7 +16,7 @@ pub struct ProfileEntry {
     pub about: String,
     /// Its file, or none for one that is built in.
     pub path: Option<PathBuf>,
-    /// What it sets, from which the list finds out whether it can run here.
+    /// Its settings, by which the list finds out whether it can run here.
     pub settings: Option<Box<Settings>>,
     /// A device of its target that this host does not have, in words.
     pub absent: Option<String>,

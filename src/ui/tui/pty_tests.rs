@@ -146,7 +146,7 @@ impl Terminal {
         n > 0
     }
 
-    /// What a terminal shows of all that was written.
+    /// What a terminal shows after everything that was written.
     fn screen(&self) -> String {
         let mut parser = vt100::Parser::new(nonzero(24), nonzero(80), 0);
         parser.process(&self.seen);

@@ -1,4 +1,4 @@
-//! A recording on the screen: its figures as a run reported them, where it is read, and whether it plays.
+//! A recording on the screen: its figures as a run reported them, the position shown, and whether it plays.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use crate::short_list;
 use crate::ui::{clock, report};
 use crate::units::approx_span;
 
-/// How many times faster than it was recorded it can be played.
+/// Playback speeds, as multiples of the speed it was recorded at.
 const SPEEDS: [u32; 6] = [1, 2, 5, 10, 30, 60];
-/// A duel has two values, and goes back to that from before.
+/// A duel has two values, and restores the one from before.
 const DUEL_VALUES_MAX: usize = 3;
 /// Up to this length, the position is given in seconds.
 const SECONDS_MAX: f64 = 600.0;
 
-/// What a key says that acts on a run.
+/// The message for a key that acts on a run.
 pub const NOTHING_RUNS: &str = "this is a recording: nothing runs that could be turned, paused or saved";
 
-/// A recording as it is read from a screen.
+/// A recording as the screen shows it.
 #[derive(Debug, Clone)]
 pub struct Replay {
     /// Its folder's name.
@@ -41,22 +41,22 @@ pub struct Replay {
     pub host: String,
     /// What is known of its host, in words.
     pub host_facts: Vec<(&'static str, String)>,
-    /// How far it can be believed, as its summary says; empty in those without it.
+    /// How far it can be trusted, by its summary; empty if there is none.
     pub pitfalls: Vec<Pitfall>,
     /// Whether it plays.
     pub plays: bool,
-    /// Which of the speeds it plays at.
+    /// The index of its speed.
     speed: usize,
-    /// How far it has been played, on the run's clock: in the window that is shown, or at its end.
+    /// How far it has been played, on the run's clock: within the window shown, or to its end.
     played_ns: u64,
     /// The start of its first window, and the end of its last one.
     from_ns: u64,
     until_ns: u64,
-    /// The states of the run, each with the time from which on it was so; none where its settings can't be read.
+    /// The states of the run, each with the time it began; empty if its settings can't be read.
     states: Vec<(u64, Arc<Status>)>,
     /// What is missing in it or damaged, in sentences.
     pub notes: Vec<String>,
-    /// Its figures, until the screen has them.
+    /// Its figures, until the screen takes them.
     pub figures: Figures,
 }
 
@@ -64,9 +64,9 @@ impl Replay {
     /// Makes a recording ready for the screen.
     ///
     /// # Errors
-    /// Input where there is nothing to show, or the log can't be read.
+    /// Input if there is nothing to show, or the log can't be read.
     pub fn of(mut recording: Recording) -> Result<Self> {
-        // Those of a run are in order, and none ends before another.
+        // In the order of a run, each window ending after the one before.
         let end = |window: &Window| window.start_ns + window.duration_ns;
         recording.windows.sort_by_key(|window| window.start_ns);
         recording.windows.dedup_by_key(|window| window.start_ns);
@@ -98,12 +98,12 @@ impl Replay {
         })
     }
 
-    /// A time of the run's clock as one since the recording began.
+    /// Converts a time on the run's clock to one since the recording began.
     pub fn since_ns(&self, ns: u64) -> u64 {
         ns.saturating_sub(self.from_ns)
     }
 
-    /// A time since the recording began as one of the run's clock.
+    /// Converts a time since the recording began to one on the run's clock.
     pub fn at_ns(&self, since_ns: u64) -> u64 {
         self.from_ns + since_ns.min(self.length_ns())
     }
@@ -118,7 +118,7 @@ impl Replay {
         self.until_ns - self.from_ns
     }
 
-    /// A place in it, by the end of the window that is shown: `12/60 s`, `12m 03s/1h 05m`.
+    /// The position by the end of the window shown: `12/60 s`, `12m 03s/1h 05m`.
     pub fn position(&self, shown_end_ns: u64) -> String {
         let [at, all] = [self.since_ns(shown_end_ns), self.length_ns()].map(|ns| ns as f64 / 1e9);
         match all {
@@ -128,12 +128,12 @@ impl Replay {
         }
     }
 
-    /// How many times faster than it was recorded it plays.
+    /// Its speed, as a multiple of the speed it was recorded at.
     pub fn times(&self) -> u32 {
         SPEEDS[self.speed]
     }
 
-    /// Plays faster or slower. Whether that goes.
+    /// Plays faster or slower; returns whether that was possible.
     pub fn change_speed(&mut self, faster: bool) -> bool {
         let speed = if faster { self.speed + 1 } else { self.speed.wrapping_sub(1) };
         let goes = speed < SPEEDS.len();
@@ -143,7 +143,7 @@ impl Replay {
         goes
     }
 
-    /// Plays, or not, as another one does that it takes the place of.
+    /// Plays or not, and at the same speed, as the recording whose place it takes.
     pub fn keep_playing_as(&mut self, other: &Self) {
         (self.plays, self.speed) = (other.plays, other.speed);
     }
@@ -159,13 +159,13 @@ impl Replay {
         self.played_ns
     }
 
-    /// The state of the run at a time, none where the settings are unknown.
+    /// The state of the run at a time; none if the settings are unknown.
     pub fn state_at(&self, ns: u64) -> Option<&Arc<Status>> {
         self.states.iter().rev().find(|(from_ns, _)| *from_ns <= ns).map(|(_, status)| status)
     }
 }
 
-/// Hands the figures of a recording on as a session does.
+/// Passes the figures of a recording on as a session does.
 fn take(recording: &Recording, figures: &mut Figures) -> Result<()> {
     // The last window comes with the totals of all.
     let mut last: Option<Arc<Window>> = None;
@@ -182,7 +182,7 @@ fn take(recording: &Recording, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// The states of the run from its begin on: the settings as run, and those after each turn.
+/// The states of the run from its start: the settings as run, and those after each turn.
 fn states(recording: &mut Recording, from_ns: u64) -> Vec<(u64, Arc<Status>)> {
     let settings = match profile::parse(&recording.profile_toml, "profile.toml") {
         Ok(profile) => profile.settings,
@@ -193,7 +193,7 @@ fn states(recording: &mut Recording, from_ns: u64) -> Vec<(u64, Arc<Status>)> {
             return Vec::new();
         }
     };
-    // Turns before it are in the profile as run.
+    // Earlier turns are already in the profile as run.
     let own = |line: &LedgerLine| line.turns().filter(|(at_ns, _)| *at_ns >= from_ns).count();
     let settings_after = recording.windows.iter().map(|window| window.setting);
     let (least, most) =
@@ -219,7 +219,7 @@ fn states(recording: &mut Recording, from_ns: u64) -> Vec<(u64, Arc<Status>)> {
     states
 }
 
-/// The state after a turn of the ledger's line to that value.
+/// The state after a ledger line turned its knob to that value.
 fn after(before: &Status, line: &LedgerLine, to: &str) -> Status {
     let mut status = before.clone();
     match turned(&status.settings, &line.knob, to) {
@@ -237,7 +237,7 @@ fn turned(settings: &Settings, knob: &str, to: &str) -> Option<Settings> {
     let turns: Vec<_> = if knobs::find_of(settings, knob).is_some() {
         vec![(knob, to)]
     } else {
-        // Several that were rebuilt together.
+        // Several knobs that were changed in one rebuild.
         knob.split(", ").zip(to.split(", ")).collect()
     };
     let mut settings = settings.clone();

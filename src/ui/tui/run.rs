@@ -42,7 +42,7 @@ pub struct Link {
     pub events: Receiver<Event>,
 }
 
-/// How it ended.
+/// How the screen ended.
 #[derive(Debug)]
 pub struct ScreenEnd {
     /// How the run ended.
@@ -81,7 +81,7 @@ pub trait Memory {
     fn keep(&mut self, line: &str) -> Result<()>;
     /// Whether nobody has turned a knob yet, nor hidden the first steps.
     fn is_new(&self) -> bool;
-    /// The first steps are not shown again.
+    /// Stops showing the first steps from now on.
     fn drop_first_steps(&mut self) -> Result<()>;
 }
 
@@ -89,13 +89,13 @@ pub trait Memory {
 const REDRAW: Duration = Duration::from_millis(100);
 /// Time between two drawings over ssh.
 const REDRAW_OVER_SSH: Duration = Duration::from_millis(500);
-/// How long a drain can take after a signal.
+/// How long a drain may take after a signal.
 const DRAIN_MAX: Duration = Duration::from_secs(30);
 /// The same while something is being built or torn down, counted from its last event: a slow tool must not make us
 /// leave a stack behind.
 const TAKE_DOWN_MAX: Duration = Duration::from_mins(10);
 
-/// How long a signal to this process may be under way.
+/// How long a signal that we send ourselves may take to arrive.
 const OWN_SIGNAL_MAX: Duration = Duration::from_secs(1);
 
 /// Why the loop ended.
@@ -122,17 +122,17 @@ pub fn run(link: Link, options: Options) -> ScreenEnd {
     ScreenEnd { ended: run_until_end(Shown::Run(link), options, &mut kept, &mut ran), kept, ran }
 }
 
-/// Shows a recording, or two, until the operator quits or a signal comes. There is no session: nothing runs, and nothing can be
-/// sent to anything that does.
+/// Shows one or two recordings until the operator quits or a signal comes. There is no session: nothing runs, and
+/// no command can be sent.
 ///
 /// # Errors
-/// Like [`run`], where it is interrupted or there is no terminal.
+/// As for [`run`], if it is interrupted or there is no terminal.
 pub fn show(replay: Replay, beside: Option<Beside>, options: Options) -> Result<()> {
     let shown = Shown::Recording(Box::new((replay, beside)));
     run_until_end(shown, options, &mut Vec::new(), &mut Ran::default())
 }
 
-/// What the screen is about.
+/// What the screen shows.
 enum Shown {
     Run(Link),
     Recording(Box<(Replay, Option<Beside>)>),
@@ -143,7 +143,7 @@ fn run_until_end(shown: Shown, options: Options, kept: &mut Vec<String>, ran: &m
     let (wake, woken) = channel();
     let signals = watch_signals(wake.clone())?;
     let mut screen = Screen::take()?;
-    // Before anybody else reads what the terminal answers.
+    // Before the input thread starts, which would read the terminal's answers.
     let mut state = first_state(&options, &screen);
     let wanted = Arc::new(AtomicBool::new(true));
     read_input(wake.clone(), Arc::clone(&wanted))?;
@@ -215,11 +215,11 @@ struct Ui {
     commands: Option<Sender<Command>>,
     options: Options,
     exit: bool,
-    /// The program is to be stopped now.
+    /// Whether to stop the program now.
     stop: bool,
-    /// Where work beside the screen reports.
+    /// Where work in other threads reports.
     wake: Sender<Wake>,
-    /// Up to when a recording has been played; none while it doesn't play.
+    /// When playback last advanced; none while nothing plays.
     played: Option<Instant>,
     /// The thread of a trace.
     #[cfg(feature = "trace")]
@@ -279,7 +279,7 @@ impl Ui {
         }
     }
 
-    /// Plays a recording on, if one plays; returns when that is due next.
+    /// Advances a recording that plays; returns when the next step is due.
     fn play_on(&mut self, pause: Duration) -> Option<Instant> {
         let now = Instant::now();
         let plays = self.state.replay.as_ref().is_some_and(|replay| replay.plays);
@@ -296,16 +296,16 @@ impl Ui {
         self.played.map(|until| until + pause)
     }
 
-    /// Gives the terminal back, stops, and goes on when a shell continues it; returns why the loop ends if it does.
+    /// Gives the terminal back, stops, and resumes when a shell continues it; returns why the loop ends, if so.
     fn stop(&mut self, screen: &mut Screen, woken: &Receiver<Wake>) -> Option<Left> {
-        // Before anything has stopped: a shell that continues the job at once would come too early otherwise.
+        // Before anything stops: otherwise a shell that continues the job at once would be too early.
         let none_ending = NoneEnding::wait();
         Screen::lend();
         // Whoever started this and waits for it (make, sudo) must stop, too, or the shell would never know.
         if kill_current_process_group(Signal::TSTP).is_err() {
             return Some(Left::HungUp);
         }
-        // It comes to this process as well: were it still under way when it goes on, it would stop once more.
+        // This process gets it, too: if it were still pending after we resume, it would stop us again.
         let until = Instant::now() + OWN_SIGNAL_MAX;
         loop {
             match woken.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -329,7 +329,7 @@ impl Ui {
         None
     }
 
-    /// Takes a message and performs its effects; their results are messages again.
+    /// Takes a message and performs its effects, whose results are messages again.
     fn take(&mut self, msg: Msg) {
         let mut waiting = vec![msg];
         while let Some(msg) = waiting.pop() {
@@ -340,7 +340,7 @@ impl Ui {
     }
 
     fn perform(&mut self, effect: Effect) -> Option<Msg> {
-        // Whatever asked for it: a recording writes nothing and opens nothing.
+        // Whatever asked for it, a recording writes nothing and opens nothing.
         if self.commands.is_none() && !effect.suits_recording() {
             return None;
         }
@@ -393,7 +393,7 @@ impl Ui {
         None
     }
 
-    /// Works beside the screen, which must go on answering; its message comes later.
+    /// Works in another thread, as the screen must keep responding; its message comes later.
     fn beside(&self, work: impl FnOnce() -> Msg + Send + 'static) -> Option<Msg> {
         let wake = self.wake.clone();
         let started = threads::start("read beside the screen", move || drop(wake.send(Wake::Msg(work()))));
@@ -413,7 +413,7 @@ impl Ui {
         let (status, recording) = (self.state.status.as_ref(), self.state.recording.clone());
         let name = status.map_or("", |status| &status.settings.name);
         if let Some(said) = self.tracing.leave(recording, &self.options.recordings, name) {
-            // Whose terminal is gone can't read it.
+            // If the terminal is gone, nobody can read it.
             let _ = writeln!(std::io::stderr(), "stacktune: {said}");
         }
     }
@@ -470,7 +470,7 @@ impl Ui {
     }
 }
 
-/// The next thing that happens, or that nothing did until then.
+/// The next event, or a timeout if none comes in time.
 fn wait(woken: &Receiver<Wake>, until: Option<Instant>) -> std::result::Result<Wake, RecvTimeoutError> {
     match until {
         Some(until) => woken.recv_timeout(until.saturating_duration_since(Instant::now())),

@@ -1,4 +1,4 @@
-//! The recordings that can be looked at from the screen: those of its folder, and those of the current one.
+//! The recordings that can be read on the screen: those of its folder, and those of the current one.
 
 use std::path::PathBuf;
 
@@ -15,9 +15,9 @@ pub struct Shelf {
     pub listed: Option<Result<Vec<Listed>>>,
     /// The chosen one.
     pub chosen: usize,
-    /// Those that are marked to be compared, in the order in which that was done: two at most.
+    /// Those that are marked for comparison, in the order of marking: two at most.
     pub marked: Vec<PathBuf>,
-    /// What the list is narrowed down by.
+    /// The list's filter.
     pub filter: Filter,
 }
 
@@ -49,7 +49,7 @@ impl Shelf {
         ["A", "B"].get(at).copied()
     }
 
-    /// Marks the chosen recording, or no longer does; of three, the first is no longer marked.
+    /// Marks the chosen recording, or clears its mark; a third mark replaces the first.
     pub fn mark(&mut self) {
         let Some(dir) = self.chosen().map(|listed| listed.dir.clone()) else { return };
         match self.marked.iter().position(|marked| *marked == dir) {
@@ -65,7 +65,7 @@ impl Shelf {
 /// Lists the recordings of these folders, one folder after the other.
 ///
 /// # Errors
-/// Where one of them can't be read.
+/// If one of them can't be read.
 pub fn listed(folders: &[PathBuf]) -> Result<Vec<Listed>> {
     let lists: Vec<_> = folders.iter().map(|folder| list(folder)).collect::<Result<_>>()?;
     Ok(lists.into_iter().flatten().collect())
@@ -74,7 +74,7 @@ pub fn listed(folders: &[PathBuf]) -> Result<Vec<Listed>> {
 /// The summary of a recording, or the comparison of several, as `show` and `compare` print them.
 ///
 /// # Errors
-/// Where one of them can't be read.
+/// If one of them can't be read.
 pub fn read(dirs: &[PathBuf]) -> Result<String> {
     let recordings: Vec<_> = dirs.iter().map(|dir| Recording::open(dir)).collect::<Result<_>>()?;
     match &recordings[..] {

@@ -1,4 +1,4 @@
-//! What each layer of the stack is set to, and what passes it.
+//! Each layer of the stack: its setting, and the I/O that passes through it.
 
 use super::state::State;
 use crate::class::Class;
@@ -23,21 +23,21 @@ pub struct LayerShown {
     pub setting: String,
     /// More about that.
     pub detail: String,
-    /// MB/s that pass it.
+    /// MB/s through it.
     pub mb_per_s: Option<f64>,
     /// The mean time that it adds to an I/O, in nanoseconds.
     pub mean_ns: Option<f64>,
-    /// Its part of the bracket around the layers whose time is known together only; empty if there is none.
+    /// Its part of the bracket around layers whose time is only known as a sum; empty if there is none.
     pub bracket: &'static str,
     /// Bytes written below it per byte written above it.
     pub amplification: Option<f64>,
-    /// The p99 of the time in it by a trace of the window that is shown, in nanoseconds; absent without one.
+    /// The p99 of the time in it, in nanoseconds, by a trace of the window shown; absent without a trace.
     pub traced_p99_ns: Option<u64>,
     /// Whether nothing is there.
     pub is_absent: bool,
 }
 
-/// The layer with the figures that are shown, and under the settings of then.
+/// The layer, with the figures shown and the settings that were in force then.
 pub fn layer(state: &State, layer: StackLayer) -> LayerShown {
     let Some(status) = state.status_shown() else { return LayerShown::default() };
     let figures = state.figures();
@@ -61,7 +61,7 @@ pub fn layer(state: &State, layer: StackLayer) -> LayerShown {
     }
 }
 
-/// The same where a program is the load. How it does its I/O is its own affair; what reached the devices is counted.
+/// The same when a program is the load. How it does its I/O is its own affair; what reaches the devices is counted.
 fn of_program(
     (status, program): (&Status, &Program),
     window: Option<&Window>,
@@ -110,7 +110,7 @@ fn of_program(
     }
 }
 
-/// The drives by their names, where the target has no members of its own.
+/// The drives' names, when the target has no members of its own.
 fn names_of(drives: &[LevelDrive]) -> LayerShown {
     let names = drives.iter().map(|drive| drive.name.as_str()).collect::<Vec<_>>().join(", ");
     match drives.len() {
@@ -140,8 +140,8 @@ fn application(settings: &Settings, window: Option<&Window>) -> LayerShown {
     }
 }
 
-/// The mean time from the intended start of an I/O to its hand-over, over all I/Os as that of the layers below: without
-/// a rate an I/O is intended when it is handed over. None where no class has a rate, or one does not hold its own.
+/// The mean time from an I/O's intended start to its hand-over, over all I/Os, as for the layers below: without a
+/// rate, the hand-over is the intended start. None if no class has a rate, or one does not keep up with its rate.
 fn waiting_ns(classes: &[ClassFigures]) -> Option<f64> {
     let (mut ns, mut ios, mut rated) = (0.0, 0.0, false);
     for class in classes.iter().filter(|class| class.ios > 0) {
@@ -156,9 +156,9 @@ fn waiting_ns(classes: &[ClassFigures]) -> Option<f64> {
     rated.then(|| ns / ios)
 }
 
-/// The mean time that an I/O spends between its hand-over and the block layer, both ways: the interface, the page cache,
-/// the file system and RAID. None where the block layer's I/Os are not the load's one for one, or others' are among
-/// them: their times can't be subtracted then.
+/// The mean time that an I/O spends between its hand-over and the block layer, both ways: in the interface, the page
+/// cache, the file system and RAID. None if the block layer's I/Os don't match the load's one for one, or include
+/// other processes': their times can't be subtracted then.
 fn between_ns(window: &Window) -> Option<f64> {
     if window.flags.iter().any(|flag| flag.is(FlagKind::OthersIo)) {
         return None;
@@ -265,7 +265,7 @@ fn raid(settings: &Settings, window: Option<&Window>, written: Option<&Written>)
     LayerShown {
         setting: stack.raid.name().to_owned(),
         detail: format!("chunk {}", approx_size(stack.chunk_bytes)),
-        // Btrfs is its own RAID: no device lies above its members.
+        // Btrfs is its own RAID: there is no device above its members.
         mb_per_s: window
             .filter(|_| !stack.raid.is_btrfs())
             .and_then(|window| rate(window, window.read.top_bytes, window.written.top_bytes)),
@@ -308,18 +308,18 @@ fn drives(status: &Status, window: Option<&Window>) -> LayerShown {
     }
 }
 
-/// WA-D since the measurement began; in the window where drives are by model, as these count with each write.
+/// WA-D since the measurement began; of the window for modelled drives, which count every write.
 fn wa_d(window: Option<&Window>, written: Option<&Written>) -> Option<f64> {
     let of_window = window.and_then(|window| window.written.wa_d_of_window());
     of_window.or_else(|| written.and_then(Written::wa_d))
 }
 
-/// What the block layer counted of devices as read and written.
+/// MB/s on devices as the block layer counted them, reads and writes together.
 fn rate(window: &Window, read_bytes: Option<u64>, written_bytes: Option<u64>) -> Option<f64> {
     Some(mb_per_s(read_bytes?.checked_add(written_bytes?)?, window.duration_ns))
 }
 
-/// What the block layer counted of all members; none if it does not count one of them.
+/// MB/s on all members as the block layer counted them; none if any of them lacks a count.
 fn block_mb_per_s(members: &[MemberFigures], duration_ns: u64) -> Option<f64> {
     let bytes = |member: &MemberFigures| Some(member.block_read_bytes? + member.block_written_bytes?);
     let all = members.iter().map(bytes).sum::<Option<u64>>()?;

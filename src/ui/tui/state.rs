@@ -25,13 +25,13 @@ use crate::settings::knobs::{self, Conditions, Knob, Scope, StackLayer, Value};
 use crate::settings::{Settings, change};
 use crate::ui::report::ran::Ran;
 
-/// Settings kept for windows of the past: several times as many as an hour of duels turns.
+/// Former settings kept for past windows: several times what an hour of duels produces.
 const FORMER_STATES_MAX: usize = 4096;
 /// Number of notices kept for the notes.
 const NOTICES_MAX: usize = 50;
-/// The knob that is chosen first where the classes are the load: turning it always shows something.
+/// The knob chosen first when the classes are the load: turning it always has a visible effect.
 pub const FIRST_KNOB: &str = "io.buffering";
-/// The same where these are RocksDB's.
+/// The knob chosen first when the classes run on RocksDB.
 pub const FIRST_OF_PAIRS: &str = "rocksdb.block_cache";
 
 /// What has the focus.
@@ -62,7 +62,7 @@ pub struct Message {
     pub text: String,
     /// Whether something went wrong.
     pub wrong: bool,
-    /// Whether it is about what goes on until the load runs.
+    /// Whether it is about something that lasts only until the load runs.
     pub until_running: bool,
 }
 
@@ -91,33 +91,33 @@ pub struct State {
     pub theme: Theme,
     /// What the terminal can show.
     pub glyphs: Glyphs,
-    /// Whether a knob is listed at all: each is, except in tests about something else.
+    /// Decides whether a knob can be listed: every one can, except in tests about something else.
     pub listed: fn(&Knob) -> bool,
     /// The terminal.
     pub terminal: Rect,
-    /// Its part in which the run or the recording is: all of it, but for one of two recordings side by side.
+    /// The part that shows the run or the recording: all of it, or half with two recordings side by side.
     pub screen: Rect,
     /// The run's state, once known.
     pub status: Option<Arc<Status>>,
-    /// Its states before that had other settings, each with the time until which it was so; the oldest are forgotten.
+    /// Its earlier states with other settings, each with the time it lasted until; the oldest are dropped.
     pub former_states: VecDeque<(u64, Arc<Status>)>,
-    /// The settings as the profile that runs has them, once it runs.
+    /// The settings in the running profile, once it runs.
     pub of_profile: Option<Box<Settings>>,
-    /// Whether it runs with other values than the profile's from the start, by `--set`.
+    /// Whether `--set` changed the profile's values from the start.
     pub is_set_apart: bool,
-    /// The name under which they were saved since, if they were.
+    /// The name they were last saved under, if any.
     pub saved_as: Option<String>,
-    /// The same of the run before, until this one runs.
+    /// The previous run's `of_profile`, until this one runs.
     pub of_former: Option<Box<Settings>>,
-    /// The host's drives as they were when its page was opened, once they are read.
+    /// The host's drives as they were when its page was opened, once they have been read.
     pub host: Option<Vec<Device>>,
     /// The progress of a fill.
     pub progress: Option<Progress>,
-    /// The figures as they come.
+    /// The live figures.
     pub live: Figures,
     /// The recording that is shown instead of a run.
     pub replay: Option<Box<Replay>>,
-    /// A second one beside it.
+    /// A second recording beside it.
     pub beside: Option<Box<Beside>>,
     /// Bytes that this process has written so far.
     pub written_bytes: u64,
@@ -145,11 +145,11 @@ pub struct State {
     pub former: Option<Box<Settings>>,
     /// The commands that remove the retained stack.
     pub kept: Vec<String>,
-    /// The duel that goes on, and the ledger's line that it is about.
+    /// The running duel, and the number of the ledger line it is about.
     pub duel: Option<(u64, Arc<DuelShown>)>,
-    /// The line that a duel was asked for and has not yet begun.
+    /// The ledger line for which a duel was asked that has not begun yet.
     pub duel_asked: u64,
-    /// How former duels ended, by the ledger's line.
+    /// How earlier duels ended, by ledger line.
     pub duels: BTreeMap<u64, String>,
     /// The setting that the operator has marked.
     pub mark: Option<Mark>,
@@ -159,17 +159,17 @@ pub struct State {
     pub view: View,
     /// The chosen ledger line, counted from the newest.
     pub ledger_chosen: usize,
-    /// The first row shown of what that line, opened, has to say.
+    /// The first visible row of that line's details, while they are open.
     pub ledger_top: usize,
     /// Whose latencies the heat map shows.
     pub tail_of: TailOf,
     /// Whether it shows the whole run.
     pub whole_run: bool,
-    /// The program stops as soon as the load is paused, or has stopped; the load goes on after that.
+    /// Whether to stop the program once the load is paused or has stopped; the load goes on after that.
     pub suspending: bool,
-    /// Totals instead of the last window.
+    /// Show totals instead of the last window.
     pub cumulative: bool,
-    /// Response instead of service times.
+    /// Show response times instead of service times.
     pub response: bool,
     /// The open dialog.
     pub dialog: Option<Dialog>,
@@ -179,7 +179,7 @@ pub struct State {
     pub notices: VecDeque<String>,
     /// Whether the first steps are shown as long as nothing has been turned.
     pub first_steps: bool,
-    /// Whether the last key was Esc and left a list or the like.
+    /// Whether the last key was an Esc that left a list or similar.
     pub has_left: bool,
     /// What is remembered of this screen once it is gone.
     pub ran: Ran,
@@ -262,7 +262,7 @@ impl State {
         self.frozen.as_deref().unwrap_or(&self.live)
     }
 
-    /// The end of the window that is read, unless that is just the newest of a run.
+    /// The end of the window being viewed, unless that is just a run's newest.
     pub fn cursor_ns(&self) -> Option<u64> {
         let figures = self.figures();
         figures.shown_end_ns().filter(|_| self.replay.is_some() || figures.ago_ns().is_some())
@@ -276,7 +276,7 @@ impl State {
         }
     }
 
-    /// The run's state in the window that is shown: of one of the past, with the settings of then.
+    /// The run's state in the window shown: for a past window, with the settings of that time.
     pub fn status_shown(&self) -> Option<&Arc<Status>> {
         let shown_ns = self.frozen.as_ref().and_then(|figures| figures.shown_end_ns());
         let of_then = shown_ns.and_then(|ns| {
@@ -286,7 +286,7 @@ impl State {
         of_then.or(self.status.as_ref())
     }
 
-    /// Keeps a state whose settings have changed with the window that ended last.
+    /// Keeps a state whose settings were replaced after the window that ended last.
     pub fn remember(&mut self, former: Arc<Status>) {
         let Some(until_ns) = self.live.shown_end_ns() else { return };
         if self.former_states.len() == FORMER_STATES_MAX {
@@ -295,7 +295,7 @@ impl State {
         self.former_states.push_back((until_ns, former));
     }
 
-    /// The words of a search that goes on.
+    /// The words of the search in progress.
     pub fn search(&self) -> Option<&Typed> {
         match &self.dialog {
             Some(Dialog::Search { input, .. }) => Some(input),
@@ -321,8 +321,8 @@ impl State {
         Some(settings)
     }
 
-    /// The settings from which a turn of the knob starts: for a live one those in force, for one that needs a rebuild
-    /// or has a collected change those with all collected changes.
+    /// The settings that a turn of the knob starts from: those in force for a live knob; with all collected changes
+    /// for one that needs a rebuild or already has a collected change.
     pub fn settings_for(&self, knob: &Knob) -> Option<Settings> {
         let collected = self.collected.contains_key(knob.path.as_str());
         self.settings_of(if collected { Scope::Rebuild } else { knob.spec.scope })
@@ -362,7 +362,7 @@ impl State {
         })
     }
 
-    /// The profile's name: the one that it was saved under last, or that it was opened by.
+    /// The profile's name: the one it was last saved under, or else opened by.
     pub fn profile(&self) -> Option<&str> {
         let opened = self.status.as_ref().map(|status| status.settings.name.as_str());
         self.saved_as.as_deref().filter(|_| opened.is_some()).or(opened)
@@ -373,12 +373,12 @@ impl State {
         self.status.as_ref().is_some_and(|status| status.settings.program.is_some())
     }
 
-    /// The halves of the terminal with two recordings, if they are side by side.
+    /// The two halves of the terminal, when two recordings are side by side.
     pub fn halves(&self) -> Option<[Rect; 2]> {
         layout::halves(self.terminal).filter(|_| self.beside.as_ref().is_some_and(|beside| beside.both))
     }
 
-    /// Takes what it has of the terminal: the first recording is on the left.
+    /// Takes its place on the terminal; the first recording is on the left.
     pub fn take_place(&mut self) {
         let is_second = self.beside.as_ref().is_some_and(|beside| beside.is_first);
         self.screen = self.halves().map_or(self.terminal, |halves| halves[usize::from(is_second)]);
@@ -391,7 +391,7 @@ impl State {
         self.is_set_apart || status.zip(profile).is_some_and(|(status, profile)| status.settings != **profile)
     }
 
-    /// How many knobs were turned since the mark; none without one.
+    /// How many knobs were turned since the mark; none if nothing is marked.
     pub fn turned_since_mark(&self) -> Option<usize> {
         Some(self.mark.as_ref()?.differences(&self.settings_now()?).len())
     }
@@ -417,7 +417,7 @@ impl State {
         is_up && self.ended.is_none() && !self.quitting && self.replay.is_none()
     }
 
-    /// Where keys go.
+    /// The contexts that keys are looked up in, in order.
     pub fn contexts(&self) -> &'static [Context] {
         match (&self.dialog, self.focus) {
             (Some(Dialog::Edit { .. } | Dialog::Save { .. } | Dialog::Consent(_)), _) => &[Context::Text],
@@ -470,7 +470,7 @@ impl State {
         self.message = Some(Message { text: text.into(), ..Message::default() });
     }
 
-    /// Shows what goes on; gone once the load runs.
+    /// Shows a message about what is going on; it goes once the load runs.
     pub fn say_until_running(&mut self, text: impl Into<String>) {
         self.message = Some(Message { text: text.into(), until_running: true, ..Message::default() });
     }
@@ -489,8 +489,8 @@ impl State {
     }
 }
 
-/// What decides whether a value can be chosen, given when it takes effect: the current target says nothing about one
-/// that is yet to be built.
+/// The conditions for choosing a value, given when it would take effect: the current target says nothing about one
+/// still to be built.
 pub fn conditions(status: &Status, scope: Scope) -> Conditions<'_> {
     let target = status.target.as_ref().filter(|_| scope != Scope::Rebuild);
     Conditions { facts: &status.facts, target }

@@ -52,10 +52,10 @@ impl Screen {
 }
 
 impl Screen {
-    /// Takes the terminal again after another program may have used it, and has everything drawn anew.
+    /// Takes the terminal again after another program may have used it, and has everything redrawn.
     pub fn retake(&mut self) -> std::io::Result<()> {
         TAKEN.store(true, Ordering::SeqCst);
-        // A shell may have set modes of its own meanwhile: crossterm believes that its are still in force.
+        // A shell may have set other modes meanwhile, while crossterm believes its own to be in force.
         disable_raw_mode()?;
         enable_raw_mode()?;
         execute!(stdout(), EnterAlternateScreen, EnableMouseCapture, Clear(ClearType::All))?;
@@ -64,7 +64,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Draws a frame. A terminal that can shows it as a whole, so that no half of it is ever seen.
+    /// Draws a frame. A terminal that supports it shows the frame as a whole, so that no half of it is ever seen.
     pub fn draw(&mut self, draw: impl FnOnce(&mut Buffer)) -> std::io::Result<()> {
         queue!(stdout(), BeginSynchronizedUpdate)?;
         let drawn = self.terminal.draw(|frame| draw(frame.buffer_mut())).map(drop);

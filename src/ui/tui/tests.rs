@@ -323,7 +323,7 @@ fn a_plan_scrolled_to_its_end_was_shown_whole_at_every_size() {
         let mut seen = std::collections::BTreeSet::new();
         loop {
             let buffer = drawn(&state);
-            // Between the dialog's borders: it stands in the middle, and other panels have rules of their own.
+            // Between the dialog's borders: it is centred, and other panels have rules of their own.
             let cells = (columns - 4).min(100);
             let left = (columns - cells) / 2;
             let within = left + 1..left + cells - 1;

@@ -31,9 +31,9 @@ pub struct Theme {
     pub bad: Style,
     /// The chosen row.
     pub chosen: Style,
-    /// The heat map's colours from few to many; empty where shades stand for them.
+    /// The heat map's colours from few to many; empty if shades replace them.
     pub heat: Vec<Rgb>,
-    /// The classes', the same in table and charts.
+    /// The classes' styles, the same in the table and the charts.
     pub classes: [Style; 4],
 }
 
@@ -71,8 +71,8 @@ impl Theme {
         }
     }
 
-    /// The palette for a terminal: whether it is to have colours, whether it has all of them, and whether its background
-    /// is light, if that is known.
+    /// The palette for a terminal: whether colours are unwanted, whether it shows all of them, and whether its
+    /// background is light, if known.
     pub fn of_terminal(no_color: bool, full: bool, light: Option<bool>) -> Self {
         match (no_color, full, light) {
             (true, ..) => Self::mono(),
@@ -179,7 +179,7 @@ impl Theme {
 mod tests {
     use super::*;
 
-    /// Its luminance, as the rules for readable web pages define it.
+    /// Its relative luminance, as the rules for readable web pages define it.
     fn luminance((r, g, b): Rgb) -> f64 {
         let linear = |part: u8| {
             let share = f64::from(part) / 255.0;

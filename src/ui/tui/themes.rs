@@ -14,7 +14,7 @@ use crate::regular_file;
 const EXTENSION: &str = ".theme";
 /// Larger than any theme.
 const FILE_BYTES_MAX: u64 = 64 << 10;
-/// More are not listed.
+/// The most that are listed.
 const FILES_MAX: usize = 200;
 const FORM: &str = "theme[NAME]=\"#RRGGBB\"";
 
@@ -27,7 +27,7 @@ pub struct ThemeEntry {
     pub theme: std::result::Result<Theme, String>,
 }
 
-/// The themes in a folder, by name; none where there is no such folder.
+/// The themes in a folder, by name; none if there is no such folder.
 ///
 /// # Errors
 /// If the folder can't be read.
@@ -55,7 +55,7 @@ pub fn list(folder: &Path) -> Result<Vec<ThemeEntry>> {
 /// The theme of that name in a folder.
 ///
 /// # Errors
-/// Input where there is none, or it is not understood.
+/// Input if there is none, or it can't be understood.
 pub fn find(folder: Option<&Path>, name: &str) -> Result<Theme> {
     let place = folder.map_or_else(|| "the config folder".to_owned(), Path::shown);
     let none = || {
@@ -81,10 +81,10 @@ fn read(path: &Path) -> std::result::Result<Theme, String> {
     )
 }
 
-/// The palette of a theme's file; what it says of other programs' panels is ignored.
+/// The palette in a theme's file; colours for panels that we don't have are ignored.
 ///
 /// # Errors
-/// What is not understood, with its line.
+/// What can't be understood, with its line.
 pub fn parse(bytes: &[u8]) -> std::result::Result<Theme, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not text (UTF-8 was expected)".to_owned())?;
     let mut colours = Colours::default();
@@ -97,7 +97,7 @@ pub fn parse(bytes: &[u8]) -> std::result::Result<Theme, String> {
         let (name, value) = entry(line).ok_or_else(|| at(&format!("{FORM} was expected")))?;
         let Some(place) = NAMES.iter().position(|known| *known == name) else { continue };
         let odd = || at(&format!("{name} must be a colour: \"#RRGGBB\", \"#GG\" or \"R G B\""));
-        // An empty text stands for the terminal's own.
+        // An empty text means the terminal's own colour.
         colours.0[place] = if value.is_empty() { None } else { Some(colour(value).ok_or_else(odd)?) };
     }
     if colours.0.iter().all(Option::is_none) {
@@ -168,7 +168,7 @@ impl Colours {
         NAMES.iter().position(|known| *known == name).and_then(|at| self.0[at])
     }
 
-    /// What the file leaves out is as in the built-in palette for such a background.
+    /// Takes what the file leaves out from the built-in palette for such a background.
     fn theme(&self) -> Theme {
         let ground = self.get("main_bg");
         let is_light = match (ground, self.get("main_fg")) {
@@ -210,7 +210,7 @@ impl Colours {
         }
     }
 
-    /// From the background over the colours of temperatures, in eight steps.
+    /// The heat map's: from the background through the temperature colours, in eight steps.
     fn heat(&self, is_light: bool) -> Option<Vec<Rgb>> {
         let (start, end) = (self.get("temp_start")?, self.get("temp_end")?);
         let middle = self.get("temp_mid").unwrap_or_else(|| mix(start, end, 0.5));
@@ -230,12 +230,12 @@ fn color((r, g, b): Rgb) -> Color {
     Color::Rgb(r, g, b)
 }
 
-/// From 0 to 255.
+/// Brightness, from 0 to 255.
 fn brightness((r, g, b): Rgb) -> u32 {
     (2126 * u32::from(r) + 7152 * u32::from(g) + 722 * u32::from(b)) / 10_000
 }
 
-/// A colour between two, so far from the first.
+/// A colour between two, at that share of the way from the first.
 fn mix(one: Rgb, other: Rgb, share: f64) -> Rgb {
     let part = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * share).round() as u8;
     (part(one.0, other.0), part(one.1, other.1), part(one.2, other.2))

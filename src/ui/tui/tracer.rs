@@ -1,4 +1,4 @@
-//! The threads that begin and end traces of the target's drives for the screen, which goes on drawing meanwhile.
+//! The threads that begin and end traces of the target's drives for the screen, which keeps drawing meanwhile.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use crate::trace::{Watch, Watched, keep};
 use crate::ui::clock;
 use crate::ui::report::contract_kept;
 
-/// A trace under way, and the drives that it is of.
+/// A trace under way, and its drives.
 type Begun = (Watch, Vec<Watched>);
 
 /// The trace of the screen.
 #[derive(Debug, Default)]
 pub struct Thread {
-    /// The thread that begins it, and has it then, if that went well.
+    /// The thread that begins a trace, and returns it if that went well.
     begins: Option<JoinHandle<Option<Begun>>>,
     under_way: Option<Begun>,
 }
 
 impl Thread {
-    /// Does what is asked for; it is said to the screen how that went.
+    /// Does what is asked for; the screen is told how that went.
     pub fn turn(&mut self, wanted: Wanted, folder: &Path, wake: &Sender<Wake>) -> Option<Msg> {
         match wanted {
             Wanted::Begin(drives, cpus) => {
@@ -72,13 +72,13 @@ impl Thread {
         }
     }
 
-    /// The trace under way; one that still begins is waited for.
+    /// The trace under way; waits for one that is still beginning.
     fn begun(&mut self) -> Option<Begun> {
         let begun = self.begins.take().and_then(|begins| begins.join().ok().flatten());
         begun.or_else(|| self.under_way.take())
     }
 
-    /// Ends and keeps a trace that is still under way when the screen is left; what is to be said of it.
+    /// Ends and keeps a trace that is still under way when the screen is left; returns what to say about it.
     pub fn leave(&mut self, recording: Option<PathBuf>, folder: &Path, name: &str) -> Option<String> {
         let (watch, drives) = self.begun()?;
         Some(kept(watch, &drives, recording, folder, name).unwrap_or_else(|error| error.one_line()))

@@ -16,7 +16,7 @@ pub struct Tracing {
     pub tap: Option<Tap>,
     /// The names of its drives.
     pub drives: Vec<String>,
-    /// How the rules were kept last.
+    /// How the rules were kept, when last reported.
     pub live: Option<Arc<Live>>,
 }
 
@@ -27,7 +27,7 @@ impl Tracing {
     }
 }
 
-/// What is said of a trace.
+/// News of a trace.
 #[derive(Debug, Clone)]
 pub enum Said {
     /// Drives of these names are traced from now on; each window's figures can be taken there.
@@ -38,7 +38,7 @@ pub enum Said {
     Ended(Result<String>),
 }
 
-/// What is asked for.
+/// What is asked of a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Wanted {
     /// Trace these drives, by their folders in sysfs, on these processors.

@@ -11,7 +11,7 @@ pub struct Typed {
     text: String,
     /// A byte between two characters.
     at: usize,
-    /// It is a suggestion, shown as selected text: typing replaces it, moving the cursor keeps it.
+    /// Whether it is a suggestion, shown as selected text: typing replaces it, moving the cursor keeps it.
     suggested: bool,
 }
 
@@ -39,7 +39,7 @@ impl Typed {
         fits
     }
 
-    /// Erases the character before the cursor, or all of a suggestion; whether there was one.
+    /// Erases the character before the cursor, or all of a suggestion; returns whether there was one.
     pub fn erase(&mut self) -> bool {
         if self.suggested {
             return self.clear();
@@ -52,7 +52,7 @@ impl Typed {
         self.at < before
     }
 
-    /// Erases all; whether there was something.
+    /// Erases all; returns whether there was anything.
     pub fn clear(&mut self) -> bool {
         !std::mem::take(self).text.is_empty()
     }
@@ -81,7 +81,7 @@ impl Typed {
         self.at = self.text.len();
     }
 
-    /// What is before the cursor, and what behind it.
+    /// The text before the cursor, and that after it.
     pub fn around(&self) -> (&str, &str) {
         self.text.split_at(self.at)
     }

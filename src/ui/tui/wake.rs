@@ -80,7 +80,7 @@ fn message(input: &Input) -> Option<Msg> {
     }
 }
 
-/// Hands the session's events on until it is gone.
+/// Passes the session's events on until it is gone.
 pub fn forward(events: Receiver<Event>, wake: Sender<Wake>) -> Result<()> {
     let forward = move || {
         raise_thread_priority();

@@ -1,4 +1,4 @@
-//! When writers will have written what they may.
+//! When writers will reach their limit.
 
 use super::state::State;
 use crate::runs::session::message::Phase;

@@ -1,43 +1,43 @@
-//! Which writes of a page are under way together, in one word: how far back its last write may lie.
+//! Tracks in one word which writes of a page are in flight together, and so how old its last write may be.
 //!
-//! A write that completes rules out whatever was complete when it was queued. It can't rule out what was under
-//! way then, so as it is queued it takes along a bound below all of that. Where writes follow each other without a
-//! pause, a bound that only falls would never rule out anything; so those under way are of two groups. The older
-//! one takes in nobody else; once it is empty, the younger becomes the older, and its own bound counts.
+//! A completed write rules out all writes that were complete when it was queued. It can't rule out those in
+//! flight then, so when it is queued it takes a lower bound of them along. If writes never pause, a bound
+//! that only falls would never rule out anything. So the writes in flight form two groups: the older one
+//! admits no more writes, and once it is empty, the younger becomes the older and its own bound counts.
 //!
 //! | bits | what |
 //! |---|---|
-//! | 0..38 | a number no higher than any in both groups |
-//! | 38 | the parity of the older group's number, by which a write finds its own when it completes |
-//! | 39..48 | 0 until somebody is in the younger group, then 1 and how far above the bound it begins |
-//! | 48..56 | writes of the older group |
-//! | 56..64 | those of the younger one |
+//! | 0..38 | a lower bound of the numbers in both groups |
+//! | 38 | the parity of the older group's number, which tells a completing write its group |
+//! | 39..48 | 0 while the younger group is empty, else 1 plus how far above the bound it begins |
+//! | 48..56 | number of writes in the older group |
+//! | 56..64 | number of writes in the younger group |
 //!
-//! How far is rounded down, to 5 significant bits. A group of 255 is full, and counts as such until its class
-//! starts anew: its bound stays, and rules out less.
+//! The distance is rounded down, to 5 significant bits. A group that reaches 255 is full, and stays so until
+//! its class is restarted: its bound stays too, and rules out less.
 
-/// Of sequence numbers, the lower bits differ within a run.
+/// The low bits of sequence numbers, which differ within a run.
 const LOW_BITS: u32 = 38;
 pub(super) const LOW: u64 = (1 << LOW_BITS) - 1;
 const PARITY: u64 = 1 << LOW_BITS;
-/// Of what a write takes along: that nothing was under way when it was queued.
+/// A flag in what a write takes along: nothing was in flight when it was queued.
 pub(super) const FIRST: u64 = 1 << 63;
 const GAP_SHIFT: u32 = LOW_BITS + 1;
 const OLDER_SHIFT: u32 = 48;
 const YOUNGER_SHIFT: u32 = 56;
 const FULL: u64 = 255;
-/// Significant bits of a gap but for the first.
+/// Significant bits of a gap, besides the leading one.
 const GAP_BITS: u32 = 4;
 const GAP_MAX: u64 = (1 << (OLDER_SHIFT - GAP_SHIFT)) - 2;
 
-/// A write with those lower bits of a sequence number is queued: the cell afterwards, and what the write takes
+/// Queues a write with those low bits of its sequence number. Returns the new cell, and what the write takes
 /// along.
 #[inline]
 pub(super) fn queued(cell: u64, sequence: u64) -> (u64, u64) {
     if cell == 0 {
         return (1 << OLDER_SHIFT | sequence, FIRST | sequence);
     }
-    // Of two workers, one may take its number first and be queued last.
+    // A worker may take its number first but queue last.
     let low = sequence.min(cell & LOW);
     let begins = 1 + rounded(sequence - low);
     let begins = match gap(cell) {
@@ -49,7 +49,7 @@ pub(super) fn queued(cell: u64, sequence: u64) -> (u64, u64) {
     (counts | begins << GAP_SHIFT | cell & PARITY | low, !cell & PARITY | low)
 }
 
-/// A write has completed: the cell afterwards.
+/// Completes a write; returns the new cell.
 #[inline]
 pub(super) fn completed(cell: u64, taken: u64) -> u64 {
     let older = (cell ^ taken) & PARITY == 0;
@@ -66,16 +66,16 @@ pub(super) fn completed(cell: u64, taken: u64) -> u64 {
     }
 }
 
-/// Whether anything overlaps with a write that was the first, and is under way.
+/// Whether any write overlaps with the first one, which is still in flight.
 #[inline]
 pub(super) fn is_overlapped(cell: u64) -> bool {
     gap(cell) != 0
 }
 
-/// The lower bits of the oldest write that may be last once that one has completed.
+/// The low bits of the oldest write that may be last once this one, which took `taken` along, has completed.
 #[inline]
 pub(super) fn oldest(cell: u64, taken: u64) -> u64 {
-    // What was queued after it with a lower number has lowered the cell's.
+    // A write queued later, with a lower number, has lowered the cell's bound.
     (cell & LOW).min(taken & LOW)
 }
 
@@ -84,14 +84,14 @@ fn gap(cell: u64) -> u64 {
     cell >> GAP_SHIFT & (GAP_MAX + 1)
 }
 
-/// A number of numbers, as it is kept: rounded down, and never larger than what has room.
+/// Encodes a distance: rounded down, and at most the largest that fits.
 #[inline]
 fn rounded(numbers: u64) -> u64 {
     let shift = (numbers | 1).ilog2().saturating_sub(GAP_BITS);
     ((u64::from(shift) << GAP_BITS) + (numbers >> shift)).min(GAP_MAX)
 }
 
-/// What such a one stands for.
+/// Decodes such a distance.
 #[inline]
 fn exact(kept: u64) -> u64 {
     let shift = (kept >> GAP_BITS).saturating_sub(1);

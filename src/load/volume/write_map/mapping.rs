@@ -27,10 +27,10 @@ pub(super) struct Words {
 }
 
 impl Store {
-    /// Maps `count` words from a page of the file on, which has to be that long and to stay so.
+    /// Maps `count` words from a page boundary of the file on. The file must be long enough, and stay so.
     ///
     /// # Errors
-    /// Where the file is shorter, or the kernel can't map it.
+    /// If the file is too short, or the kernel can't map it.
     pub fn words(&self, offset_bytes: u64, count: usize) -> io::Result<Words> {
         let length = count * size_of::<AtomicU64>();
         let end = offset_bytes.checked_add(length as u64);
@@ -49,14 +49,14 @@ impl Store {
 }
 
 impl Words {
-    /// Lets the processor fetch a word that will soon be stored to, without waiting for it.
+    /// Prefetches a word that will soon be stored to.
     #[inline]
     pub fn prefetch(&self, at: usize) {
         #[cfg(target_arch = "x86_64")]
         if at < self.count {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let word = self.map.as_ptr().cast::<i8>().wrapping_add(at * size_of::<AtomicU64>());
-            // SAFETY: every processor of this kind knows it, and it changes nothing and fails for no address.
+            // SAFETY: every x86-64 CPU has this instruction; it changes nothing and faults on no address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(word) };
         }
         #[cfg(not(target_arch = "x86_64"))]
@@ -68,8 +68,8 @@ impl Deref for Words {
     type Target = [AtomicU64];
 
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is that many words long, begins at a page, is readable, and is unmapped only with
-        // `self`; whoever else maps the file changes its words as a whole, too. What is mapped for reading is
+        // SAFETY: the mapping is that many words long, begins at a page, is readable, and is unmapped only
+        // with `self`; other processes that map the file also change whole words only. A read-only mapping is
         // only loaded from (`Store::read_only`).
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.count) }
     }

@@ -1,14 +1,14 @@
 //! The write map: which write each page of a data set should hold, kept by every run that writes.
 //!
-//! It is a file outside the data set, mapped shared, so that it survives the process. A page's newest
-//! acknowledged write is in a [`Table`], what is under way beside it; [`Tracked`] is what workers see of them.
-//! From it, verification knows a page that is whole and in its place, but older than what was acknowledged.
+//! It is a file outside the data set, mapped shared, so that it survives the process. A [`Table`] holds the
+//! newest acknowledged write of each page, beside it the writes in flight; workers use [`Tracked`] for both.
+//! With it, verification finds pages that are intact and in place, but older than what was acknowledged.
 //!
-//! The file begins with a page of words: what it is of, and where its parts are. A part that no longer fits,
-//! such as a table when pages become smaller ([`replace`]), is replaced by one at the end of the file. Whoever keeps it
-//! has a lock on it: copies of a data set have one map, and of two runs on them one keeps it.
+//! The file begins with a page of words: what it belongs to, and where its parts are. A part that no longer fits, such
+//! as a table when pages become smaller ([`replace`]), is replaced by one at the end of the file. The run that keeps
+//! the map locks it: copies of a data set share one map, and only one of two runs on them keeps it.
 //!
-//! Words carry a check, as a map that has suffered itself must not accuse the storage.
+//! Words carry a check, because a damaged map must not accuse the storage.
 
 mod cell;
 mod mapping;
@@ -41,13 +41,13 @@ const VERSION: u64 = 2;
 const PAGE_BYTES: u64 = 4096;
 /// Words of the first page.
 const HEAD: usize = (PAGE_BYTES / WORD_BYTES) as usize;
-/// What the tables of the data and of the WAL may take: with everything else, a map has 256 MiB.
+/// Maximum bytes of the tables of data and WAL: with everything else, a map takes at most 256 MiB.
 const TABLE_BYTES_MAX: [u64; 2] = [192 * MIB, 48 * MIB];
-/// Outstanding writes of a class, at most: 256 threads of depth 1024.
+/// Maximum outstanding writes of a class: 256 threads of depth 1024.
 const SLOTS_MAX: u64 = 256 * 1024;
 
-/// Words of the header. Those from the epoch on, but for the machine's start and what the regions are, change while it
-/// is kept, and have a check in their upper bits.
+/// Words of the header. Those that change while the map is kept have a check in their upper bits: all from
+/// the epoch on, except the boot id and the shapes of the regions.
 #[derive(Debug, Clone, Copy)]
 #[repr(usize)]
 enum Word {
@@ -55,39 +55,39 @@ enum Word {
     Version,
     DataSet,
     WalSet,
-    /// Of the newest run that kept it.
+    /// Epoch of the newest run that kept it.
     Epoch,
     State,
     Boot,
-    /// Extents, their bytes, table and slots of the data region, and the table that is being replaced.
+    /// Of the data region: number and bytes of extents, table, slots, and the table that is being replaced.
     Data,
-    /// The same of the WAL region.
+    /// The same for the WAL region.
     Wal = 12,
 }
 
-/// A run writes, or did when it ended; what it stored is durable only once the state is another.
+/// A run is writing, or was when it ended; what it stored is durable only once the state changes.
 const OPEN: u64 = 1;
 const CLOSED: u64 = 2;
 /// A run wrote without keeping it.
 const VOID: u64 = 3;
 
 const CHECK_SHIFT: u32 = 48;
-/// Slots are that many pages, above which stands where they begin.
+/// Below this bit, a slots word has the number of pages; above, the page at which they begin.
 const SLOTS_SHIFT: u32 = 16;
 
-/// Why a map says nothing that a run did not keep.
-pub const UNKEPT: &str = "a run wrote to it that could not keep its write map";
-/// Why one says nothing that bears witness of less than the data.
+/// Why a map can't be used: a run did not keep it.
+pub const UNKEPT: &str = "a run that could not keep its write map wrote to it";
+/// Why a map can't be used: it misses later writes.
 pub const OLDER: &str = "its write map is older than the data";
-/// Why one says nothing that has suffered.
+/// Why a map can't be used: it is damaged.
 pub const DAMAGED: &str = "its write map is damaged";
-/// Why one says nothing of which a table is being replaced.
+/// Why a map can't be used: a table is being replaced.
 const HALF_REPLACED: &str =
     "a run was killed while it made its write map anew for smaller pages, which the next run completes";
-/// Why one says nothing that another run keeps.
+/// Why a map can't be used: another run keeps it.
 const HELD: &str = "another run keeps its write map: one is a copy of the other's data set";
 
-/// A word of the header that changes, with its check.
+/// A changing word of the header, with its check.
 fn checked(word: u64, at: usize) -> u64 {
     let check =
         crc32c::crc32c([word & ((1 << CHECK_SHIFT) - 1), at as u64].map(u64::to_le_bytes).as_flattened());
@@ -99,16 +99,16 @@ fn checked(word: u64, at: usize) -> u64 {
 pub struct WriteMap {
     store: Store,
     head: Words,
-    /// Whether this opened it for a run, and closes it.
+    /// Whether this opened the map for a run, and so must close it.
     keeps: bool,
 }
 
 impl WriteMap {
-    /// Opens the map of a data set that is to be written, or makes a new one where it is not of this data set as
-    /// it is. `epoch` is of the data set, `boot` says which start of the machine this is.
+    /// Opens the map of a data set that will be written, or makes a new one if the file's does not match the
+    /// data set. `epoch` is the data set's, `boot` identifies this boot of the machine.
     ///
     /// # Errors
-    /// Where another run keeps it, there is no room for it, or it can't be mapped.
+    /// If another run keeps it, there is no space for it, or it can't be mapped.
     pub fn keep(file: File, regions: [&Region; 2], epoch: u64, boot: u64) -> io::Result<Self> {
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(io::Error::other(HELD));
@@ -134,12 +134,12 @@ impl WriteMap {
         Ok(map)
     }
 
-    /// A run begins to write pages of these sizes to the regions.
+    /// Prepares the map for a run that writes pages of these sizes to the regions.
     ///
     /// # Errors
-    /// Where there is no room, or something can't be mapped.
+    /// If there is no space, or something can't be mapped.
     pub fn begin(&self, regions: [&Region; 2], page_bytes: [u64; 2], boot: u64) -> io::Result<()> {
-        // First: of a table that is replaced when the machine stops, parts may be lost.
+        // First of all: if the machine stops while a table is being replaced, parts of it may be lost.
         self.head[Word::Boot as usize].store(boot, Ordering::Release);
         self.set(Word::State as usize, OPEN);
         self.store.file.sync_data()?;
@@ -159,21 +159,21 @@ impl WriteMap {
         if half { Err(HALF_REPLACED.to_owned()) } else { Ok(map) }
     }
 
-    /// Maps one that another process keeps.
+    /// Maps a write map that another process keeps.
     ///
     /// # Errors
-    /// Where it can't be mapped.
+    /// If it can't be mapped.
     pub fn join(file: File) -> io::Result<Self> {
         let store = Store { file, read_only: false };
         Ok(Self { head: store.words(0, HEAD)?, store, keeps: false })
     }
 
-    /// Where another process of this user finds the file while this one has it open.
+    /// The path at which other processes of this user can open the file, while this one has it open.
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.store.file.as_raw_fd()))
     }
 
-    /// The map in a file, if it is of that data set, and knows all that was written to it.
+    /// The map in a file, if it belongs to that data set and knows all that was written to it.
     fn found(store: Store, regions: [&Region; 2], epoch: u64, boot: u64) -> Result<Self, String> {
         let head = store.words(0, HEAD).map_err(|_| "it has no write map".to_owned())?;
         let map = Self { store, head, keeps: false };
@@ -183,12 +183,12 @@ impl WriteMap {
             shape == [0, 1].map(|n| map.head[at as usize + n].load(Ordering::Acquire))
         };
         if word(Word::Magic) != MAGIC || word(Word::Version) != VERSION {
-            return Err("its write map is damaged, or of another version of stacktune".to_owned());
+            return Err("its write map is damaged, or from another version of stacktune".to_owned());
         }
         let [data, wal] = regions;
         let sets = [data.set, wal.set] == [word(Word::DataSet), word(Word::WalSet)];
         if !sets || !same(Word::Data, data) || !same(Word::Wal, wal) {
-            return Err("the write map is of another data set".to_owned());
+            return Err("the write map belongs to another data set".to_owned());
         }
         match map.get(Word::State as usize) {
             Some(VOID) => return Err(UNKEPT.to_owned()),
@@ -205,7 +205,7 @@ impl WriteMap {
             Some(_) => {}
             None => return Err(DAMAGED.to_owned()),
         }
-        // All of it is there.
+        // Check that all of it is there.
         let are_whole = regions.into_iter().try_for_each(|region| match map.part(region, 2)? {
             0 => Ok(()),
             _ => map.writes_under_way(region).map(|_| ()),
@@ -222,17 +222,17 @@ impl WriteMap {
         self.get(Word::Epoch as usize).unwrap_or_default()
     }
 
-    /// A run of that epoch begins.
+    /// Records that a run of that epoch begins.
     pub fn set_epoch(&self, epoch: u64) {
         self.set(Word::Epoch as usize, epoch);
     }
 
-    /// A run writes that can't keep it.
+    /// Records that a run writes without keeping the map.
     pub fn void(&self) {
         self.set(Word::State as usize, VOID);
     }
 
-    /// Whether a run wrote that could not keep it.
+    /// Whether a run wrote without keeping the map.
     pub fn is_void(&self) -> bool {
         self.get(Word::State as usize) == Some(VOID)
     }
@@ -241,7 +241,7 @@ impl WriteMap {
         self.head[at].store(checked(word, at), Ordering::Release);
     }
 
-    /// A word of the header that changes; none that is damaged.
+    /// A changing word of the header; `None` if it is damaged.
     fn get(&self, at: usize) -> Option<u64> {
         let word = self.head[at].load(Ordering::Acquire);
         (word == checked(word, at)).then_some(word & ((1 << CHECK_SHIFT) - 1))
@@ -251,10 +251,10 @@ impl WriteMap {
         part + if region.id == Region::WAL { Word::Wal } else { Word::Data } as usize
     }
 
-    /// Where a part of a region is; 0 where there is none yet.
+    /// Where a part of a region is; 0 if there is none yet.
     ///
     /// # Errors
-    /// Where that is damaged.
+    /// If the header's word is damaged.
     fn part(&self, region: &Region, part: usize) -> io::Result<u64> {
         let at = Self::part_at(region, part);
         if self.head[at].load(Ordering::Acquire) == 0 {
@@ -266,17 +266,17 @@ impl WriteMap {
     /// A region's table.
     ///
     /// # Errors
-    /// Where it can't be mapped.
+    /// If it can't be mapped.
     pub fn table(&self, region: &Region) -> io::Result<Table> {
         let layout = Layout::decode(self.part(region, 2)?).ok_or(io::ErrorKind::InvalidData)?;
         Table::of(&self.store, layout, region)
     }
 
-    /// Begins to track a class's writes of pages to a region, none of which is under way. `outstanding` is its
-    /// workers, and the depth of each.
+    /// Starts to track a class's page writes to a region, none of which may be in flight yet. `outstanding`
+    /// is the number of workers and the depth of each.
     ///
     /// # Errors
-    /// Where there is no room, or something can't be mapped.
+    /// If there is no space, or something can't be mapped.
     pub fn track(&self, region: &Region, page_bytes: u64, outstanding: (u64, u64)) -> io::Result<Tracked> {
         self.prepare(region, page_bytes)?;
         self.settle(region, None)?;
@@ -310,8 +310,8 @@ impl WriteMap {
         words.transpose()
     }
 
-    /// The writes that are under way, or were when the process was killed: the words that each is for, and its
-    /// sequence number.
+    /// The writes in flight, now or when the process was killed: the words that each covers, and its sequence
+    /// number.
     fn writes_under_way(&self, region: &Region) -> io::Result<Vec<(Range<usize>, u64)>> {
         let words = self.table(region)?.len();
         let mut writes = Vec::new();
@@ -327,19 +327,19 @@ impl WriteMap {
         Ok(writes)
     }
 
-    /// What is under way, or was when the process was killed: by word of the table, the sequence numbers.
+    /// Sequence numbers of the writes in flight, now or when the process was killed, by word of the table.
     ///
     /// # Errors
-    /// Where it can't be mapped, or is damaged.
+    /// If it can't be mapped, or is damaged.
     pub fn under_way(&self, region: &Region) -> io::Result<UnderWay> {
         Ok(by_word(&self.writes_under_way(region)?))
     }
 
-    /// Settles what was under way when a run ended. `held` says which writes the bytes at that place of an extent
-    /// are of; without it, nothing more is known of them.
+    /// Settles the writes that were in flight when a run ended. `held` says which writes the bytes at a place
+    /// of an extent came from; without it, their pages count as unsure.
     ///
     /// # Errors
-    /// Where something can't be mapped, or is damaged.
+    /// If something can't be mapped, or is damaged.
     pub fn settle(&self, region: &Region, held: Option<&Held>) -> io::Result<()> {
         if self.part(region, 2)? == 0 {
             return Ok(());
@@ -357,13 +357,13 @@ impl WriteMap {
             let found: Option<Vec<Vec<u64>>> = words.clone().map(held).collect();
             match found {
                 None => table.store(words, UNSURE),
-                // If a part has arrived, all of it should have: verification says what is torn.
+                // If part of it arrived, all of it should have: verification will report it as torn.
                 Some(found) if is_alone && !overlapped => {
                     if found.iter().flatten().any(|held| *held == sequence) {
                         table.store(words, EXACT | sequence);
                     }
                 }
-                // Parts of those that overlapped, or failed, may be mixed.
+                // Writes that overlapped or failed may be mixed, part by part.
                 Some(found) => {
                     for (word, found) in words.zip(found) {
                         match found[..] {
@@ -383,7 +383,7 @@ impl WriteMap {
     }
 }
 
-/// By word of a table, the sequence numbers of what is under way.
+/// Sequence numbers of the writes in flight, by word of a table.
 pub type UnderWay = HashMap<usize, Vec<u64>>;
 
 fn by_word(writes: &[(Range<usize>, u64)]) -> UnderWay {
@@ -394,13 +394,13 @@ fn by_word(writes: &[(Range<usize>, u64)]) -> UnderWay {
     by_word
 }
 
-/// Which writes the bytes from an offset on of an extent's member are of; none that can't be read.
+/// The writes that bytes came from, by extent, offset on its member and length; `None` if unreadable.
 pub type Held<'a> = dyn Fn(u32, u64, u64) -> Option<Vec<u64>> + 'a;
 
 impl Drop for WriteMap {
-    /// Its workers have ended: they hold it.
+    /// The workers have ended by now: they hold the map, too.
     fn drop(&mut self) {
-        // Otherwise it stays open, and counts only until the machine stops.
+        // If this fails, the map stays open, and counts only until the machine reboots.
         if self.keeps && self.get(Word::State as usize) == Some(OPEN) && self.store.file.sync_data().is_ok() {
             self.set(Word::State as usize, CLOSED);
             let _ = self.store.file.sync_data();

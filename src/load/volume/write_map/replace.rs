@@ -1,8 +1,8 @@
-//! A region's table, made anew for smaller pages, and the room of the file's parts.
+//! Rebuilds a region's table for smaller pages, and manages the space of the file's parts.
 //!
-//! The new table is made stretch by stretch, and each stretch of the old one given back once it is taken over, so that
-//! both together never take more than either. Meanwhile the header names both: a run that finds it so, as another was
-//! killed, goes on. What was given back reads as zeros, of which nothing is known, so nothing is taken over twice.
+//! The new table is built in stretches, and each stretch of the old one is freed once it is copied, so that
+//! the two together take little more space than one. Meanwhile the header names both: if a run is killed, the
+//! next one continues. Freed stretches read as zeros, which mean unknown, so nothing is copied twice.
 
 use std::io;
 use std::ops::Range;
@@ -16,14 +16,14 @@ use super::{PAGE_BYTES, TABLE_BYTES_MAX, WriteMap};
 use crate::load::volume::region::Region;
 use crate::units::MIB;
 
-/// Of the new table, what is made at a time.
+/// Words of the new table that are built at a time.
 const STRETCH_WORDS: u64 = 4 * MIB / WORD_BYTES;
-/// The parts of a region that say where its table is, and the one that is being replaced.
+/// Parts of a region that say where its table is, and the table that is being replaced.
 const TABLE: usize = 2;
 const REPLACED: usize = 4;
 
 impl WriteMap {
-    /// Sees to it that the region's granules are as small as its pages. None of its pages is under way.
+    /// Makes the region's granules as small as its pages. No write to the region may be in flight.
     pub(super) fn prepare(&self, region: &Region, page_bytes: u64) -> io::Result<()> {
         self.replace(region)?;
         let granule_log2 = page_bytes.ilog2().min(MIB.ilog2());
@@ -50,33 +50,33 @@ impl WriteMap {
         Layout::fitting(region, granule_log2, TABLE_BYTES_MAX[usize::from(region.id)])
     }
 
-    /// Names the table that is to replace this one, at the end of the file, where it takes no room yet.
+    /// Names the table that will replace this one, at the end of the file, where it takes no space yet.
     fn announce(&self, region: &Region, old: Layout, granule_log2: u32) -> io::Result<()> {
         let mut new = Self::fitting(region, granule_log2);
         let at = self.store.file.metadata()?.len().next_multiple_of(PAGE_BYTES);
         new.at_pages = at / PAGE_BYTES;
         ftruncate(&self.store.file, at + bytes_of(new, region).next_multiple_of(PAGE_BYTES))?;
-        // In this order: the table is never one that nobody knows to be empty.
+        // In this order, so that the header never names a new table without the old one.
         self.set(Self::part_at(region, REPLACED), old.encode());
         self.set(Self::part_at(region, TABLE), new.encode());
         Ok(())
     }
 
-    /// Whether a run was killed while it replaced the region's table; also where that is damaged.
+    /// Whether a run was killed while it replaced the region's table; false if the header's word is damaged.
     pub(super) fn is_half_replaced(&self, region: &Region) -> bool {
         self.part(region, REPLACED).is_ok_and(|word| word > 0)
     }
 
-    /// Replaces the table that is to be replaced, or what is left of it.
+    /// Replaces the table that is marked for it, or what is left of it.
     fn replace(&self, region: &Region) -> io::Result<()> {
         let Some(old) = Layout::decode(self.part(region, REPLACED)?) else { return Ok(()) };
         let new = Layout::decode(self.part(region, TABLE)?).ok_or(io::ErrorKind::InvalidData)?;
-        // Killed in between, the old one is still the table.
+        // They are equal after a kill between the two stores: the old table is still in use.
         if old != new {
             for (extent, stretch) in stretches(region, old, new) {
                 self.replace_stretch(region, (old, new), extent, &stretch)?;
             }
-            // Where a region has nothing, its table has a word.
+            // Even an empty region's table has one word.
             self.allocate(bytes_at(new, region))?;
             self.give_back(bytes_at(old, region));
         }
@@ -84,7 +84,7 @@ impl WriteMap {
         Ok(())
     }
 
-    /// Takes a stretch of an extent over into the new table, and gives it back in the old one.
+    /// Copies a stretch of an extent into the new table, and frees it in the old one.
     fn replace_stretch(
         &self,
         region: &Region,
@@ -99,8 +99,8 @@ impl WriteMap {
         Ok(())
     }
 
-    /// Makes the file longer, and returns the page at which the new part begins. Its blocks are allocated: a
-    /// full disk is found here, and not when a worker stores to it.
+    /// Extends the file, and returns the page at which the new part begins. Its blocks are allocated, so that
+    /// a full disk shows here and not when a worker stores to it.
     pub(super) fn extend(&self, bytes: u64) -> io::Result<u64> {
         let at = self.store.file.metadata()?.len().next_multiple_of(PAGE_BYTES);
         self.allocate(at..at + bytes.next_multiple_of(PAGE_BYTES))?;
@@ -112,7 +112,7 @@ impl WriteMap {
         Ok(())
     }
 
-    /// Gives the space of an earlier part back; best effort.
+    /// Frees the space of an earlier part; best effort.
     pub(super) fn give_back(&self, bytes: Range<u64>) {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let _ = fallocate(&self.store.file, flags, bytes.start, bytes.end - bytes.start);
@@ -129,7 +129,7 @@ fn bytes_at(layout: Layout, region: &Region) -> Range<u64> {
     at..at + bytes_of(layout, region).next_multiple_of(PAGE_BYTES)
 }
 
-/// The region in stretches of its extents, each of whole words of both tables.
+/// Splits the region's extents into stretches, each of whole words of both tables.
 fn stretches(region: &Region, old: Layout, new: Layout) -> impl Iterator<Item = (u32, Range<u64>)> {
     let word_bytes = |layout: Layout| 1_u128 << (layout.granule_log2 + layout.sample_log2);
     let step = (u128::from(STRETCH_WORDS) * word_bytes(new)).max(word_bytes(old));

@@ -1,17 +1,17 @@
-//! What a region's pages should hold: a word for each granule, the smallest page that was written.
+//! What a region's pages should hold: one word per granule, the size of the smallest pages written.
 //!
-//! A word is 0 while nothing is known. Else its top two bits say what the sequence number in the lower ones means:
+//! A word is 0 while nothing is known. Otherwise its top two bits give the meaning of the number in the low bits:
 //!
 //! | top bits | the granule holds |
 //! |---|---|
-//! | 1 | that very write |
-//! | 2 | writes that overlapped in time, any of which may be last: none older than that one |
-//! | 3 | anything, as a write of it failed |
+//! | 1 | exactly that write |
+//! | 2 | one of several writes that overlapped, any of which may be last: none older than that one |
+//! | 3 | anything, because a write to it failed |
 //!
-//! The six bits between are a check of the others and of the word's place, modulo 63: no single bit that flips goes
-//! unseen, nor does a block of the file that holds another's words.
+//! The six bits between are a check of the others and of the word's place, modulo 63. It detects any single
+//! flipped bit, and a block of the file that holds another block's words.
 //!
-//! Where there are too many granules, one of each 2^n neighbours is kept, drawn by a hash of their place.
+//! If there are too many granules, one of every 2^n neighbours is kept, chosen by a hash of their place.
 
 use std::io;
 use std::ops::Range;
@@ -43,18 +43,18 @@ fn checked(word: u64, at: usize) -> u64 {
 pub enum Expected {
     /// Unknown: nothing wrote it since the map began, or it is not in the sample.
     Unknown,
-    /// The write of that sequence number.
+    /// The write with that sequence number.
     Exact(u64),
-    /// One or several of those that overlapped, the first of which has that sequence number.
+    /// One or several of the writes that overlapped, the oldest of which has that sequence number.
     Floor(u64),
-    /// Anything of this place, as a write failed.
+    /// Any version of this page, because a write failed.
     Unsure,
-    /// What the map says of it is not what was stored there.
+    /// Unknown, because the map's word for it is damaged.
     Damaged,
 }
 
 impl Expected {
-    /// What a word says at that place.
+    /// What a word at that index says.
     fn said(word: u64, at: usize) -> Self {
         match word >> KIND_SHIFT << KIND_SHIFT {
             _ if word == 0 => Self::Unknown,
@@ -66,7 +66,7 @@ impl Expected {
         }
     }
 
-    /// None older than that write.
+    /// The oldest write that is allowed; 0 if unknown.
     fn floor(self) -> u64 {
         match self {
             Self::Exact(sequence) | Self::Floor(sequence) => sequence,
@@ -82,12 +82,12 @@ pub(super) struct Layout {
     pub at_pages: u64,
     /// The granule's bytes, as a power of two.
     pub granule_log2: u32,
-    /// One of that many neighbours is kept, as a power of two.
+    /// One of this many neighbours is kept, as a power of two.
     pub sample_log2: u32,
 }
 
 impl Layout {
-    /// The finest sample of that granule in a table of at most `bytes_max`.
+    /// The finest sample with that granule whose table takes at most `bytes_max`.
     pub fn fitting(region: &Region, granule_log2: u32, bytes_max: u64) -> Self {
         let fits = |sample_log2: &u32| {
             let layout = Self { at_pages: 0, granule_log2, sample_log2: *sample_log2 };
@@ -107,12 +107,12 @@ impl Layout {
         self.words_per_extent(region) * region.extents.len() as u64
     }
 
-    /// The word that says it; never 0, as the header comes first.
+    /// Encodes it in a word; never 0, as the header comes first.
     pub fn encode(self) -> u64 {
         self.at_pages << 16 | u64::from(self.granule_log2) << 8 | u64::from(self.sample_log2)
     }
 
-    /// What such a word says; none of 0, and of others that can't be.
+    /// Decodes such a word; `None` for 0 and other impossible ones.
     pub fn decode(word: u64) -> Option<Self> {
         let byte = |shift: u32| (word >> shift) as u32 & 0xff;
         let layout = Self { at_pages: word >> 16, granule_log2: byte(8), sample_log2: byte(0) };
@@ -148,7 +148,7 @@ impl Table {
         0.5_f64.powi(self.layout.sample_log2 as i32)
     }
 
-    /// The words of a page, whose granules begin at one that is a multiple of their number.
+    /// The words of a page, which must be aligned to its own size.
     #[inline]
     pub(super) fn words_of(&self, extent: u32, offset_bytes: u64, granules_log2: u32) -> Range<usize> {
         let Layout { granule_log2, sample_log2, .. } = self.layout;
@@ -163,7 +163,7 @@ impl Table {
         begin as usize..(begin + count) as usize
     }
 
-    /// Which of its neighbours a word is for.
+    /// Which of its neighbours a word stands for.
     #[inline]
     fn drawn(&self, word: u64) -> u64 {
         let mixed = (word + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -179,7 +179,7 @@ impl Table {
         (extent as u32, self.offsets[extent as usize] + (granule << granule_log2))
     }
 
-    /// What the granule at an offset of the extent's member should hold, and its word, where it is kept.
+    /// What the granule at an offset of the extent's member should hold, and its word if the granule is kept.
     pub fn expected(&self, extent: u32, offset_bytes: u64) -> (Expected, Option<usize>) {
         let Some(at) = self.words_of(extent, offset_bytes, 0).next() else {
             return (Expected::Unknown, None);
@@ -209,12 +209,12 @@ impl Table {
         }
     }
 
-    /// None older than that write, by a word at that place.
+    /// The oldest write that a word at that index allows; 0 if unknown.
     pub(super) fn floor(word: u64, at: usize) -> u64 {
         Expected::said(word, at).floor()
     }
 
-    /// Changes a word atomically; `alone` where nobody else can at the same time.
+    /// Changes a word atomically; `alone` if no other thread can change it at the same time.
     #[inline]
     pub(super) fn change(&self, at: usize, alone: bool, to: impl Fn(u64) -> u64) {
         let word = &self.words[at];
@@ -231,14 +231,14 @@ impl Table {
         }
     }
 
-    /// A stretch of an extent is about to be filled: until it is, nothing is known of it.
+    /// Forgets what is known of a stretch of an extent, because it is about to be filled.
     pub fn forget(&self, extent: u32, offset_bytes: u64, bytes: u64) {
         for words in self.granules_of(extent, offset_bytes, bytes) {
             words.for_each(|at| self.words[at].store(0, Ordering::Release));
         }
     }
 
-    /// A stretch of an extent was filled by one write.
+    /// Records that one write filled a stretch of an extent.
     pub fn filled(&self, extent: u32, offset_bytes: u64, bytes: u64, sequence: u64) {
         for words in self.granules_of(extent, offset_bytes, bytes) {
             self.store(words, EXACT | sequence);
@@ -251,15 +251,15 @@ impl Table {
         granules.map(move |at| self.words_of(extent, at, 0))
     }
 
-    /// Takes over what a table of larger granules says of a stretch of an extent, counted from the extent's beginning.
+    /// Copies what a table of larger granules says about a stretch of an extent, counted from the extent's start.
     ///
     /// # Errors
-    /// Where that is damaged.
+    /// If that table is damaged.
     pub(super) fn take_over(&self, larger: &Self, extent: u32, stretch: &Range<u64>) -> io::Result<()> {
         let end = self.offsets[extent as usize] + stretch.end;
         for word in self.words_within(extent, stretch) {
             let (_, at) = self.place_of(word);
-            // Of the last neighbours, the one that was drawn may not exist.
+            // Of the last neighbours, the chosen one may lie beyond the end.
             if at >= end {
                 continue;
             }
@@ -284,7 +284,7 @@ impl Table {
         begin as usize..end as usize
     }
 
-    /// Where they are in the file.
+    /// Where the words of a stretch are in the file.
     pub(super) fn bytes_within(&self, extent: u32, stretch: &Range<u64>) -> Range<u64> {
         let words = self.words_within(extent, stretch);
         let at = |word: usize| (self.layout.at_pages << PAGE_LOG2) + word as u64 * WORD_BYTES;

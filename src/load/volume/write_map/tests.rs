@@ -1,4 +1,4 @@
-//! The map as a run leaves it, whatever the order in which its writes complete, and however it ends.
+//! The map that a run leaves, in whatever order its writes complete and however it ends.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ pub(super) fn kept(dir: &Path, regions: &[Region; 2], page_bytes: u64) -> WriteM
     map
 }
 
-/// Keeps the map as it would be if the process were killed now: nothing closes it, and nobody has its lock.
+/// Copies the map as a kill would leave it now: not closed, and not locked.
 pub(super) fn killed(dir: &Path) {
     std::fs::copy(dir.join("map"), dir.join("killed")).unwrap();
 }
@@ -80,13 +80,13 @@ fn of_writes_that_overlap_any_may_be_last_in_whatever_order_they_complete() {
         let at = 3 * MIB + page as u64 * 4096;
         tracked.queued(0, 0, at, sequence(1));
         tracked.completed(0, true);
-        // The second and third are queued while the first is under way.
+        // All three are in flight together.
         for slot in 0..3 {
             tracked.queued(slot, 0, at, sequence(10 + slot as u64));
         }
         order.into_iter().for_each(|slot| tracked.completed(slot, true));
         assert_eq!(expected(&map, &regions[0], 0, page as u64), Expected::Floor(sequence(10)), "{order:?}");
-        // One after all of them settles it.
+        // A write after all of them settles it.
         tracked.queued(2, 0, at, sequence(20));
         tracked.completed(2, true);
         assert_eq!(expected(&map, &regions[0], 0, page as u64), Expected::Exact(sequence(20)));
@@ -101,7 +101,7 @@ fn a_write_that_another_overtakes_as_it_is_taken_down_does_not_rule_that_one_out
     let tracked = map.track(&regions[0], 4096, (2, 1)).unwrap();
     tracked.queued(0, 0, 3 * MIB, sequence(20));
     let seen = tracked.seen(0);
-    // It took its number first, and arrives last.
+    // This one took its number earlier, but reaches the page last.
     tracked.queued(1, 0, 3 * MIB, sequence(10));
     tracked.completed(1, true);
     tracked.take_down(0, true, seen);
@@ -159,7 +159,7 @@ fn what_was_under_way_at_a_kill_is_known_afterwards() {
     assert_eq!(under_way, HashMap::from([(1, vec![sequence(2)]), (2, vec![sequence(3)])]));
     assert_eq!(expected(&map, &regions[0], 0, 1), Expected::Unknown);
 
-    // The next run settles it: one has arrived, the other has not.
+    // The next run settles them: one write arrived, the other did not.
     drop(map);
     let map = WriteMap::keep(after_kill(dir.path()), regions.each_ref(), EPOCH, BOOT).unwrap();
     let held = |_, at: u64, _| Some(vec![if at == 3 * MIB + 4096 { sequence(2) } else { 77 }]);
@@ -185,7 +185,7 @@ fn a_map_counts_only_for_its_data_set_as_it_is() {
     std::fs::rename(dir.path().join("killed"), dir.path().join("map")).unwrap();
     assert!(compare(&regions, EPOCH, BOOT + 1).contains("the machine stopped"));
     let others = [region(Region::DATA, 2, 5), region(Region::WAL, 1, 2)];
-    assert!(compare(&others, EPOCH, BOOT).contains("of another data set"));
+    assert!(compare(&others, EPOCH, BOOT).contains("belongs to another data set"));
     let map = kept(dir.path(), &regions, 4096);
     assert!(compare(&regions, EPOCH, BOOT).contains("another run keeps its write map"));
     let second = WriteMap::keep(file(dir.path()), regions.each_ref(), EPOCH, BOOT).map(|_| ());
@@ -195,7 +195,7 @@ fn a_map_counts_only_for_its_data_set_as_it_is() {
     assert!(compare(&regions, EPOCH, BOOT).contains("could not keep"));
     std::fs::write(dir.path().join("map"), [0x55; 8192]).unwrap();
     assert!(compare(&regions, EPOCH, BOOT).contains("damaged"));
-    // One that a run has closed counts after a restart, and a data set that was taken back has all of it.
+    // A closed map counts after a reboot, and also for a data set that was rolled back.
     drop(kept(dir.path(), &regions, 4096));
     for (epoch, boot) in [(EPOCH, BOOT + 1), (EPOCH - 2, BOOT)] {
         WriteMap::compare(file(dir.path()), regions.each_ref(), epoch, boot).unwrap();
@@ -208,7 +208,7 @@ fn a_page_that_was_half_written_at_a_kill_stays_torn_after_the_next_run() {
     let regions = regions();
     let map = kept(dir.path(), &regions, 4096);
     let place = 3 * MIB + (64 << 10);
-    // A page of four granules: of the first write all has arrived, of the second a part, of the third nothing.
+    // A page of four granules: all of the first write arrived, part of the second, nothing of the third.
     for (slot, arrived) in [4, 2, 0].into_iter().enumerate() {
         let at = place + slot as u64 * (16 << 10);
         let tracked = map.track(&regions[0], 16 << 10, (1, 4)).unwrap();
@@ -222,7 +222,7 @@ fn a_page_that_was_half_written_at_a_kill_stays_torn_after_the_next_run() {
         let wanted = Expected::Exact(sequence(if arrived > 0 { 9 } else { 1 }));
         assert_eq!([0, 1, 2, 3].map(is), [wanted; 4], "{arrived} of 4");
     }
-    // Of two that overlapped, one of which was acknowledged, parts may be mixed.
+    // If two writes overlapped and one was acknowledged, their parts may be mixed.
     let tracked = map.track(&regions[0], 16 << 10, (1, 2)).unwrap();
     let at = place + (64 << 10);
     for (slot, low) in [(0, 9), (1, 12)] {
@@ -234,7 +234,7 @@ fn a_page_that_was_half_written_at_a_kill_stays_torn_after_the_next_run() {
     let is = |granule: u64| map.table(&regions[0]).unwrap().expected(0, at + granule * 4096).0;
     let (mixed, arrived) = (Expected::Floor(sequence(9)), Expected::Exact(sequence(9)));
     assert_eq!([0, 1, 2, 3].map(is), [mixed, mixed, arrived, arrived]);
-    // What can't be read may hold anything.
+    // A page that can't be read may hold anything.
     let tracked = map.track(&regions[0], 4096, (1, 1)).unwrap();
     tracked.queued(0, 0, place, sequence(20));
     map.settle(&regions[0], Some(&|_, _, _| None)).unwrap();
@@ -260,7 +260,7 @@ fn a_bit_that_flips_anywhere_in_a_map_is_noticed_or_says_less() {
         let mut flipped = sound.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         if flipped[bit / 8 / 8 * 8..][..8] == [0; 8] || sound[bit / 8 / 8 * 8..][..8] == [0; 8] {
-            // Nothing was there, or nothing is.
+            // The word was zero, or is now: it says nothing.
             continue;
         }
         std::fs::write(&path, &flipped).unwrap();
@@ -276,14 +276,14 @@ fn a_bit_that_flips_anywhere_in_a_map_is_noticed_or_says_less() {
         noticed += usize::from(!others.is_empty());
     }
     assert!(noticed > 16 * 64, "{noticed}");
-    // A block of it that is another's.
+    // Words from another place in the map.
     let mut moved = sound.clone();
     moved.copy_within(4096 + 8..4096 + 64, 4096);
     std::fs::write(&path, &moved).unwrap();
     let map = WriteMap::compare(file(dir.path()), regions.each_ref(), EPOCH, BOOT).unwrap();
     assert_eq!(map.table(&regions[0]).unwrap().expected(0, 3 * MIB).0, Expected::Damaged);
     drop(map);
-    // One that was cut says nothing, and the next run begins another.
+    // A truncated map says nothing, and the next run starts a new one.
     for length in [0, 100, 4096, 4100] {
         std::fs::write(&path, &sound[..length]).unwrap();
         WriteMap::compare(file(dir.path()), regions.each_ref(), EPOCH, BOOT).unwrap_err();
@@ -312,7 +312,7 @@ fn too_many_granules_are_sampled_evenly_and_a_page_is_in_the_sample_or_not() {
                 drawn[page as usize % 16] += 1;
             }
         }
-        // Larger pages have all of the words that are within them.
+        // Larger pages have all of the words within them.
         let of = |log2: u32| {
             let pages = (0..1024 >> log2).map(|page| 3 * MIB + (page << (12 + log2)));
             pages.map(|at| table.words_of(extent, at, log2).len()).sum::<usize>()
@@ -337,7 +337,7 @@ fn a_map_of_any_size_is_at_most_256_mib() {
     }
 }
 
-/// Pages as workers write them: many threads on few pages, and the last that is acknowledged is always allowed.
+/// Many threads write to few pages, as workers do: whatever the medium ends up with must be allowed.
 #[test]
 fn threads_on_the_same_pages_never_rule_out_what_may_be_last() {
     use std::sync::atomic::AtomicU64;
@@ -347,7 +347,7 @@ fn threads_on_the_same_pages_never_rule_out_what_may_be_last() {
     let map = kept(dir.path(), &regions, 4096);
     let tracked = map.track(&regions[0], 4096, (4, 1)).unwrap();
     let next = AtomicU64::new(1);
-    // A medium that keeps what arrives last, at a moment between queueing and completion.
+    // A medium that keeps the write that arrives last, at some moment between queueing and completion.
     let medium: [AtomicU64; PAGES] = Default::default();
     std::thread::scope(|scope| {
         for slot in 0..4_usize {
@@ -381,9 +381,9 @@ struct Written {
     arrived: bool,
 }
 
-/// Random histories of writes to one page, as many at a time as there are slots, none of which waits for another.
-/// The medium holds what arrived last, at some moment between queueing and completion. Returns, of the versions
-/// that certainly were overwritten, how many there were at 50 moments of each history, and how many passed.
+/// A random history of writes to one page: as many at a time as there are slots, none waiting for another. The
+/// medium holds the write that arrived last, at some moment between queueing and completion. Returns how many
+/// versions had certainly been overwritten, summed over 50 moments of the history, and how many of those passed.
 fn overwritten_versions_that_pass(workers: u64, depth: u64, seed: u64) -> (u64, u64) {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let regions = regions();
@@ -406,7 +406,7 @@ fn overwritten_versions_that_pass(workers: u64, depth: u64, seed: u64) -> (u64, 
                 next += 1 + below(9) * below(9);
                 slots[at] = Some(Written { sequence: sequence(next), queued: None, arrived: false });
             }
-            // Of several threads, one may be late.
+            // A thread may be delayed after it takes its number.
             Some(write) if write.queued.is_none() => {
                 write.queued = Some(now);
                 tracked.queued(at, 0, 3 * MIB, write.sequence);
@@ -435,7 +435,7 @@ fn overwritten_versions_that_pass(workers: u64, depth: u64, seed: u64) -> (u64, 
             "seed {seed}: {medium} at {now}: {expected:?}"
         );
         if now % 200 == 0 {
-            // Complete when one was queued that is complete as well.
+            // Overwritten for certain: complete before a write was queued that is complete now.
             let dead = acknowledged.iter().filter(|(_, completed)| *completed < newest_queued);
             overwritten += dead.clone().count() as u64;
             passed += dead.filter(|(sequence, _)| passes(*sequence)).count() as u64;
@@ -444,10 +444,10 @@ fn overwritten_versions_that_pass(workers: u64, depth: u64, seed: u64) -> (u64, 
     (overwritten, passed)
 }
 
-/// What passes although it was overwritten are only those that are younger than the oldest which may be last.
+/// The only overwritten versions that pass are newer than the oldest write that may be last.
 #[test]
 fn a_version_that_was_overwritten_does_not_pass_on_a_page_that_is_written_without_a_pause() {
-    // Writes at once, and of the overwritten versions those that pass, at most, per moment.
+    // Workers, depth, and how many overwritten versions may pass per moment, on average.
     for (workers, depth, most) in [(1, 1, 0.0), (2, 1, 0.5), (1, 2, 0.5), (4, 1, 4.0), (1, 8, 16.0)] {
         let (mut overwritten, mut passed) = (0, 0);
         for seed in 1..=20 {

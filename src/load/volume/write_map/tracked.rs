@@ -1,16 +1,16 @@
-//! The side of the map that a class's workers keep while they write: what is under way, and what is
-//! acknowledged. Nothing here allocates, waits or makes a system call.
+//! The part of the map that a class's workers update as they write: writes in flight, and acknowledged ones.
+//! Nothing here allocates, waits or makes a system call.
 //!
-//! Each outstanding write has two words in the file: which words of the table it is for, and its sequence
-//! number, which is 0 once its completion is in the table. What a kill leaves there was under way.
+//! Each outstanding write has two words in the file: which words of the table it covers, and its sequence
+//! number, which is 0 once its completion is in the table. Whatever a kill leaves there was in flight.
 //!
 //! Two writes overlap if one was queued before the other completed; then either may be last. A small table of
-//! cells in memory, by a hash of the page, finds them: see [`super::cell`]. Those who share a cell by chance count
-//! as overlapping: the map then says less, and nothing that is wrong.
+//! cells in memory, by a hash of the page, finds them: see [`super::cell`]. Writes that share a cell by
+//! chance count as overlapping: the map then says less, but nothing wrong.
 //!
-//! What a word says after a write that overlapped: none older than what was under way when it was queued, as what
-//! was complete then lies under it; none older than the word said before, unless the write was the first in its cell; but that write itself may be last, whatever
-//! number it has. What still is under way says so itself as it completes.
+//! After a write that overlapped, its word rules out all writes that were complete when it was queued, and,
+//! unless it was the first in its cell, all that the word ruled out before. The write itself may be last,
+//! whatever its number. Writes still in flight change the word when they complete.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,18 +18,18 @@ use super::cell::{self, FIRST, LOW};
 use super::mapping::Words;
 use super::table::{EXACT, FLOOR, Table, UNSURE};
 
-/// How many words a write is for, as a power of two, above the first of them.
+/// Above a write's first word, log2 of the number of words that it covers.
 const COUNT_SHIFT: u32 = 56;
 /// Cells for each write that can be outstanding.
 const CELLS_PER_WRITE: usize = 64;
 const CELLS: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 20;
 
-/// What the workers of a class share while they write pages of one size to a region.
+/// State that a class's workers share while they write pages of one size to a region.
 #[derive(Debug)]
 pub struct Tracked {
     table: Table,
     slots: Words,
-    /// What each slot's write took along as it was queued, unless nothing was under way.
+    /// What each slot's write took along when it was queued, unless nothing was in flight.
     taken: Box<[AtomicU64]>,
     cells: Box<[AtomicU64]>,
     /// A page's granules, as a power of two.
@@ -44,19 +44,19 @@ impl Tracked {
         let outstanding = (workers * depth) as usize;
         let cells = (outstanding * CELLS_PER_WRITE).next_power_of_two().clamp(*CELLS.start(), *CELLS.end());
         let [taken, cells] = [outstanding, cells].map(|n| (0..n).map(|_| AtomicU64::new(0)).collect());
-        // What is not yet there is not to be fetched in the middle of a run.
+        // Touches all of the slots now, so that none is faulted in during the run.
         slots.iter().for_each(|word| word.store(0, Ordering::Release));
         Self { table, slots, taken, cells, granules_log2, alone: workers == 1 }
     }
 
-    /// A page is about to be written by that outstanding write of the class.
+    /// Records that the class's outstanding write `slot` is about to write a page.
     #[inline]
     pub fn queued(&self, slot: usize, extent: u32, offset_bytes: u64, sequence: u64) {
         let words = self.table.words_of(extent, offset_bytes, self.granules_log2);
         if words.is_empty() {
             return;
         }
-        // Often in no cache: on its way until the write completes.
+        // Often in no CPU cache: this fetches it while the write is in flight.
         self.table.fetch(words.start);
         let first = words.start as u64;
         let taken = self.change(self.cell(first), |old| cell::queued(old, sequence & LOW));
@@ -68,27 +68,27 @@ impl Tracked {
         self.slots[2 * slot + 1].store(sequence, Ordering::Release);
     }
 
-    /// That write will soon be [`Self::completed`]: fetches what that changes, which is often in no cache.
+    /// Prefetches what [`Self::completed`] will soon change for that write; it is often in no CPU cache.
     #[inline]
     pub fn fetch(&self, slot: usize) {
         let (first, _) = unpacked(self.slots[2 * slot].load(Ordering::Relaxed));
         self.table.fetch(first);
     }
 
-    /// That write has completed: as a whole, or with an error.
+    /// Records that the write has completed, as a whole or with an error.
     #[inline]
     pub fn completed(&self, slot: usize, whole: bool) {
         self.take_down(slot, whole, self.seen(slot));
     }
 
-    /// The cell of that write, as it is now.
+    /// The write's cell, as it is now.
     #[inline]
     pub(super) fn seen(&self, slot: usize) -> u64 {
         let (first, _) = unpacked(self.slots[2 * slot].load(Ordering::Relaxed));
         self.cell(first as u64).load(Ordering::Acquire)
     }
 
-    /// Takes down that write, whose cell was `seen` after it had completed; others may have changed it since.
+    /// Records a completed write. Its cell was `seen` after completion; others may have changed it since.
     #[inline]
     pub(super) fn take_down(&self, slot: usize, whole: bool, seen: u64) {
         let sequence = self.slots[2 * slot + 1].load(Ordering::Relaxed);
@@ -102,7 +102,7 @@ impl Tracked {
         self.slots[2 * slot + 1].store(0, Ordering::Release);
     }
 
-    /// Takes down a write beside which nothing was under way; false, and all is still to be done, if something was.
+    /// Records a write with nothing in flight beside it. False if something was: the caller then records it.
     #[inline]
     fn completed_alone(&self, place: u64, sequence: u64, seen: u64) -> bool {
         if cell::is_overlapped(seen) {
@@ -111,7 +111,7 @@ impl Tracked {
         let (first, count) = unpacked(place);
         let cell = self.cell(first as u64);
         self.table.store(first..first + count, EXACT | sequence);
-        // Whoever is queued before this sees the cell as it was, and counts this one as under way.
+        // A write queued before this sees the cell as it was, and counts this one as in flight.
         if self.alone {
             cell.store(0, Ordering::Relaxed);
             return true;
@@ -132,15 +132,15 @@ impl Tracked {
                 if !whole {
                     return UNSURE;
                 }
-                // As it is now: it knows of all that has reached the word.
+                // The cell as it is now, which accounts for every write that has reached the word.
                 let oldest = (sequence & !LOW) | cell::oldest(cell.load(Ordering::Acquire), taken);
-                // The first one rules out all that was complete before it, and may have stored itself over another
-                // that was queued and completed since it saw its cell.
+                // The first write rules out all that was complete before it. It may also have overwritten the
+                // word of another that was queued and completed since it saw its cell.
                 let floor = if taken & FIRST == 0 { Table::floor(was, at) } else { 0 };
                 FLOOR | sequence.min(oldest.max(floor))
             });
         }
-        // Not before: who comes next counts on what is in the table.
+        // Only now: the next write relies on the table.
         self.change(cell, |old| (cell::completed(old, taken), 0));
     }
 
@@ -167,7 +167,7 @@ impl Tracked {
     }
 }
 
-/// The first word that a write is for, and how many.
+/// The first word that a write covers, and how many it covers.
 #[inline]
 pub(super) fn unpacked(place: u64) -> (usize, usize) {
     ((place & ((1 << COUNT_SHIFT) - 1)) as usize, 1 << (place >> COUNT_SHIFT & 31))

@@ -1,4 +1,4 @@
-//! The devices of this host that a target could be on, as the guard finds them.
+//! The devices of this host that a target could use, as the guard judges them.
 
 use super::consent::{DEVICE_BYTES_MIN, OursCheck};
 use crate::host::{Device, Facts};
@@ -7,25 +7,25 @@ use crate::stack::devices::Drive;
 use crate::stack::guard;
 use crate::threads;
 
-/// A device that a target could be on.
+/// A device that a target could use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// As a profile names it: as it is named already, else by-id, else by its node.
+    /// Its name in a profile: the current one, else by-id, else its node.
     pub name: String,
     /// Node, model, serial and size.
     pub about: String,
-    /// What is on it, or why it can't be one.
+    /// Its content, or why it can't be used.
     pub found: OnDevice,
 }
 
-/// What is on a device.
+/// The content of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OnDevice {
-    /// The run that asks holds it.
+    /// Unknown: the asking run holds it.
     Held,
     /// Nothing.
     Empty,
-    /// What stacktune has filled, and nothing else.
+    /// A stacktune fill, and nothing else.
     Ours,
     /// What would be destroyed, in words.
     Foreign(Vec<String>),
@@ -33,13 +33,13 @@ pub enum OnDevice {
     Refused(String),
 }
 
-/// Every device as it is now, and the named ones that there are not; `held` are those of the run itself. Nothing is
-/// written.
+/// Every device as it is now, and the named ones that do not exist; `held` are those of the run itself.
+/// Nothing is written.
 pub fn candidates(facts: &Facts, named: &[String], held: &[String]) -> Vec<Candidate> {
     among(&Facts { devices: Facts::read_devices(), ..facts.clone() }, named, held)
 }
 
-/// The same of the devices in the facts.
+/// The same for the devices in the facts.
 fn among(facts: &Facts, named: &[String], held: &[String]) -> Vec<Candidate> {
     let is = |name: &&String, device: &Device| facts.find(name).is_ok_and(|other| other.name == device.name);
     let mut found = threads::each(&facts.devices, "examine a device", |device| {
@@ -55,7 +55,7 @@ fn among(facts: &Facts, named: &[String], held: &[String]) -> Vec<Candidate> {
             },
         }
     });
-    // What can be chosen comes first.
+    // Devices that can be chosen come first.
     short_list::sort_by_key(&mut found, |candidate| matches!(candidate.found, OnDevice::Refused(_)));
     found.extend(named.iter().filter_map(|name| {
         let error = facts.find(name).err()?;

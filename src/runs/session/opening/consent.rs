@@ -21,7 +21,7 @@ use crate::units::MIB;
 /// A device must hold a header, and some pages of WAL and data.
 pub(in crate::runs::session) const DEVICE_BYTES_MIN: u64 = 64 * MIB;
 
-/// Of devices that may be destroyed, those that are of the settings' target.
+/// The devices to be destroyed that belong to the settings' target.
 pub fn destroy_of(destroy: &[String], settings: &Settings, facts: &Facts) -> Vec<String> {
     let names = names_of(&settings.target, &settings.wal, facts);
     let is_of_target =
@@ -29,16 +29,16 @@ pub fn destroy_of(destroy: &[String], settings: &Settings, facts: &Facts) -> Vec
     destroy.iter().filter(is_of_target).cloned().collect()
 }
 
-/// The devices of a target, the WAL's own included.
+/// The devices of a target, including the WAL's own.
 pub fn names_of(target: &Target, wal: &Wal, facts: &Facts) -> Vec<String> {
     let wal = wal.target.iter().filter(|name| facts.find(name).is_ok());
     target.devices.iter().chain(wal).cloned().collect()
 }
 
-/// Refuses devices, the WAL's own included, that are not those of which the profile has the serials.
+/// Refuses devices, including the WAL's own, whose serials differ from the profile's.
 ///
 /// # Errors
-/// Input where there is no such device; refused (3) where it has another serial.
+/// Input if there is no such device; refused (3) if it has another serial.
 pub fn check_serials(target: &Target, wal: &Wal, facts: &Facts) -> Result<()> {
     let devices = facts.find_all(&target.devices)?;
     guard::check_serials(&devices, &target.serials)?;
@@ -48,7 +48,7 @@ pub fn check_serials(target: &Target, wal: &Wal, facts: &Facts) -> Result<()> {
     }
 }
 
-/// Consent for a device that is not of the target is a mistake: maybe another one was meant.
+/// Consent for a device outside the target is a mistake: another device may have been meant.
 pub fn refuse_stray_consent(destroy: &[String], names: &[String], facts: &Facts) -> Result<()> {
     for named in destroy {
         let is_of_target = |name: &String| facts.same_device(named, name).unwrap_or(false);
@@ -60,8 +60,7 @@ pub fn refuse_stray_consent(destroy: &[String], names: &[String], facts: &Facts)
     Ok(())
 }
 
-/// Claims devices that the guard permits, with the operator's consent where they hold anything.
-/// Nothing is written.
+/// Claims devices that the guard permits, with the operator's consent if they hold anything. Nothing is written.
 pub(in crate::runs::session) fn claim_all(
     names: &[String],
     options: &Options,
@@ -85,7 +84,7 @@ pub(in crate::runs::session) fn claim_all(
     permits.into_iter().map(guard::Permit::open).collect()
 }
 
-/// A refusal as an operator at the screen reads it, who types serials and gives no `--destroy`.
+/// A refusal as worded for an operator at the screen, who types serials and gives no `--destroy`.
 pub(in crate::runs::session) fn not_typed(error: Error) -> Error {
     error.hint("nothing was destroyed: open the profile again, and type each serial to allow it")
 }
@@ -97,7 +96,7 @@ pub(in crate::runs::session) fn source(claim: &Claim) -> Result<MemberSource> {
     Ok(MemberSource::Device { path: device.path.clone(), file, size_bytes: device.size_bytes })
 }
 
-/// What the operator is asked of a drive that holds this.
+/// The request to the operator for a drive with this content.
 pub(in crate::runs::session) fn wanted_of(drive: &Drive, content: Vec<String>) -> Wanted {
     Wanted {
         typed: drive.serial.clone().unwrap_or_else(|| drive.name.clone()),
@@ -109,7 +108,7 @@ pub(in crate::runs::session) fn wanted_of(drive: &Drive, content: Vec<String>) -
     }
 }
 
-/// Where the WAL has a place of its own.
+/// The WAL's own place.
 pub(in crate::runs::session) enum OwnWal {
     /// In a file.
     File(PathBuf),
@@ -120,7 +119,7 @@ pub(in crate::runs::session) enum OwnWal {
 pub(in crate::runs::session) fn own_wal(wal: &str, facts: &Facts) -> Result<OwnWal> {
     let path = expand_home(wal)?;
     let is_device = std::fs::metadata(&path).is_ok_and(|metadata| metadata.file_type().is_block_device());
-    // A file made under /dev takes memory, and is a mistyped device.
+    // A new file under /dev would take memory; the path is a mistyped device.
     let among_devices = path.starts_with("/dev") && !path.starts_with("/dev/shm") && !path.exists();
     match facts.find(wal) {
         Err(error) if is_device || among_devices => Err(error),
@@ -138,14 +137,14 @@ pub(in crate::runs::session) fn refuse_shared_wal(
     let Some(OwnWal::Device(wal)) = wal else { return Ok(()) };
     for device in devices {
         if facts.same_device(wal, device)? {
-            let what = format!("wal.target: {wal} is a device of the target already");
+            let what = format!("wal.target: {wal} is already a device of the target");
             return Err(Error::input(what).hint("leave wal.target out: each device has a region for the WAL"));
         }
     }
     Ok(())
 }
 
-/// Shows the guard what stacktune wrote itself.
+/// Tells the guard which data stacktune wrote itself.
 pub struct OursCheck;
 
 impl OwnData for OursCheck {

@@ -1,4 +1,4 @@
-//! The data set of pairs that settings name: where it is, and what opening it takes.
+//! The data set of pairs in the settings: where it is, and what opening it takes.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -15,7 +15,7 @@ use crate::settings::{Kv, Settings};
 use crate::stack::plan::Exposed;
 use crate::units::{approx_size, grouped};
 
-/// The folder of the data set, or of whoever else works in a folder: that of the files, or of what a stack exposes.
+/// The folder of the data set, or of `who` else works in a folder: the files' folder, or the one that a stack exposes.
 pub(in crate::runs::session) fn folder(dir: &str, exposed: Option<&Exposed>, who: &str) -> Result<PathBuf> {
     match exposed {
         Some(Exposed::Files { dir, .. }) => Ok(dir.clone()),
@@ -37,15 +37,14 @@ pub(in crate::runs::session) fn in_words(data: &DataSet) -> String {
 pub(in crate::runs::session) struct Outlook {
     /// In words.
     pub text: String,
-    /// Bytes of pairs to be loaded; none where loading was begun.
+    /// Bytes of pairs to be loaded; none if loading had begun earlier.
     pub load_bytes: Option<u64>,
 }
 
-/// What opening the settings' data set takes. `held` is a folder that this process has locked and
-/// leaves first.
+/// What opening the settings' data set takes. `held` is a folder that this process has locked and will leave first.
 ///
 /// # Errors
-/// Refused where something is in the way; input where there are more pairs than keys.
+/// Refused if something is in the way; input if there are more pairs than keys.
 pub(in crate::runs::session) fn outlook(settings: &Settings, held: Option<&Path>) -> Result<Outlook> {
     let place = DatabaseFolder::new(&folder(&settings.target.dir, None, "RocksDB")?);
     volume::files::refuse_foreign_lock(place.dir())?;
@@ -71,23 +70,23 @@ pub(in crate::runs::session) fn outlook(settings: &Settings, held: Option<&Path>
 /// Reads every pair of the settings' data set back.
 ///
 /// # Errors
-/// Input where it is not there, or on a stack; refused where a run has it.
+/// Input if it does not exist, or is on a stack; refused if a run is using it.
 pub fn verify_pairs(
     settings: &Settings,
     progress: &mut dyn FnMut(Progress),
     stop: &AtomicBool,
 ) -> Result<PairsReport> {
     if settings.stack.is_built() {
-        let what = "the pairs of this profile are on its stack, which goes with the run";
-        return Err(Error::input(what).hint("`stacktune record --verify` reads them back before it goes"));
+        let what = "the pairs of this profile are on its stack, which is taken down with the run";
+        return Err(Error::input(what).hint("`stacktune record --verify` reads them back before that"));
     }
     let place = DatabaseFolder::new(&folder(&settings.target.dir, None, "RocksDB")?);
     let data = DataSet::of(&settings.kv, place.room()?.0)?;
     if place.marker()?.is_none_or(|marker| marker.pairs != data || !marker.loaded) {
-        let what = format!("{} holds no data set of this profile that is loaded", place.dir().shown());
+        let what = format!("{} holds no loaded data set of this profile", place.dir().shown());
         return Err(Error::input(what).hint("`stacktune record` loads it"));
     }
-    // What was acknowledged is for the next run to look for.
+    // The next run looks for the acknowledged commits.
     let kv = Kv { acks: None, ..settings.kv.clone() };
     Store::open(place.dir(), &kv, false)?.0.verify(progress, stop)
 }

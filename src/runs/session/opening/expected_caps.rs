@@ -1,5 +1,5 @@
-//! What a stack will be able to do, as far as that is known before anything is destroyed for it. The rest
-//! is found out once it stands.
+//! A stack's future abilities, as far as they are known before anything is destroyed for it. The rest is
+//! found out once it is built.
 
 use std::fs::File;
 
@@ -8,13 +8,13 @@ use crate::load::volume::try_uncached;
 use crate::settings::{Filesystem, Named};
 use crate::stack::plan::StackSpec;
 
-/// The newest kernel on which Btrfs and F2FS are known not to have uncached I/O both ways; on a later one
-/// it is tried when the file system stands.
+/// The newest kernel on which Btrfs and F2FS are known to lack uncached I/O for reads or writes; on a later
+/// one it is tried once the file system exists.
 const NO_UNCACHED_UNTIL: (u32, u32) = (6, 18);
-/// These two do direct I/O in whole blocks only.
+/// Direct I/O on these two takes whole blocks only.
 const BLOCK_BYTES: u64 = 4096;
 
-/// What a target on this stack will be able to do.
+/// The expected abilities of a target on this stack.
 pub(in crate::runs::session) fn expected_caps(stack: &StackSpec, facts: &Facts) -> TargetFacts {
     let filesystem = stack.layers.filesystem;
     let blocky = matches!(filesystem, Filesystem::Btrfs | Filesystem::F2fs);
@@ -36,11 +36,11 @@ pub(in crate::runs::session) fn expected_caps(stack: &StackSpec, facts: &Facts) 
     }
 }
 
-/// What is built on drives can be polled where it is one drive's file system, and the drive can be.
+/// Polling works on a stack if it is a file system on one drive, and the drive can be polled.
 fn polled(stack: &StackSpec, facts: &Facts) -> Feature {
     if !stack.layers.by_commands.is_empty() {
         return Feature::Missing(
-            "whether the layers by commands (stack.layer) can be polled is unknown".to_owned(),
+            "whether the command layers (stack.layer) can be polled is unknown".to_owned(),
         );
     }
     let polls = |name: &String| facts.find(name).is_ok_and(|drive| drive.queue.polling == Some(true));
@@ -58,7 +58,7 @@ fn uncached(filesystem: Filesystem, facts: &Facts) -> Feature {
             let (name, kernel) = (filesystem.name(), &facts.kernel);
             Feature::Missing(format!("{name} has no uncached I/O (RWF_DONTCACHE) on Linux {kernel}"))
         }
-        // Block devices are all alike in this: one that is there shows what the one to be can do.
+        // All block devices are alike in this: an existing one shows what the new one will be able to do.
         Filesystem::None => {
             let devices = facts.devices.iter().filter_map(|device| File::open(&device.path).ok());
             devices.map(|file| try_uncached(&file)).next().unwrap_or(Feature::Present)
@@ -153,7 +153,7 @@ mod tests {
         facts.platform.unprivileged = true;
         let why = refused(&facts, Raid::Md0, Filesystem::Ext4, 100).unwrap();
         assert!(why.contains("requires root"), "{why}");
-        // What touches no storage builds nothing.
+        // Settings that touch no storage build nothing.
         let mut simulated = Settings::default();
         (simulated.stack.filesystem, simulated.target.count) = (Filesystem::Xfs, 1);
         assert!(!check(&simulated, Conditions { facts: &facts, target: None }).is_empty());
@@ -170,7 +170,7 @@ mod tests {
         (settings.stack.raid, settings.io.page_size_bytes) = (Raid::Md0, 512);
         settings.io.buffering = Buffering::Direct;
         assert!(refuse_unable(&settings, &facts).is_err());
-        // Once the drives are formatted, theirs are smaller.
+        // Formatting the drives will make their blocks smaller.
         settings.stack.lba_size = LbaSize::Small;
         assert!(refuse_unable(&settings, &facts).is_ok());
         facts.devices.iter_mut().for_each(|device| device.logical_block_bytes = 512);

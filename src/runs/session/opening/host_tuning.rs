@@ -1,5 +1,5 @@
-//! What the settings change of the host itself while a session lasts: queues, the array and the page
-//! cache's budget.
+//! Changes that the settings make to the host itself for the duration of a session: queues, the array and the
+//! page cache's budget.
 
 use std::time::Duration;
 
@@ -16,45 +16,45 @@ use crate::stack::plan::live_values;
 use crate::stack::runner::Runner;
 use crate::stack::tuning::{Adjustments, CpuLatency, FailingArray, array_of, drives_of};
 
-/// What the settings say of the host.
+/// The part of the settings about the host.
 #[derive(Debug, Clone)]
 pub(in crate::runs::session) struct HostSpec {
-    /// Names the run in the journal.
+    /// The run's name in the journal.
     pub profile: String,
     pub queue: QueueSettings,
-    /// Those of the stack's array that have an effect on its level.
+    /// The settings of the stack's array that affect its level.
     pub md: MdSettings,
     /// The page cache's budget.
     pub cache_limit_bytes: Option<u64>,
     /// The longest time that an idle CPU may take to wake up.
     pub cpu_latency: Option<Duration>,
-    /// The devices of the target, the WAL's own included; none where nothing touches storage.
+    /// The devices of the target, including the WAL's own; none if nothing touches storage.
     pub devices: Vec<String>,
-    /// What is cached of the target is dropped before the load begins.
+    /// Cached pages of the target are dropped before the load begins.
     pub uncached: bool,
-    /// The queues are left to those who use the devices.
+    /// The queues are left to the devices' other users.
     pub read_only: bool,
 }
 
-/// What is changed of the host.
+/// The changes made to the host.
 pub(in crate::runs::session) struct HostTuning {
     adjustments: Adjustments,
     cpu_latency: CpuLatency,
     /// The stack's array, if it has one.
     array: Option<FailingArray>,
-    /// Drops what was cached before the page cache got a budget, or before a block of a duel.
+    /// Drops pages cached before the page cache got a budget, or before a block of a duel.
     dropping: Option<Dropping>,
-    /// Whether what is cached of the target is still to be dropped.
+    /// Whether cached pages of the target are still to be dropped.
     empties: bool,
-    /// Why the last time it was not.
+    /// Why dropping them failed last time.
     stayed: Option<String>,
 }
 
 impl HostTuning {
-    /// Brings the host to what a session that begins asks for.
+    /// Brings the host to the state that a beginning session asks for.
     pub fn begin(spec: &HostSpec, facts: &Facts, target: &mut Target) -> Result<Self> {
         if spec.read_only && spec.queue != QueueSettings::default() {
-            let what = "queue.* would be set on devices that --read-only leaves to those who use them";
+            let what = "--read-only leaves the devices to those who use them, so queue.* can't be set";
             return Err(Error::input(what).hint("leave queue.* out, or leave --read-only out"));
         }
         let mut cpu_latency = CpuLatency::default();
@@ -67,7 +67,7 @@ impl HostTuning {
         if (entered || spec.uncached) && target.is_cacheable() {
             drop_cached(&target.layout().paths()).map_err(|error| {
                 let why = describe(&error);
-                Error::failed(format!("what is cached of the target could not be dropped: {why}"))
+                Error::failed(format!("the target's cached pages could not be dropped: {why}"))
             })?;
         }
         let mut array = target.built().and_then(Built::failing_array);
@@ -77,7 +77,7 @@ impl HostTuning {
         Ok(Self { adjustments, cpu_latency, array, dropping: None, empties: false, stayed: None })
     }
 
-    /// Changes of the host what differs; nothing where that fails, with the reason.
+    /// Applies the differences to the host; if that fails, none of them, with the reason.
     pub fn turn(
         &mut self,
         from: &HostSpec,
@@ -100,58 +100,58 @@ impl HostTuning {
         let values = live_values(&to.queue, &to.md);
         let applied = self.adjustments.apply(target.journal(), &values, to.cache_limit_bytes);
         if applied.map_err(|error| error.one_line())? && target.is_cacheable() {
-            // What was cached before counts against no budget, and would serve reads for ever.
+            // Pages cached before count against no budget, and would serve reads forever.
             let paths = target.layout().paths();
             self.dropping = Some(Dropping::begin(paths));
         }
         Ok(())
     }
 
-    /// Has what is cached of the target dropped, by [`Self::begin_emptying`].
+    /// Requests that cached pages of the target be dropped, by [`Self::begin_emptying`].
     pub fn empty_cache(&mut self) {
         self.empties = true;
     }
 
-    /// Begins to drop what is to be dropped, now that nothing of the setting before is under way.
+    /// Begins the requested dropping, now that no I/O under the previous setting is in flight.
     pub fn begin_emptying(&mut self, target: &Target) {
         if self.dropping.is_none() && std::mem::take(&mut self.empties) && target.is_cacheable() {
             self.dropping = Some(Dropping::begin(target.layout().paths()));
         }
     }
 
-    /// Why what was cached stayed, where it could not be dropped since this was last asked.
+    /// Why cached pages stayed, if dropping them failed since the last call.
     pub fn cache_stayed(&mut self) -> Option<String> {
         self.stayed.take()
     }
 
-    /// The array of which a member can be failed, if the stack has one.
+    /// The array whose member can be failed, if the stack has one.
     pub fn failing_array(&self) -> Option<&FailingArray> {
         self.array.as_ref()
     }
 
-    /// Whether what was cached is still being dropped, and a sentence where it could not be.
+    /// Whether cached pages are still being dropped, and a sentence if that failed.
     pub fn is_dropping(&mut self) -> (bool, Option<String>) {
         let failed = match self.dropping.take_if(|thread| thread.is_finished()).map(Dropping::join) {
             Some(Ok(Err(error))) => {
-                Some(format!("what is cached of the target could not be dropped: {}", describe(&error)))
+                Some(format!("the target's cached pages could not be dropped: {}", describe(&error)))
             }
-            Some(Err(_)) => Some("what is cached of the target was not dropped".to_owned()),
+            Some(Err(_)) => Some("the target's cached pages were not dropped".to_owned()),
             Some(Ok(Ok(()))) | None => None,
         };
         self.stayed = failed.clone().or_else(|| self.stayed.take());
         (self.dropping.is_some() || self.empties, failed)
     }
 
-    /// Puts everything back; `journal` is that of what was built.
+    /// Restores everything; `journal` is the stack's.
     ///
     /// # Errors
-    /// What could not be; it stays in the journal, for `cleanup`.
+    /// What could not be restored; it stays in the journal, for `cleanup`.
     pub fn restore(&mut self, journal: Option<&mut Journal>) -> Result<()> {
         self.adjustments.restore(journal)
     }
 }
 
-/// The drives below the target, of which the queues can be set; none below files as they are.
+/// The drives below the target whose queues can be set; none below plain files.
 fn drives(devices: &[String], facts: &Facts, target: &Target) -> Result<Vec<Drive>> {
     if let Some(built) = target.built() {
         return drives_of(built.plan(), &Runner::default());

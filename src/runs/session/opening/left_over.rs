@@ -1,20 +1,20 @@
-//! What is reported about the stacks of earlier runs when a session begins.
+//! The report about earlier runs' stacks when a session begins.
 
 use crate::stack::paths::state_dir;
 use crate::stack::undo::{Leftover, StackState, leftovers};
 
-/// What dead processes have left on this host, if anything.
+/// The remains of dead processes on this host, if any.
 pub fn left_over() -> Option<String> {
     match leftovers(&state_dir()) {
         Ok(found) => in_words(&found),
         Err(error) => {
-            Some(format!("whether an earlier run has left a stack behind is unknown: {}", error.one_line()))
+            Some(format!("can't tell whether an earlier run left a stack behind: {}", error.one_line()))
         }
     }
 }
 
-/// The first of them whose run died, and how many more there are. Retained stacks, and those whose process
-/// is alive, are not reported.
+/// The first stack whose run died, and how many more there are. Retained stacks, and those whose process is
+/// alive, are not reported.
 fn in_words(found: &[Leftover]) -> Option<String> {
     let nobodys = |stack: &&Leftover| !matches!(stack.state, StackState::Running | StackState::Retained);
     let (first, count) = (found.iter().find(nobodys)?, found.iter().filter(nobodys).count());
@@ -32,7 +32,7 @@ fn in_words(found: &[Leftover]) -> Option<String> {
         StackState::Unreadable => {
             let why = first.problem.as_deref().unwrap_or("it can't be read");
             format!(
-                "what is left of stack {id} is unknown, as its journal can't be read: {why}{more}; see `stacktune status`"
+                "can't tell what is left of stack {id}, as its journal can't be read: {why}{more}; see `stacktune status`"
             )
         }
         StackState::Dead | StackState::Running | StackState::Retained => format!(
@@ -64,7 +64,7 @@ mod tests {
         let of = |state| stack("a", state, None);
         assert_eq!(in_words(&[of(StackState::Running), of(StackState::Retained)]), None);
         let report = |stacks: &[Leftover]| in_words(stacks).unwrap();
-        // The way out comes first: what stands may be more than the screen has room for.
+        // The way out comes first: the list may be longer than the screen has room for.
         assert!(
             report(&[of(StackState::Retained), of(StackState::Dead)])
                 .starts_with("a run of `mine` died: `stacktune cleanup` removes what it left of stack a")

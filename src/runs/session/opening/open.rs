@@ -1,6 +1,6 @@
-//! Opening what a session runs on: settings resolved, the target opened and filled, the host tuned.
+//! Opening all that a session runs on: settings resolved, the target opened and filled, the host tuned.
 //!
-//! The settings as a whole come this far. What stands below takes its part of what they were resolved to.
+//! The settings as a whole come only this far; lower layers each take their part of the resolved settings.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::runs::session::targets::{Content, FoundTarget, Target, TargetSpec};
 use crate::settings::{DriveState, Settings};
 use crate::stack::build::Built;
 
-/// What a session runs on, ready for the load.
+/// Everything a session runs on, ready for the load.
 pub(in crate::runs::session) struct Opened {
     pub resolved: Resolved,
     // Its workers are dropped before the target: they drain while locks and claims still keep others away.
@@ -30,26 +30,26 @@ pub(in crate::runs::session) struct Opened {
     pub written: Written,
 }
 
-/// What is written, and may be.
+/// Bytes written, and the budget.
 pub(in crate::runs::session) struct Written {
     pub writes: Arc<Writes>,
-    /// What the process had written when the target began to be opened.
+    /// Bytes that the process had written when opening the target began.
     opened_bytes: u64,
 }
 
 impl Written {
-    /// Bytes that were written for this session.
+    /// Bytes written for this session.
     pub fn here_bytes(&self) -> u64 {
         self.writes.written_bytes().saturating_sub(self.opened_bytes)
     }
 }
 
-/// Opens the target of the settings on what is retained for it, else on what is built for it. What was built
-/// is left in `retained` where that fails.
+/// Opens the target of the settings on the stack retained for it, else on a newly built one. If that fails,
+/// the stack is left in `retained`.
 ///
 /// # Errors
-/// Input where this host can't do what the settings say; refused where data is at risk; interrupted where
-/// the attendant ends the fill.
+/// Input if this host can't do what the settings say; refused if data is at risk; interrupted if the
+/// attendant ends the fill.
 pub(in crate::runs::session) fn open(
     asked: Settings,
     options: Options,
@@ -86,7 +86,7 @@ pub(in crate::runs::session) fn open(
     Ok(Opened { resolved, workers, target, host, written: Written { writes, opened_bytes } })
 }
 
-/// What the target stands on: what stands already, else what is built now; none where nothing is to be built.
+/// The stack under the target: the current one, else a newly built one; none if nothing is to be built.
 fn stand(
     resolved: &Resolved,
     attendant: &mut dyn Attendant,
@@ -101,8 +101,8 @@ fn stand(
     raise(&resolved.stack, (spec, &resolved.settings.name), options, facts, budget, attendant).map(Some)
 }
 
-/// Opens what lies there and makes it ready for the load. What was built goes into the target; where that fails
-/// it is in `built` as before.
+/// Opens the content and makes it ready for the load. A stack goes into the target; if that fails, it is left
+/// in `built`.
 fn open_ready(
     resolved: &Resolved,
     built: &mut Option<Built>,
@@ -119,7 +119,7 @@ fn open_ready(
     }
 }
 
-/// Opens what lies there, if it can do what it is to do and may be filled.
+/// Opens the content, if it has the required abilities and may be filled.
 fn open_content(
     resolved: &Resolved,
     built: Option<&Built>,
@@ -142,8 +142,8 @@ fn open_content(
     Ok(content)
 }
 
-/// Sees that the opened target can do what the settings say, fills it, and tunes the host for it. Returns
-/// where sequence numbers begin.
+/// Checks that the opened target can do what the settings say, fills it, and tunes the host for it. Returns
+/// the first sequence number.
 fn make_ready(
     resolved: &Resolved,
     target: &mut Target,

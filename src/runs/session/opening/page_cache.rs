@@ -1,4 +1,4 @@
-//! What the page cache holds of a target: written back and dropped.
+//! A target's pages in the page cache: written back and dropped.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use crate::threads;
 
-/// What is being dropped, in a thread of its own.
+/// Dropping cached pages, in its own thread.
 #[derive(Debug)]
 pub(in crate::runs::session) enum Dropping {
     Thread(JoinHandle<io::Result<()>>),
@@ -42,7 +42,7 @@ impl Dropping {
     }
 }
 
-/// Writes back and drops what the page cache holds of these files, devices, or files of folders.
+/// Writes back and drops the cached pages of these files, devices, or folders of files.
 pub(in crate::runs::session) fn drop_cached(paths: &[PathBuf]) -> io::Result<()> {
     for path in paths {
         if !path.is_dir() {
@@ -51,7 +51,7 @@ pub(in crate::runs::session) fn drop_cached(paths: &[PathBuf]) -> io::Result<()>
         }
         for entry in std::fs::read_dir(path)? {
             let entry = entry?;
-            // RocksDB removes its files at any time.
+            // RocksDB may remove its files at any time.
             let dropped = if entry.file_type()?.is_file() { drop_file(&entry.path()) } else { Ok(()) };
             dropped
                 .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;

@@ -1,4 +1,4 @@
-//! What opening a target takes, as the operator sees it before it is done.
+//! What opening a target takes, as the operator sees it in advance.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::stack::plan::durations::last_times;
 use crate::stack::plan::{Destroyed, Plan};
 use crate::units::{approx_size, floor_mib};
 
-/// The plan as the operator sees it, and what of the pairs goes elsewhere.
+/// The plan as the operator sees it, with the files of the pairs that go elsewhere.
 pub fn shown(plan: &Plan, kv: Option<&Kv>, number: u64, turns: Vec<(String, String, String)>) -> PlanShown {
     let wanted = |destroyed: &Destroyed| wanted_of(&destroyed.drive, destroyed.content.clone());
     let times = last_times(&state_dir(), plan);
@@ -40,7 +40,7 @@ pub fn keyed(settings: &Settings) -> Option<&Kv> {
     settings.is_keyed().then_some(&settings.kv)
 }
 
-/// The line for the file of acknowledged commits, if there is to be one.
+/// The line for the file of acknowledged commits, if there will be one.
 fn acks(kv: Option<&Kv>) -> Vec<String> {
     let line = kv
         .and_then(|kv| kv.acks.as_deref())
@@ -48,12 +48,12 @@ fn acks(kv: Option<&Kv>) -> Vec<String> {
     line.map(|line| line.unwrap_or_else(|error| error.one_line())).into_iter().collect()
 }
 
-/// What opening a target takes where nothing is built for it, as far as that is known before.
+/// What opening a target takes if nothing is built for it, as far as known in advance.
 #[derive(Debug, Default)]
 pub struct Taken {
     /// The steps by which drives leave the kernel.
     pub handed_over: Vec<String>,
-    /// The devices that the operator has to agree to; without it what they hold is asked when they are opened.
+    /// The devices that the operator has to agree to; if none, consent is asked when they are opened.
     pub destroys: Option<Vec<Wanted>>,
     /// Bytes that filling or loading writes.
     pub writes_bytes: Option<u64>,
@@ -70,7 +70,7 @@ fn files_line(settings: &Settings) -> String {
     format!("open {count} {files} in {dir}, {}{wal}", approx_size(bytes))
 }
 
-/// The plan where nothing is built. `held` is the folder of the target that is closed first.
+/// The plan if nothing is built. `held` is the folder of the target that is closed first.
 pub fn plain(
     settings: &Settings,
     taken: Taken,
@@ -93,7 +93,7 @@ pub fn plain(
         let later = if taken.destroys.is_some() {
             ""
         } else {
-            "; what they hold is asked for before it is destroyed"
+            "; you are asked before anything on them is destroyed"
         };
         let wal =
             settings.wal.target.as_ref().map_or_else(String::new, |wal| format!(", and {wal} for the WAL"));

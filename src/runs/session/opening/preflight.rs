@@ -1,5 +1,4 @@
-//! A target is looked at before anybody runs on it: what speaks against it, and what a run would destroy.
-//! Nothing is made or written.
+//! Examining a target before a run: what speaks against it, and what a run would destroy. Nothing is made or written.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -58,7 +57,7 @@ pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
     }
     let writes_bytes = match request {
         Some(request) => match Survey::of(&request) {
-            // Whatever blocks the files blocks the run.
+            // An obstacle to opening the files stops the run, too.
             Err(error) if settings.target.devices.is_empty() => return Err(error),
             survey => survey.ok().map(|survey| seen.bytes_to_fill(&survey)),
         },
@@ -68,12 +67,12 @@ pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
     Ok(plain(settings, taken, 0, Vec::new(), None))
 }
 
-/// Bytes that filling or loading the settings' target writes, where nothing is built for it; none where that is not
-/// known before. Of the devices `wiped` all is filled; `held` is the folder that this process has locked and leaves
-/// first.
+/// Bytes that filling or loading the settings' target writes, if nothing is built for it; none if not known
+/// in advance. The devices in `wiped` are filled entirely; `held` is the folder that this process has locked
+/// and will leave first.
 ///
 /// # Errors
-/// Where the data set can't be loaded, or files can't be opened: whatever blocks them blocks the run.
+/// If the data set can't be loaded, or files can't be opened: that would stop the run, too.
 pub(in crate::runs::session) fn bytes_to_write(
     settings: &Settings,
     facts: &Facts,
@@ -94,10 +93,10 @@ pub(in crate::runs::session) fn bytes_to_write(
     Ok(survey.map(|survey| bytes_to_fill(&survey, |path| wiped.contains(path))))
 }
 
-/// What is there of what a run would open.
+/// Surveys the existing parts of what a run would open.
 ///
 /// # Errors
-/// Where something of others is in its place, another run uses it, there is no room, or it can't do what is asked.
+/// If others' files are in its place, another run uses it, there is no room, or it lacks a required ability.
 fn surveyed(settings: &Settings, facts: &Facts, request: &Request, held: Option<&Path>) -> Result<Survey> {
     if let Some(MemberSource::File { path }) = request.data.first()
         && let Some(dir) = path.parent()
@@ -109,7 +108,7 @@ fn surveyed(settings: &Settings, facts: &Facts, request: &Request, held: Option<
         }
     }
     let survey = Survey::of(request)?;
-    // What the demo can't do here it does otherwise.
+    // For whatever the demo can't do here, it falls back.
     let target = survey.facts.as_ref().filter(|_| !is_demo(settings));
     let problems = target.map(|target| check(settings, Conditions { facts, target: Some(target) }));
     match problems.as_ref().and_then(|problems| problems.first()) {
@@ -118,10 +117,10 @@ fn surveyed(settings: &Settings, facts: &Facts, request: &Request, held: Option<
     }
 }
 
-/// What a run would open, without a look at whether it may.
+/// What a run would open, without checking whether it may.
 ///
 /// # Errors
-/// Where a part of it can't be had.
+/// If a part of it is not available.
 fn unlocked(settings: &Settings, facts: &Facts) -> Result<Request> {
     let device = |name: &String| {
         let device = facts.find(name)?;
@@ -144,8 +143,8 @@ fn unlocked(settings: &Settings, facts: &Facts) -> Result<Request> {
     Ok(request)
 }
 
-/// Refuses what the operator did not allow of what a run of these settings destroys, as things are.
-/// What else speaks against the run is not looked for.
+/// Refuses anything that a run of these settings would destroy now without the operator's consent. Other
+/// obstacles to the run are not checked.
 ///
 /// # Errors
 /// Refused (3), naming the device.
@@ -156,18 +155,18 @@ pub fn refuse_unallowed(settings: &Settings, options: &Options, facts: &Facts) -
     let destroy = destroy_of(&options.destroy, settings, facts);
     let consent = Consent::named(&destroy, facts)?.and_typed(&options.typed).and_commands(&options.commands);
     if settings.stack.is_built() {
-        // What is over the limit of writes is refused, but not for that.
+        // Exceeding the limit of writes is refused too, but not here.
         let unlimited = WriteBudget::untouched(None);
         let Ok(plan) = planned(settings, facts, None, &[], &unlimited) else { return Ok(()) };
         return plan.confirm(&consent).map(drop);
     }
     let names = names_of(&settings.target, &settings.wal, facts);
-    // A file of the WAL's own is no device.
+    // A file for the WAL is not a device.
     let examined = guard::examine_all(&names, facts, DEVICE_BYTES_MIN, &OursCheck).into_iter().flatten();
     examined.into_iter().try_for_each(|examination| guard::permit(examination, &consent).map(drop))
 }
 
-/// What the layers by commands run, in full, before anybody allows it.
+/// The commands of command layers, in full, for the operator to read before allowing them.
 pub fn layers_noted(settings: &Settings) -> Vec<String> {
     let words = |commands: &[Vec<String>]| {
         let command = |words: &Vec<String>| {
@@ -189,23 +188,22 @@ pub fn layers_noted(settings: &Settings) -> Vec<String> {
     settings.stack.by_commands.iter().map(note).collect()
 }
 
-/// What was seen.
+/// The findings.
 #[derive(Debug, Default)]
 pub struct Preflight {
     /// Why the settings can't run here as things are, each with what to do about it.
     pub problems: Vec<String>,
-    /// What a run does otherwise than the settings say, and what it asks for.
+    /// How a run would differ from the settings, and what it would ask for.
     pub notes: Vec<String>,
-    /// The first of the problems that is no knob's.
+    /// The first problem that is not a knob's.
     first: Option<Error>,
-    /// The devices that hold something which a run would destroy.
+    /// The devices with content that a run would destroy.
     destroyed: Vec<Wanted>,
-    /// The devices that hold something else than a fill of ours, or nothing: all of them is filled.
+    /// The devices that hold nothing, or anything but our fill: these are filled entirely.
     wiped: HashSet<PathBuf>,
 }
 
-/// Looks whether a run that writes could begin with these settings. Those of the demo may be made to
-/// fit the disk.
+/// Checks whether a run that writes could begin with these settings. The demo's may be adjusted to fit the disk.
 pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
     let (mut found, mut settings) = (Preflight::default(), settings.clone());
     if demo && let Err(error) = fit_files(&mut settings, &mut found.notes) {
@@ -234,7 +232,7 @@ pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
         return found;
     }
     if settings.is_keyed() {
-        // Without RocksDB, the check of the knob has said so.
+        // Without RocksDB, the check of the knobs has reported that.
         if cfg!(feature = "rocksdb")
             && let Some(outlook) = found.taken(outlook(&settings, None))
         {
@@ -255,7 +253,7 @@ impl Preflight {
         }
     }
 
-    /// The value, or the reason among the problems.
+    /// The value, or none, with the reason added to the problems.
     fn taken<T>(&mut self, outcome: Result<T>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),
@@ -274,7 +272,7 @@ impl Preflight {
     /// Whether a run would build its stack.
     fn stack(&mut self, settings: &Settings, facts: &Facts) {
         self.devices(&settings.target.devices, facts);
-        // Without root, the check of the knobs has said so.
+        // Without root, the check of the knobs has reported that.
         if facts.platform.unprivileged && !self.problems.is_empty() {
             return;
         }
@@ -288,7 +286,7 @@ impl Preflight {
         }
     }
 
-    /// What a run would open, if every part of it can be had.
+    /// What a run would open, if all of it is available.
     fn request(&mut self, settings: &Settings, facts: &Facts) -> Option<Request> {
         self.taken(check_serials(&settings.target, &settings.wal, facts));
         let target = &settings.target;
@@ -321,7 +319,7 @@ impl Preflight {
         }
     }
 
-    /// Devices, if the guard lets a run have them, at least with the operator's consent.
+    /// The devices, if the guard lets a run have them, at least with the operator's consent.
     fn devices(&mut self, names: &[String], facts: &Facts) -> Vec<Option<MemberSource>> {
         let examined = guard::examine_all(names, facts, DEVICE_BYTES_MIN, &OursCheck);
         names.iter().zip(examined).map(|(name, examined)| self.device(name, examined)).collect()
@@ -333,7 +331,7 @@ impl Preflight {
         if examined.needs_consent() {
             let content = examined.content.join(", ");
             self.notes.push(format!(
-                "{name} holds {content}: a run destroys that, and only where `--destroy {name}` allows it"
+                "{name} holds {content}: a run destroys that, but only with `--destroy {name}`"
             ));
             self.destroyed.push(wanted_of(&Drive::of(&device), examined.content));
         }

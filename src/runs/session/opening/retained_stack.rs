@@ -1,4 +1,4 @@
-//! What was built and stands between two sessions.
+//! A stack kept between two sessions.
 
 use super::target_stack::give_up;
 use super::write_maps;
@@ -12,17 +12,17 @@ use crate::stack::supervise::Watch;
 #[derive(Debug, Default)]
 pub struct RetainedStack {
     stands: Option<(Built, TargetIdentity)>,
-    /// The data set of pages on it, whose write map goes with it.
+    /// The data set of pages on it, whose write map is removed with it.
     set: Option<u64>,
 }
 
 impl RetainedStack {
-    /// Whether anything stands.
+    /// Whether there is a stack.
     pub fn stands(&self) -> bool {
         self.stands.is_some()
     }
 
-    /// Whether something stands that was built for another target.
+    /// Whether there is a stack that was built for another target.
     pub fn is_other_than(&self, target: &TargetIdentity) -> bool {
         self.stands.as_ref().is_some_and(|(_, of)| !of.is_same(target))
     }
@@ -30,7 +30,7 @@ impl RetainedStack {
     /// Takes it down.
     ///
     /// # Errors
-    /// What could not be taken away.
+    /// What could not be removed.
     pub fn tear_down(&mut self, watch: Watch) -> Result<()> {
         let torn_down = self.stands.take().map_or(Ok(()), |(built, _)| built.tear_down(watch));
         if let Some(set) = self.set.take().filter(|_| torn_down.is_ok()) {
@@ -39,25 +39,25 @@ impl RetainedStack {
         torn_down
     }
 
-    /// Leaves it standing for good; the commands that remove it.
+    /// Leaves it in place for good; returns the commands that remove it.
     pub fn keep(&mut self) -> Result<Vec<String>> {
         self.stands.take().map_or(Ok(Vec::new()), |(built, _)| built.keep())
     }
 
-    /// Leaves what was built to the next session, or to be taken down.
+    /// Leaves a stack to the next session, or to be taken down.
     pub(in crate::runs::session) fn put(&mut self, built: Built, target: TargetIdentity) {
         self.stands = Some((built, target));
     }
 
-    /// The data set of pages that lies on it.
+    /// Sets the data set of pages that is on it.
     pub(in crate::runs::session) fn holds(&mut self, set: Option<u64>) {
         self.set = set;
     }
 
-    /// What stands for this target; none where nothing does.
+    /// The stack for this target; none if there is no stack.
     ///
     /// # Errors
-    /// Where what stands was built for others.
+    /// If the stack was built for another target.
     pub(in crate::runs::session) fn take_for(&mut self, target: &TargetIdentity) -> Result<Option<Built>> {
         if self.is_other_than(target) {
             return Err(Error::failed("there is another stack on these drives").hint("take that down first"));

@@ -1,4 +1,4 @@
-//! The folders of the target's files: whether anything can safely be put there, and what else is in it.
+//! The folders of the target's files: whether files can safely be put there, and what else is in them.
 
 use std::path::{Path, PathBuf};
 
@@ -16,17 +16,17 @@ use crate::stack::id::StackId;
 use crate::stack::system_folder::refuse_system_folder;
 use crate::stack::undo::others_in;
 
-/// What is added to the folder's path: names of files, of a stack's folder, of RocksDB's files.
+/// The most that is added to the folder's path: names of files, of a stack's folder, of RocksDB's files.
 const ADDED_BYTES_MAX: usize = 255;
 const NAME_BYTES_MAX: usize = 255;
 const WAL_ACKS: &str = "wal.acks";
-/// Names that a note gives.
+/// How many names a note lists.
 const NAMED: usize = 3;
 
-/// Refuses folders of the target's files in which nothing can safely be put.
+/// Refuses folders of the target's files in which files can't safely be put.
 ///
 /// # Errors
-/// Input for the system's folders and for what can't be a folder; refused where others could exchange it.
+/// Input for the system's folders and for paths that can't be folders; refused if others could replace it.
 pub(in crate::runs::session) fn refuse_unsafe_folders(settings: &Settings, facts: &Facts) -> Result<()> {
     if let Some(dir) = folder(settings)? {
         let by_name = settings.stack.is_built() || settings.is_keyed();
@@ -40,13 +40,13 @@ pub(in crate::runs::session) fn refuse_unsafe_folders(settings: &Settings, facts
         }
     }
     if let Some(dir) = log_folder(settings)? {
-        // Beside a stack, what is in it goes with that: others must not choose what that is.
+        // Next to a stack, the folder's content is removed with the stack: others must not choose that content.
         let trusting = if settings.stack.is_built() { Trusting::Root } else { Trusting::Caller };
         refuse_unsafe("wal.target", &dir, trusting)?;
-        // Made, it would be on the file system above, where a drive is not mounted.
+        // Made now, it would be on the parent file system if a drive is not mounted.
         if !dir.is_dir() {
             return Err(Error::input(format!("wal.target: there is no folder {}", dir.shown()))
-                .hint("mount what is to hold the program's log, and make the folder"));
+                .hint("mount the file system for the program's log, and create the folder"));
         }
         let real = |dir: &Path| dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         if folder(settings)?.is_some_and(|data| real(&data) == real(&dir)) {
@@ -77,20 +77,20 @@ fn refuse_unsafe(what: &str, dir: &Path, trusting: Trusting) -> Result<()> {
     refuse_exchangeable(dir, trusting)
 }
 
-/// Refuses a folder in which something is to be made that does not permit it, such as one that is immutable, or on
-/// a file system that is only read.
+/// Refuses a folder that does not permit new entries, for example because it is immutable, or its file system
+/// is read-only.
 fn refuse_closed(dir: &Path) -> Result<()> {
     let there = nearest(dir);
     access(there, Access::WRITE_OK | Access::EXEC_OK)
         .map_err(|error| Error::os("cannot create files in", there, error))
 }
 
-/// What there is of a path: it, or what is next above it.
+/// The existing part of a path: the path itself, or its nearest parent.
 fn nearest(dir: &Path) -> &Path {
     dir.ancestors().find(|at| at.symlink_metadata().is_ok()).unwrap_or(Path::new("/"))
 }
 
-/// Refuses a path that is too long for what is put there: nothing is begun that could not be ended.
+/// Refuses a path that is too long for the files to be put there: nothing may be begun that can't be undone.
 fn refuse_long(what: &str, path: &Path) -> Result<()> {
     let limit_bytes = libc::PATH_MAX as usize - 1 - ADDED_BYTES_MAX;
     let too_long = if path.iter().any(|name| name.len() > NAME_BYTES_MAX) {
@@ -103,13 +103,13 @@ fn refuse_long(what: &str, path: &Path) -> Result<()> {
     Err(Error::input(format!("{what}: {too_long}")).hint("choose a shorter one"))
 }
 
-/// Where a program is to have its log; none where it is with the rest.
+/// The folder of a program's log; none if the log is with the rest.
 fn log_folder(settings: &Settings) -> Result<Option<PathBuf>> {
     let wal = settings.wal.target.as_ref().filter(|_| settings.program.is_some());
     wal.map(|wal| absolute("wal.target", wal)).transpose()
 }
 
-/// Files that have a place of their own, each with its setting.
+/// Files with a place of their own, each with its setting.
 fn files_elsewhere(settings: &Settings, facts: &Facts) -> Result<Vec<(&'static str, PathBuf)>> {
     let named = |what, file: &String| Ok((what, absolute(what, file)?));
     if !settings.touches_storage() || settings.program.is_some() {
@@ -119,15 +119,15 @@ fn files_elsewhere(settings: &Settings, facts: &Facts) -> Result<Vec<(&'static s
         let acks = settings.kv.acks.iter();
         return acks.map(|acks| named(WAL_ACKS, acks)).collect();
     }
-    // What is wrong with a device is found where it is looked at.
+    // Problems with a device are found when it is examined.
     let is_file = |wal: &&String| matches!(own_wal(wal, facts), Ok(OwnWal::File(_)));
     settings.wal.target.iter().filter(is_file).map(|wal| named("wal.target", wal)).collect()
 }
 
-/// What a run does with files that have a place of their own, as notes.
+/// Notes on what a run does with files that have a place of their own.
 ///
 /// # Errors
-/// Refused where something else is there.
+/// Refused if something else is there.
 pub(in crate::runs::session) fn files_elsewhere_noted(
     settings: &Settings,
     facts: &Facts,
@@ -143,7 +143,7 @@ pub(in crate::runs::session) fn files_elsewhere_noted(
     files_elsewhere(settings, facts)?.into_iter().map(noted).collect()
 }
 
-/// What others have in the folder, as a note; none if there is nothing.
+/// Others' files in the folder, as a note; none if there are none.
 pub fn others_in_folder(settings: &Settings) -> Option<String> {
     let dir = folder(settings).ok()??;
     let is_stack =
@@ -162,7 +162,7 @@ pub fn others_in_folder(settings: &Settings) -> Option<String> {
     Some(format!("{} holds {named}{more}, which stacktune did not put there: it stays as it is", dir.shown()))
 }
 
-/// The folder of the files; none where the target is devices or nothing.
+/// The folder of the files; none if the target is devices or nothing.
 fn folder(settings: &Settings) -> Result<Option<PathBuf>> {
     if !settings.target.devices.is_empty() || !settings.touches_storage() {
         return Ok(None);

@@ -17,12 +17,11 @@ use crate::stack::paths::state_dir;
 use crate::stack::plan::{Confirmed, Plan, PlanContext, StackSpec, plan};
 use crate::stack::runner::Runner;
 
-/// What it takes to build the stack of the settings, where nothing but missing consent speaks against it.
-/// `standing` and `held` are the plan and the devices of the target that is closed and taken down before, if there
-/// is one.
+/// The plan to build the stack of the settings, if nothing but missing consent speaks against it. `standing` and
+/// `held` are the plan and the devices of the target that is closed and taken down first, if there is one.
 ///
 /// # Errors
-/// What a run is refused for, too: both decide by [`refuse_unsuited`], [`check_serials`], the plan and the budget.
+/// The same as for a run: both decide by [`refuse_unsuited`], [`check_serials`], the plan and the budget.
 pub(in crate::runs::session) fn planned(
     settings: &Settings,
     facts: &Facts,
@@ -40,7 +39,7 @@ pub(in crate::runs::session) fn planned(
     Ok(plan)
 }
 
-/// The plan that the operator agreed to, made anew; a new one where none was.
+/// The plan that the operator agreed to, made anew; a new one if there was none.
 fn agreed(spec: &StackSpec, options: &Options, facts: &Facts) -> Result<Plan> {
     let context =
         PlanContext { facts, state_dir: &state_dir(), own_data: &OursCheck, standing: None, held: &[] };
@@ -49,14 +48,14 @@ fn agreed(spec: &StackSpec, options: &Options, facts: &Facts) -> Result<Plan> {
     if plan.lines() == *lines {
         return Ok(plan);
     }
-    let what = "what would be done is no longer what was shown: the host has changed meanwhile";
-    Err(Error::refused(what).hint("look at the plan again"))
+    let what = "the plan is no longer the one that was shown: the host has changed since";
+    Err(Error::refused(what).hint("review the plan again"))
 }
 
-/// Refuses what can't be had on a stack.
+/// Refuses options that do not work on a stack.
 pub(in crate::runs::session) fn refuse_unsuited(spec: &BuiltSpec, options: &Options) -> Result<()> {
     if options.read_only {
-        let what = "a stack is built by writing, and --read-only writes nothing";
+        let what = "building a stack means writing, but --read-only writes nothing";
         return Err(Error::input(what).hint("set stack.* to none, or leave --read-only out"));
     }
     if spec.wal.target.is_some() && !spec.program {
@@ -66,10 +65,10 @@ pub(in crate::runs::session) fn refuse_unsuited(spec: &BuiltSpec, options: &Opti
     Ok(())
 }
 
-/// The plan of a stack that a run builds, where nothing but missing consent speaks against it.
+/// The plan of a stack that a run builds, if nothing but missing consent speaks against it.
 ///
 /// # Errors
-/// Whatever speaks against it, before anything is destroyed for it.
+/// Whatever else speaks against it, before anything is destroyed for it.
 fn decided(
     stack: &StackSpec,
     spec: &BuiltSpec,
@@ -85,8 +84,7 @@ fn decided(
     Ok(plan)
 }
 
-/// Builds a stack, with the operator's consent where it destroys anything. `profile` names the run in the
-/// journal.
+/// Builds a stack, with the operator's consent if it destroys anything. `profile` names the run in the journal.
 pub(in crate::runs::session) fn raise(
     stack: &StackSpec,
     (spec, profile): (&BuiltSpec, &str),
@@ -124,7 +122,7 @@ fn confirm(
     confirmed.map_err(|error| if at_screen { not_typed(error) } else { error })
 }
 
-/// Takes down what was built for a target that can't be opened, unless it is to stay; reports both errors.
+/// Takes down the stack of a target that can't be opened, unless it is to stay; reports both errors.
 pub(in crate::runs::session) fn give_up(built: Built, error: Error, attendant: &mut dyn Attendant) -> Error {
     let ended = if attendant.keeps() {
         built.keep().map(|commands| attendant.kept(commands))

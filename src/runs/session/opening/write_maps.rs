@@ -1,4 +1,4 @@
-//! Where the write maps of data sets are: in the state folder, a file each.
+//! The write maps of data sets: in the state folder, one file each.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -14,11 +14,11 @@ use crate::stack::paths::state_dir;
 use crate::stack::state::StateFolder;
 use crate::units::GIB;
 
-/// What all maps may take together; what was not written for the longest goes first.
+/// The most that all maps may take together; the one that was not written for the longest time goes first.
 const BYTES_MAX: u64 = GIB;
-/// Whatever the file system's are.
+/// The unit of `st_blocks`, whatever the file system's blocks are.
 const STAT_BLOCK_BYTES: u64 = 512;
-/// Locked by whoever opens a map to keep it: a file in a folder of its own, as each in the maps' folder is a map.
+/// Locked by whoever opens a map to keep it: a file in another folder, since all files in the maps' are maps.
 const TURN: (&str, &str) = ("locks", "writes");
 
 fn folder() -> PathBuf {
@@ -29,8 +29,8 @@ fn name_of(set: u64) -> String {
     format!("{set:016x}")
 }
 
-/// Keeps a map of what is written to the volume from now on, in pages of these sizes to data and WAL. Without
-/// one, the run goes on, and verification says so.
+/// Keeps a map of writes to the volume from now on, with pages of these sizes in data and WAL. Without a map,
+/// the run goes on, and verification reports that.
 ///
 /// # Errors
 /// In words, why it can't be kept.
@@ -43,7 +43,7 @@ pub(in crate::runs::session) fn keep(
     volume.keep_map(file, page_bytes, &boot)
 }
 
-/// Lets a volume that is read back be compared with its map, where there is one.
+/// Has a volume that is read back compared with its map, if there is one.
 ///
 /// # Errors
 /// Refused if others could have written it.
@@ -63,10 +63,10 @@ pub fn forget(set: u64) {
     }
 }
 
-/// The map of that name, made if there is none; held against others who would keep it or make room, unless another
-/// run keeps it already.
+/// The map of that name, newly made if there is none; locked against others who would keep it or make room,
+/// unless another run keeps it already.
 fn make(name: &str) -> Result<File> {
-    // One at a time: nobody removes a map that another run has opened and not yet locked.
+    // One at a time, so that nobody removes a map that another run has opened but not yet locked.
     let _turn = StateFolder::make(&state_dir().join(TURN.0))?.lock(TURN.1)?;
     let folder = StateFolder::make(&folder())?;
     if folder.file(name)?.is_none() {
@@ -75,23 +75,23 @@ fn make(name: &str) -> Result<File> {
     }
     let file = folder.file(name)?;
     let file = file.ok_or_else(|| Error::failed(format!("{name} was removed meanwhile")))?;
-    // The lock is that of the open file, so whoever keeps the map has it from here on.
+    // The lock belongs to the open file, so whoever keeps the map holds it from here on.
     let _ = is_free(&file);
     Ok(file)
 }
 
-/// Whether no run keeps this map, or compares with it. Then it is held until the file is closed.
+/// Whether no run keeps this map, or compares with it; if so, it is locked until the file is closed.
 fn is_free(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// Removes the oldest maps, for another; none that a run keeps.
+/// Removes the oldest maps to make room for another, but none that a run keeps.
 fn make_room(folder: &StateFolder, bytes_max: u64) -> Result<()> {
     let mut maps: Vec<(SystemTime, u64, String)> = Vec::new();
     for name in folder.names()? {
         let Some(file) = folder.file(&name)? else { continue };
         if let Ok(found) = file.metadata() {
-            // What was given back takes no room.
+            // Deallocated parts take no room.
             let bytes = found.blocks() * STAT_BLOCK_BYTES;
             maps.push((found.modified().unwrap_or(SystemTime::UNIX_EPOCH), bytes, name));
         }
@@ -135,7 +135,7 @@ mod tests {
             .map(|(name, age_s)| made(name, age_s));
         assert!(is_free(&kept), "a run keeps it from here on");
         drop([oldest, middle, newest]);
-        // A map that has given back most of its room is long, and takes little.
+        // A map with most of its room deallocated is long, but takes little.
         let hollow = made("hollow", 50);
         hollow.set_len(4 * GIB).unwrap();
         hollow.set_modified(SystemTime::now()).unwrap();

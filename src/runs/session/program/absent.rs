@@ -8,7 +8,7 @@ use crate::runs::session::run::Session;
 use crate::runs::session::targets::Target;
 use crate::runs::session::turning::turns::TurnedBy;
 
-/// There is never one.
+/// There never is one.
 pub(in crate::runs::session) enum Running {}
 
 impl Running {
@@ -30,7 +30,7 @@ impl Running {
 }
 
 impl Session {
-    /// Ends everything of the program at once.
+    /// Kills everything of the program at once.
     pub fn kill_program(&mut self) {}
 
     pub(in crate::runs::session) fn begin_operated(

@@ -1,5 +1,5 @@
-//! The page cache before a program is measured: what it holds of the program's folder is written back and dropped, so that
-//! every run begins alike, whether its data were just made or are those of an earlier run.
+//! The page cache before a program is measured: cached pages of the program's folder are written back and
+//! dropped, so that every run begins alike, whether its data was just made or is an earlier run's.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -10,23 +10,23 @@ use std::path::Path;
 use rustix::fs::{Advice, Dir, FileType, Mode, OFlags, Stat, fadvise, fdatasync, fstat, open, openat};
 use rustix::io::Errno;
 
-/// Files and folders that are looked at, and folders in each other: the program may have made any number.
+/// The most files and folders that are visited, and the depth of folders: the program may have made any number.
 const ENTRIES_MAX: usize = 100_000;
 const DEPTH_MAX: usize = 32;
 /// The unit of `st_blocks`.
 const BLOCK_BYTES: u64 = 512;
 
-/// What is done with each file; whether that went well.
+/// What is done with each file; returns whether that went well.
 type Visit<'a> = dyn FnMut(&OwnedFd, &Stat) -> bool + 'a;
 
-/// Drops what is cached of the files below a folder, which others may be changing. Returns whether all could be.
+/// Drops cached pages of the files below a folder, which others may be changing. Returns whether that worked for all.
 pub(super) fn drop_cached(folder: &Path) -> bool {
     visit_below(folder, &mut |file, _| {
         fdatasync(file).and_then(|()| fadvise(file, 0, None, Advice::DontNeed)).is_ok()
     })
 }
 
-/// What the files below a folder occupy, each once, in bytes; none if not all could be looked at.
+/// The bytes that the files below a folder occupy, each counted once; none if not all could be visited.
 pub(super) fn occupied_below(folder: &Path) -> Option<u64> {
     let (mut bytes, mut seen) = (0, HashSet::new());
     let all = visit_below(folder, &mut |_, found| {
@@ -56,11 +56,11 @@ fn visit_in(folder: &OwnedFd, depth: usize, left: &mut usize, visit: &mut Visit)
             return false;
         }
         *left -= 1;
-        // Neither a link nor a device of another's is opened for long; a pipe is not waited for.
+        // No link or device of others' is kept open, and a pipe does not block.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         match openat(folder, name, flags, Mode::empty()) {
             Ok(opened) => all &= visit_one(&opened, depth, left, visit),
-            // Gone, a link, or a socket: none has pages.
+            // Gone, a link, or a socket: these have no cached pages.
             Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => {}
             Err(_) => all = false,
         }
@@ -89,7 +89,7 @@ mod tests {
         std::os::unix::fs::symlink("/proc/kmsg", dir.path().join("link")).unwrap();
         std::fs::hard_link(dir.path().join("a/b/f"), dir.path().join("again")).unwrap();
         assert!(drop_cached(dir.path()));
-        // 5,000 bytes take two blocks of 4 KiB, or what another file system takes.
+        // 5,000 bytes take two blocks of 4 KiB, or other amounts on other file systems.
         let occupied = occupied_below(dir.path()).unwrap();
         assert!((5000..10_000).contains(&occupied), "{occupied}");
         assert_eq!(occupied_below(&dir.path().join("none")), None);

@@ -1,4 +1,4 @@
-//! How a program is run, beside the settings.
+//! How a program is run, besides the settings.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::stop_if::StopIf;
 use crate::host::User;
 
-/// How a program is run, beside the settings.
+/// How a program is run, besides the settings.
 #[derive(Debug, Clone)]
 pub struct ProgramOptions {
-    /// Who it is; none for the user of this process.
+    /// The user it runs as; none for the user of this process.
     pub user: Option<User>,
     /// How long it runs, warm-up included.
     pub time: Duration,

@@ -5,12 +5,12 @@ use crate::error::Result;
 use crate::runs::session::run::Session;
 
 impl Session {
-    /// How the program of the session is run; none where the classes are the load, or nobody operates it.
+    /// How the session's program is run; none if the classes are the load, or nobody operates the session.
     fn operated(&self) -> Option<ProgramOptions> {
         self.resolved.options.operated.clone()
     }
 
-    /// Begins the program, and what is measured of it, where an operator's session has one.
+    /// Begins the program and its measured part, if an operator's session has one.
     ///
     /// # Errors
     /// As [`Self::begin_program`].
@@ -24,11 +24,11 @@ impl Session {
         self.run_program()
     }
 
-    /// Begins what is measured again where it has ended by itself: an operator watches until he ends it.
+    /// Restarts the measured part if it has ended by itself: an operator watches until he ends it.
     pub(in crate::runs::session) fn run_again(&mut self) {
         let ended_well = |running: &mut super::Running| {
             running.asked.is_none()
-                // What it begins with would be the value before.
+                // It would start with the old value.
                 && !running.is_turning()
                 && running.run.as_mut().is_some_and(|run| run.ended().is_some_and(|status| status.success()))
         };

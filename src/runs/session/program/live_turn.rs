@@ -1,5 +1,5 @@
-//! Turning knobs of the program's own while it runs: one after the other, each by its command, in force and in the ledger
-//! once that has succeeded.
+//! Turning knobs of the program's own while it runs: one after the other, each by its command, in force and
+//! in the ledger once the command has succeeded.
 
 use super::process::Process;
 use super::running::Running;
@@ -13,13 +13,13 @@ use crate::runs::session::turning::turns::{self, TurnedBy};
 use crate::settings::knobs::{self, Value};
 
 impl Running {
-    /// Whether a knob of its own is being turned, or waits for that.
+    /// Whether one of its own knobs is being turned, or waits to be.
     pub(in crate::runs::session) fn is_turning(&self) -> bool {
         self.turning.is_some() || !self.wanted.is_empty()
     }
 
-    /// Lets a knob be turned after those that wait; whether it has that value already. Of the values of one knob that wait
-    /// the last alone is still wanted; an undo that is no longer is returned.
+    /// Queues a turn after those that wait; returns whether the knob has that value already. Of several values
+    /// waiting for one knob, only the last is still wanted; if that drops a waiting undo, it is returned.
     fn want(&mut self, wanted: WantedTurn) -> Result<(bool, Option<WantedTurn>), String> {
         self.program.clone().turn(&wanted.name, &wanted.value)?;
         if turnable(&self.program.knobs, &wanted).is_none() {
@@ -38,7 +38,7 @@ impl Running {
         Ok((in_force, given_up))
     }
 
-    /// Begins the next turn that waits, unless one is under way; how one ended that could not begin.
+    /// Begins the next waiting turn, unless one is in progress; returns the outcome of one that could not begin.
     fn begin_next(&mut self) -> Option<Turned> {
         if self.turning.is_some() {
             return None;
@@ -59,13 +59,13 @@ impl Running {
         }
     }
 
-    /// How the command of a knob ended, once it has.
+    /// The outcome of a knob's command, once it has ended.
     fn turned(&mut self) -> Option<Turned> {
         match self.turning.take()?.look() {
             Ok(turned) => {
                 self.log += &turned.log;
                 if turned.outcome.is_ok() {
-                    // In `stop` and the probes the values stay those of the beginning: the server was started with them.
+                    // In `stop` and the probes the values stay the initial ones: the server was started with them.
                     let _ = self.program.turn(&turned.wanted.name, &turned.wanted.value);
                 }
                 Some(turned)
@@ -79,7 +79,7 @@ impl Running {
 }
 
 impl Session {
-    /// Turns a knob of the program's own: begun now, or after those that are being turned.
+    /// Turns one of the program's own knobs: now, or after those that are being turned.
     ///
     /// # Errors
     /// Why it can't be turned, as a sentence without a full stop.
@@ -87,7 +87,7 @@ impl Session {
         self.turn_own(name, value, TurnedBy::Operator).map(drop)
     }
 
-    /// The same; whether it has that value already.
+    /// The same; returns whether it has that value already.
     pub(in crate::runs::session) fn turn_own(
         &mut self,
         name: &str,
@@ -145,13 +145,13 @@ impl Session {
         self.status();
     }
 
-    /// What the settings in force survive.
+    /// What the current settings survive.
     fn survives(&self) -> Survival {
         let Resolved { settings, stack, facts, .. } = &self.resolved;
         survival((settings, stack), facts, self.losses.count)
     }
 
-    /// Lets the last turn of a knob of the program's own, which had that value before, be undone.
+    /// Makes the last turn of one of the program's own knobs undoable; the knob had that value before.
     fn can_be_undone(&mut self, name: &str, from: &str) {
         let path = format!("command.{name}");
         let knob = knobs::find_of(&self.resolved.settings, &path);

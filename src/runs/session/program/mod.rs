@@ -1,5 +1,5 @@
-//! A program as the load of a session: set up, started and found ready before what is measured runs; ended after it,
-//! with all that it started.
+//! A program as the load of a session: set up, started and found ready before its measured part runs; ended
+//! after that, with everything that it started.
 
 #[cfg(not(feature = "programs"))]
 mod absent;

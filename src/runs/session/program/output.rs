@@ -1,4 +1,4 @@
-//! What a process prints: its last lines, and the figures in them.
+//! The output of a process: its last lines, and the figures in them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, PipeReader};
@@ -14,30 +14,30 @@ use crate::settings::Metric;
 use crate::settings::values::program::pattern;
 use crate::threads;
 
-/// Of a line; the rest of it is left out.
+/// Per line; anything beyond is cut off.
 const LINE_BYTES_MAX: usize = 4096;
-/// How long the rest of the output is waited for.
+/// How long to wait for the rest of the output.
 const SETTLE: Duration = Duration::from_millis(200);
 /// The lines that are kept.
 const LINES_MAX: usize = 1000;
 
-/// What a process has printed so far.
+/// The output of a process so far.
 #[derive(Debug, Default)]
 pub(super) struct Output(Mutex<Printed>);
 
 #[derive(Debug, Default)]
 struct Printed {
     last: VecDeque<String>,
-    /// Nobody prints any more.
+    /// Set once nobody can write any more.
     closed: bool,
     values: BTreeMap<String, MetricFigures>,
 }
 
 impl Output {
-    /// Reads until nobody prints any more, in a thread of its own.
+    /// Reads in a thread of its own until all writers have closed the pipe.
     ///
     /// # Errors
-    /// If there can be no more threads.
+    /// If no thread can be started.
     pub fn read(from: PipeReader, metrics: &[Metric]) -> Result<Arc<Self>> {
         let output = Arc::new(Self::default());
         let theirs = output.clone();
@@ -50,7 +50,7 @@ impl Output {
                 if bytes.is_empty() {
                     break;
                 }
-                // Progress in one line ends with a carriage return.
+                // Progress that overwrites its line ends with a carriage return.
                 let end = bytes.iter().position(|byte| b"\n\r".contains(byte));
                 let taken = end.unwrap_or(bytes.len());
                 let room = LINE_BYTES_MAX - line.len();
@@ -84,7 +84,7 @@ impl Output {
         printed.last.push_back(printable::line(&line).into_owned());
     }
 
-    /// Waits until all is read that was printed; not for long, as what has left its parents may still print.
+    /// Waits until all output is read; not for long, since orphaned processes may still be printing.
     pub fn settle(&self) {
         let until = Instant::now() + SETTLE;
         while !self.0.lock().unwrap_or_else(PoisonError::into_inner).closed && Instant::now() < until {

@@ -1,4 +1,4 @@
-//! What a session does with its program, and when.
+//! A session's dealings with its program, phase by phase.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -26,11 +26,11 @@ use crate::stack::paths::state_dir;
 use crate::stack::program::{Groups, Part, Place, make_log_folder};
 
 impl Session {
-    /// Makes the program's folder and cgroups, and does what comes before it is measured: setup, start, ready.
+    /// Makes the program's folder and cgroups, and runs the phases before it is measured: setup, start, ready.
     ///
     /// # Errors
-    /// Refused where it can't have a folder or cgroups of its own; failed where a phase fails; interrupted where it may
-    /// not go on. What was started is ended with the session.
+    /// Refused if it can't have its own folder or cgroups; failed if a phase fails; interrupted if it may not
+    /// go on. Whatever was started is ended with the session.
     pub fn begin_program(
         &mut self,
         options: ProgramOptions,
@@ -92,7 +92,7 @@ impl Session {
             log: String::new(),
         });
         running.prepare(&target, wal.as_deref(), notice, goes_on)?;
-        // What makes the data once may take what the host has: a cap below what an index wants would only end it.
+        // Only now: making the data may take all memory, since a cap too low for an index would just kill it.
         if let Some(bytes) = limit {
             running.site.groups.limit(bytes)?;
         }
@@ -102,22 +102,22 @@ impl Session {
         Ok(())
     }
 
-    /// Ends what is left of the program in order: what is measured, then the server by `command.stop`, then everything
-    /// in its cgroups. Returns the last lines of each phase, and whether all ended well: what does not end, `cleanup`
-    /// ends. Where it may not go on, nothing is asked any more: all is ended.
+    /// Ends what is left of the program in order: its measured part, then the server by `command.stop`, then
+    /// everything in its cgroups. Returns the last lines of each phase, and whether all ended well: `cleanup`
+    /// ends what does not. If it may not go on, everything is killed without asking.
     pub fn end_program(&mut self, goes_on: &mut dyn FnMut() -> bool) -> (String, Result<()>) {
         let running = self.program.take();
         running.map_or_else(|| (String::new(), Ok(())), |running| running.end(&mut self.target, goes_on))
     }
 
-    /// Ends everything of the program at once.
+    /// Kills everything of the program at once.
     pub fn kill_program(&mut self) {
         if let Some(running) = &self.program {
             let _ = running.site.groups.end();
         }
     }
 
-    /// Writes back what the page cache holds of the target's file systems. Returns when that began, by the clock of a trace.
+    /// Writes back cached pages of the target's file systems. Returns when that began, by the clock of a trace.
     ///
     /// # Errors
     /// If it can't be written.
@@ -126,12 +126,12 @@ impl Session {
         for folder in self.target.layout().members.iter().filter_map(|member| member.path.as_ref()) {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let written = open(folder, flags, Mode::empty()).and_then(syncfs);
-            written.map_err(|error| Error::os("cannot write back what is cached of", folder, error))?;
+            written.map_err(|error| Error::os("cannot write back cached pages of", folder, error))?;
         }
         Ok(began_ns)
     }
 
-    /// What the program's files occupy, if their file system was made for this run, and all could be looked at.
+    /// The space that the program's files occupy, if their file system is new and all could be visited.
     pub fn program_bytes(&self) -> Option<u64> {
         self.target.built()?;
         self.program.as_ref()?;
@@ -139,12 +139,12 @@ impl Session {
         occupied_below(&folder.join(PROGRAM_NAME))
     }
 
-    /// Begins what is measured.
+    /// Begins the measured part.
     pub(in crate::runs::session) fn run_program(&mut self) -> Result<()> {
         let Some(running) = &mut self.program else { return Ok(()) };
-        // What it used before it was measured does not count.
+        // Resources used before the measurement do not count.
         running.probe.window();
-        // It may begin again after knobs were turned.
+        // Knobs may have been turned before a restart.
         let words = running.values.with_knobs(&running.program.knobs).words(&running.run_unfilled)?;
         running.run = Some(Process::start(&running.site, "run", &words, &running.program.metrics)?);
         let seconds = running.values.seconds_of(&running.run_unfilled);
@@ -152,7 +152,7 @@ impl Session {
         Ok(())
     }
 
-    /// Looks whether the program has failed, and whether the host bears it.
+    /// Checks whether the program has failed, and whether the host can bear it.
     pub(in crate::runs::session) fn look_at_program(&mut self) {
         let Some(running) = &mut self.program else { return };
         let mut failed = running.failure();
@@ -178,13 +178,13 @@ impl Session {
         let run = self.program.as_mut().and_then(|running| running.run.as_mut());
         let ended = run.is_some_and(|run| run.ended().is_some());
         if ended {
-            // It may have since it was looked at.
+            // It may have failed since the last check.
             self.look_at_program();
         }
         ended
     }
 
-    /// Asks what is measured to end, harder each time; whether it has.
+    /// Asks the measured part to end, more firmly each time; returns whether it has.
     pub(in crate::runs::session) fn is_program_over(&mut self) -> bool {
         let over = self.program.as_mut().is_none_or(Running::is_over);
         if over {
@@ -193,7 +193,7 @@ impl Session {
         over
     }
 
-    /// What the program used since the last window.
+    /// Resources that the program used since the last window.
     pub(in crate::runs::session) fn program_figures(&mut self) -> Option<ProgramFigures> {
         let running = self.program.as_mut()?;
         Some(running.figures())
@@ -213,8 +213,8 @@ fn refuse_unknown_pressure(options: &ProgramOptions) -> Result<()> {
     if options.stop_if.as_ref().is_none_or(StopIf::is_known) {
         return Ok(());
     }
-    Err(Error::input("this kernel does not count pressure, which --stop-if looks at")
-        .hint("start it with psi=1, or leave --stop-if out"))
+    Err(Error::input("this kernel does not report pressure, which --stop-if needs")
+        .hint("boot it with psi=1, or leave --stop-if out"))
 }
 
 fn is_undone(journal: &Journal) -> bool {

@@ -1,4 +1,4 @@
-//! What a program is asked now and then, by a command: never waited for, ended when it takes too long.
+//! Questions asked of a program now and then, by a command: never waited for, and killed when it takes too long.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::meter::programs::program::{MetricFigures, ProgramFigures};
 use crate::meter::programs::program_probe::ProgramProbe;
 use crate::settings::{Probe, ProbeKind};
 
-/// A command that is under way.
+/// A command in progress.
 #[derive(Debug)]
 struct Question {
     process: Process,
@@ -17,16 +17,16 @@ struct Question {
     late: bool,
 }
 
-/// A probe, and its command that is under way.
+/// A probe, and its command in progress.
 #[derive(Debug)]
 pub(super) struct Asked {
     probe: Probe,
     next: Instant,
     question: Option<Question>,
-    /// What a counter was, and when.
+    /// A counter's last value, and its time.
     last: Option<(f64, Instant)>,
     answer: Option<f64>,
-    /// Bytes that the application wrote since the last window, and those of the drives between the same answers.
+    /// Bytes that the application wrote since the last window, and that the drives took between the same answers.
     grew: Option<(f64, Option<u64>)>,
     /// Whether a failure was reported.
     reported: bool,
@@ -39,7 +39,7 @@ impl Asked {
         Self { probe, next, question: None, last: None, answer: None, grew: None, reported: false }
     }
 
-    /// Begins the command where it is due, and takes its answer; a sentence about the first that fails.
+    /// Starts the command when it is due, and takes its answer; returns a sentence about the first failure.
     pub fn look(&mut self, site: &Site, figures: &mut ProgramProbe) -> Option<String> {
         let now = Instant::now();
         let mut failed = None;
@@ -79,7 +79,7 @@ impl Asked {
         }
         let is_application = self.probe.kind == ProbeKind::ApplicationBytes;
         let drives = if is_application { figures.written_since_answer() } else { None };
-        // The first answer says only since when, and a count that is smaller began anew.
+        // The first answer is only a starting point, and so is a counter that has been reset.
         let Some((before, at)) = self.last.replace((value, now)).filter(|(before, _)| value >= *before)
         else {
             return;

@@ -17,10 +17,10 @@ use crate::stack::program::{Groups, Part, Place, Start};
 
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What starts the processes of a program.
+/// The means to start a program's processes.
 #[derive(Debug)]
 pub(super) struct Site {
-    // Its processes are ended before the thread that started them.
+    // Dropped first: its processes must end before the thread that started them.
     pub groups: Groups,
     pub place: Place,
     pub user: Option<User>,
@@ -28,7 +28,7 @@ pub(super) struct Site {
     pub by_name: ByName,
 }
 
-/// A process, and all that is in its process group.
+/// A process, and everything in its process group.
 #[derive(Debug)]
 pub(super) struct Process {
     phase: &'static str,
@@ -63,10 +63,10 @@ impl Process {
         Ok(Self { phase, child, by_name, output: Output::read(from, metrics)?, status: None })
     }
 
-    /// Its status, once it has ended.
+    /// Its exit status, once it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() && self.has_exited() {
-            // Its counts, and those of its children, go with it.
+            // Its counts, and its children's, are lost when it is reaped.
             self.by_name.last_look(self.child.id());
             self.status = self.child.try_wait().ok().flatten();
             if self.status.is_some() {
@@ -76,7 +76,7 @@ impl Process {
         self.status
     }
 
-    /// Whether it has ended, waited for or not.
+    /// Whether it has exited, reaped or not.
     fn has_exited(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(Pid::from_child(&self.child)), options).map_or(true, |status| status.is_some())
@@ -90,7 +90,7 @@ impl Process {
         self.status
     }
 
-    /// Sends a signal to it and its group, unless it has ended: its number may be another's then.
+    /// Signals it and its group, unless it has ended: its pid may have been reused then.
     pub fn signal(&mut self, signal: Signal) {
         if self.ended().is_none() {
             let _ = kill_process_group(Pid::from_child(&self.child), signal);
@@ -108,12 +108,12 @@ impl Process {
         format!("command.{} {how}{said}", self.phase)
     }
 
-    /// What it prints.
+    /// Its output.
     pub fn output(&self) -> &Output {
         &self.output
     }
 
-    /// Its last lines under its phase.
+    /// Its last lines, headed by its phase.
     pub fn log(&self) -> String {
         let lines = self.output.lines();
         let lines = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect::<String>();

@@ -1,4 +1,4 @@
-//! A program that is set up, and what is under way of it.
+//! A program that is set up, and its processes.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -23,40 +23,40 @@ use crate::settings::Program;
 use crate::stack::journal::Journal;
 
 const SETUP_BYTES_MAX: u64 = 1 << 20;
-/// A server is asked this often whether it is ready, for this long.
+/// How often, and for how long, a server is asked whether it is ready.
 const READY_LOOK: Duration = Duration::from_millis(200);
 const READY_PATIENCE: Duration = Duration::from_mins(1);
-/// What is asked to end is asked harder after this.
+/// A process that was asked to end is asked more firmly after this time.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A server may take this long to end.
+/// How long a server may take to end.
 const STOP_PATIENCE: Duration = Duration::from_mins(1);
-/// The same where the run ends itself for the host's sake.
+/// The same if the run ends itself for the host's sake.
 const URGENT_PATIENCE: Duration = Duration::from_millis(300);
 
-/// A program that ends by itself, as its `{seconds}` say, may take this long for its last words, and be this early.
+/// How long the last report of a program that ends after its `{seconds}` may take, and how early it may end.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 const EARLY: Duration = Duration::from_secs(1);
 
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A program that is set up, and what is under way of it.
+/// A program that is set up, and its processes.
 pub(in crate::runs::session) struct Running {
-    // Dropped first: it ends whatever of the program is left.
+    // Dropped first: it kills whatever is left of the program.
     pub(super) site: Site,
     pub(super) program: Program,
-    /// `command.run` with its placeholders.
+    /// `command.run` with its placeholders unfilled.
     pub(super) run_unfilled: Vec<String>,
     pub(super) values: Values,
-    /// Where nothing was built, whose journal would have the cgroups.
+    /// The journal of the cgroups if there is no stack, whose journal would have them.
     pub(super) own: Option<Journal>,
     pub(super) probe: ProgramProbe,
     pub(super) probes: Vec<Asked>,
     pub(super) turning: Option<Turning>,
-    /// Turns that wait for it.
+    /// Turns waiting for it.
     pub(super) wanted: VecDeque<WantedTurn>,
     pub(super) server: Option<Process>,
     pub(super) run: Option<Process>,
-    /// When `run` ends by itself, as its words have `{seconds}`.
+    /// When `run` ends by itself, if its words contain `{seconds}`.
     pub(super) ends_at: Option<Instant>,
     pub(super) stop_if: Option<StopIf>,
     /// How often it was asked to end, and when last.
@@ -67,7 +67,7 @@ pub(in crate::runs::session) struct Running {
 }
 
 impl Running {
-    /// Sets its folder up, unless that has been done, and leaves nothing of it in the page cache.
+    /// Sets up its folder, unless that has been done, and drops its pages from the page cache.
     pub(super) fn prepare(
         &mut self,
         target: &Path,
@@ -111,21 +111,21 @@ impl Running {
         let folder = HeldFolder::open_own(target)?;
         if folder.has(SETUP_NAME) {
             let found = folder.read(SETUP_NAME, SETUP_BYTES_MAX)?;
-            // Earlier versions wrote the words alone.
+            // Earlier versions wrote just the words.
             let words = found.strip_prefix(SETUP_BEGINS.as_bytes()).unwrap_or(&found);
             if words == self.set_up_as(wal).as_bytes() {
                 return Ok(true);
             }
         }
         let what =
-            "the program's folder on the target holds what another setup made, or one that was not finished";
+            "the program's folder on the target was made by another setup, or by one that did not finish";
         Err(Error::refused(what).hint(format!(
             "remove {}, or choose another target.files.dir",
             target.join(PROGRAM_NAME).shown()
         )))
     }
 
-    /// What decides whether a folder is set up alike: the command, and where the log is.
+    /// The things that make setups alike: the command, and where the log is.
     fn set_up_as(&self, wal: Option<&Path>) -> String {
         let words = self.program.setup.join("\n");
         match wal {
@@ -172,7 +172,7 @@ impl Running {
         if server.ended().is_some() { Err(Error::failed(server.in_words())) } else { Ok(()) }
     }
 
-    /// Turns the knobs that a command turns to their values.
+    /// Turns those knobs that have a turn command to their values.
     pub(super) fn turn_knobs(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
         for knob in self.program.knobs.iter().filter(|knob| !knob.turn.is_empty()) {
             let mut turn = Process::start(&self.site, "knob.turn", &self.values.turn(knob)?, &[])?;
@@ -188,16 +188,16 @@ impl Running {
         Ok(())
     }
 
-    /// Asks the probes that are due; sentences about those that fail, once for each.
+    /// Asks the probes that are due; returns sentences about failing ones, once for each.
     pub(super) fn ask(&mut self) -> Vec<String> {
         let Self { probes, probe, site, .. } = self;
         probes.iter_mut().filter_map(|asked| asked.look(site, probe)).collect()
     }
 
-    /// What it used and reported since the last call.
+    /// Resources that it used and figures that it reported since the last call.
     pub(super) fn figures(&mut self) -> ProgramFigures {
         let mut figures = self.probe.window();
-        // Its cgroup is there without one, too.
+        // The server's cgroup exists even without a server.
         figures.server_cpu_ns = figures.server_cpu_ns.filter(|_| !self.program.start.is_empty());
         figures.metrics = self.run.as_ref().map(|run| run.output().take_values()).unwrap_or_default();
         for probe in &mut self.probes {
@@ -260,7 +260,7 @@ impl Running {
         }
         let mut stopped = Ok(());
         if let Some(mut server) = self.server.take() {
-            // The command and the server's end have it together.
+            // The command and the server's end share this time.
             let within =
                 if self.urgent { URGENT_PATIENCE } else { self.program.stop_within.unwrap_or(STOP_PATIENCE) };
             let until = Instant::now() + within;
@@ -285,8 +285,8 @@ impl Running {
         stopped
     }
 
-    /// Ends what is left in order: what is measured, then the server, then everything in the cgroups. Returns the last
-    /// lines of each phase, and whether all ended well: what does not end, `cleanup` ends.
+    /// Ends what is left in order: the measured part, then the server, then everything in the cgroups.
+    /// Returns the last lines of each phase, and whether all ended well: `cleanup` ends what does not.
     pub(in crate::runs::session) fn end(
         mut self,
         target: &mut Target,
@@ -305,7 +305,7 @@ impl Running {
     }
 }
 
-/// Whether a program that ends by itself then is about to, or has just begun to: its report is not cut off.
+/// Whether a program due to end at that time is about to, or has just begun to: its last report must not be cut off.
 fn says_its_last_words(ends_at: Instant) -> bool {
     let now = Instant::now();
     now + EARLY >= ends_at && now < ends_at + LAST_WORDS

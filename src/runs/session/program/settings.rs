@@ -1,4 +1,4 @@
-//! What of a profile's settings counts where a program is the load.
+//! The part of a profile's settings that matters if a program is the load.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use crate::settings::{Buffering, Filesystem, Interface, Settings};
 use crate::stack::runner::quoted;
 use crate::units::format_duration;
 
-/// The settings of a run of their program: of the classes and how they do I/O nothing is left.
+/// The settings of a run of their program, without those of the classes and their I/O.
 ///
 /// # Errors
-/// Input where they contradict that a program is run, or leave it no file system.
+/// Input if they contradict running a program, or leave it no file system.
 pub fn for_program(asked: Settings) -> Result<Settings> {
     refuse_contradictions(&asked)?;
     let Settings { name, about, target, stack, run, queue, md, program, wal, .. } = asked;
@@ -21,7 +21,7 @@ pub fn for_program(asked: Settings) -> Result<Settings> {
     settings.io.buffering = Buffering::Cached;
     settings.io.registered_buffers = false;
     settings.io.registered_files = false;
-    // Nobody counts what a program writes before it has.
+    // A program's writes can't be counted in advance.
     settings.run.max_writes_bytes = None;
     settings.classes.iter_mut().for_each(|class| class.enabled = false);
     Ok(settings)
@@ -34,11 +34,11 @@ fn refuse_contradictions(settings: &Settings) -> Result<()> {
             .hint("put it after `--`, or into the profile: [command] run = [\"fio\", …]"));
     }
     if settings.is_keyed() || !settings.touches_storage() || settings.leaves_kernel() {
-        let what = "a program does its own I/O, on a file system of the kernel's";
+        let what = "a program does its own I/O, on one of the kernel's file systems";
         return Err(Error::input(what).hint("leave load.engine and io.interface at their defaults"));
     }
     if settings.run.cache_limit_bytes.is_some() {
-        let what = "run.cache_limit is stacktune's own, which does no I/O here";
+        let what = "run.cache_limit limits stacktune itself, which does no I/O here";
         return Err(Error::input(what).hint("limit the program's memory: --mem, or command.memory_max"));
     }
     let bare = if settings.stack.is_built() {
@@ -53,7 +53,7 @@ fn refuse_contradictions(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// What a profile's program would run, in full, as a note; none where the classes are the load.
+/// The commands of a profile's program, in full, as a note; none if the classes are the load.
 pub fn program_noted(settings: &Settings) -> Option<String> {
     let program = settings.program.as_ref()?;
     let mut text = "the load is a program, which `stacktune run` runs:".to_owned();

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use crate::meter::programs::program_probe::Pressure;
 
-/// A share is of at least this time.
+/// The shortest time over which a share is taken.
 const SPAN: Duration = Duration::from_millis(450);
 
 /// A total of time.
 type Waited = fn(&Pressure) -> Option<u64>;
 
-/// What is looked at; each is a share of time in which tasks of the host waited.
+/// The possible conditions; each is a share of time in which the host's tasks waited.
 const KINDS: [(&str, Waited); 4] = [
     ("psi.cpu.some", |of| of.cpu_some_ns),
     ("psi.io.some", |of| of.io_some_ns),

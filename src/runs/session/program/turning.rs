@@ -8,21 +8,21 @@ use super::process::Process;
 use crate::runs::session::turning::turns::TurnedBy;
 use crate::settings::ProgramKnob;
 
-/// The command may take this long.
+/// How long the command may take.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A turn that is wanted.
+/// A requested turn.
 #[derive(Debug, Clone)]
 pub(super) struct WantedTurn {
     /// The knob, as the program calls it.
     pub name: String,
-    /// Its value then.
+    /// The new value.
     pub value: String,
-    /// For whom.
+    /// Who asked for it.
     pub by: TurnedBy,
 }
 
-/// A knob that is being turned.
+/// A knob's turn in progress.
 #[derive(Debug)]
 pub(super) struct Turning {
     process: Process,
@@ -30,7 +30,7 @@ pub(super) struct Turning {
     until: Instant,
 }
 
-/// How the command of a knob ended.
+/// The outcome of a knob's command.
 #[derive(Debug)]
 pub(super) struct Turned {
     pub wanted: WantedTurn,
@@ -41,12 +41,12 @@ pub(super) struct Turned {
 }
 
 impl Turning {
-    /// Begun by that process.
+    /// A turn begun by that process.
     pub fn new(process: Process, wanted: WantedTurn) -> Self {
         Self { process, wanted, until: Instant::now() + PATIENCE }
     }
 
-    /// How it ended; itself while it has not.
+    /// Its outcome; itself if it is still in progress.
     pub fn look(mut self) -> Result<Turned, Box<Self>> {
         let status = self.process.ended();
         if status.is_none() {
@@ -61,7 +61,7 @@ impl Turning {
     }
 }
 
-/// The knob of that name with that value, where a command turns it.
+/// The knob of that name with that value, if it has a turn command.
 pub(super) fn turnable(knobs: &[ProgramKnob], wanted: &WantedTurn) -> Option<ProgramKnob> {
     let knob = knobs.iter().find(|knob| knob.name == wanted.name && !knob.turn.is_empty())?;
     Some(ProgramKnob { value: wanted.value.clone(), ..knob.clone() })

@@ -1,4 +1,4 @@
-//! The words of a program's commands, with what stands for their placeholders.
+//! The words of a program's commands, with their placeholders filled.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use crate::error::{Error, Result};
 use crate::settings::values::program::{VALUE, filled};
 use crate::settings::{Probe, Program, ProgramKnob};
 
-/// What stands for each placeholder.
+/// The value of each placeholder.
 #[derive(Debug, Clone)]
 pub(super) struct Values(Vec<(String, String)>);
 
 impl Values {
-    /// Those of a program in its folder, and that of its log.
+    /// The values for a program in its folder, with the folder of its log.
     pub fn of(
         program: &Program,
         options: &ProgramOptions,
@@ -45,13 +45,13 @@ impl Values {
         words.iter().map(|word| self.word(word)).collect()
     }
 
-    /// The same with the values that these knobs have now.
+    /// The same with the current values of these knobs.
     pub fn with_knobs(&self, knobs: &[ProgramKnob]) -> Self {
         let now = |name: &str| knobs.iter().find(|knob| knob.name == name).map(|knob| knob.value.clone());
         Self(self.0.iter().map(|(name, value)| (name.clone(), now(name).unwrap_or(value.clone()))).collect())
     }
 
-    /// How long a command runs by its own words; none if they don't say.
+    /// How long a command runs by its own words; none if they do not say.
     pub fn seconds_of(&self, words: &[String]) -> Option<u64> {
         const SECONDS: &str = "seconds";
         let has_it = words.iter().any(|word| word.contains(&format!("{{{SECONDS}}}")));
@@ -65,7 +65,7 @@ impl Values {
         values.words(&knob.turn)
     }
 
-    /// The program with these in the place of its placeholders; the commands that turn its knobs stay.
+    /// The program with its placeholders filled, except in the commands that turn its knobs.
     pub fn program(&self, program: &Program) -> Result<Program> {
         let variables = program.environment.iter().map(|(name, value)| Ok((name.clone(), self.word(value)?)));
         let probes =

@@ -15,7 +15,7 @@ use crate::settings::jobs::Job;
 use crate::settings::{Buffering, Cpus};
 use crate::units::{SECOND_NS, format_size};
 
-/// The classes. Dropped, their workers are stopped, and their end is waited for.
+/// The classes. Dropping them stops their workers, and waits for their end.
 pub(in crate::runs::session) struct Classes {
     workers: Box<dyn Workers>,
     runs: [ClassRun; 4],
@@ -23,15 +23,15 @@ pub(in crate::runs::session) struct Classes {
 
 #[derive(Debug, Default)]
 struct ClassRun {
-    /// The job of the workers that run or drain.
+    /// The job of the workers that are running or draining.
     running: Option<Job>,
-    /// Whether its workers went through the page cache since that was last dropped.
+    /// Whether its workers used the page cache since it was last dropped.
     cached: bool,
     draining: bool,
-    /// It drained, or waited to be started, when the window that runs began.
+    /// Whether it was draining, or waiting to be started, when the current window began.
     drained: bool,
     stopped: Option<Stopped>,
-    /// Writes back and drops what the page cache holds, before direct I/O begins.
+    /// Writes back and drops cached pages before direct I/O begins.
     dropping: Option<Dropping>,
 }
 
@@ -39,9 +39,9 @@ struct ClassRun {
 #[derive(Debug)]
 pub(in crate::runs::session) struct Stopped {
     pub why: String,
-    /// Nothing more may be written: a higher limit starts it again.
+    /// Nothing more may be written; a higher limit restarts it.
     pub exhausted: bool,
-    /// Its workers ended by a failure of their own or of their interface, not by what the storage answered.
+    /// Its workers failed by themselves or through their interface, not because of the storage's answers.
     pub failed: bool,
 }
 
@@ -55,28 +55,28 @@ impl Stopped {
     }
 }
 
-/// What classes run under and on.
+/// The surroundings of the classes.
 pub(in crate::runs::session) struct ClassSurroundings<'a> {
     pub resolved: &'a Resolved,
     pub target: &'a mut Target,
     pub meters: &'a mut Meters,
-    /// No class is to run now: paused, or ending.
+    /// Whether no class may run now: paused, or ending.
     pub rests: bool,
 }
 
-/// What a look at the classes has found.
+/// The result of a check of the classes.
 #[derive(Debug, Default)]
 pub(in crate::runs::session) struct Settled {
     /// Sentences for the operator.
     pub notices: Vec<String>,
-    /// What is measured has changed.
+    /// Whether the measured load has changed.
     pub turned: bool,
     /// Classes that failed, and why.
     pub failed: Vec<(Class, String)>,
 }
 
 impl Classes {
-    /// No class runs yet.
+    /// With no class running yet.
     pub fn new(workers: Box<dyn Workers>) -> Self {
         Self { workers, runs: Default::default() }
     }
@@ -86,7 +86,7 @@ impl Classes {
         self.workers.now_ns()
     }
 
-    /// Whether time passes only in [`Self::run_until`].
+    /// Whether time passes only through [`Self::run_until`].
     pub fn is_simulated(&self) -> bool {
         self.workers.is_simulated()
     }
@@ -96,7 +96,7 @@ impl Classes {
         self.workers.run_until(ns);
     }
 
-    /// What drives by model have written to their flash; none without any.
+    /// Writes to flash of drives with a model of it; none without any.
     pub fn flash_writes(&self) -> Option<FlashWrites> {
         self.workers.flash_writes()
     }
@@ -106,14 +106,14 @@ impl Classes {
         self.runs.iter().any(|run| run.draining || run.dropping.is_some())
     }
 
-    /// A window begins: what drains now belongs to it too, even if that has ended when it ends.
+    /// A window begins: a class that drains now counts as draining in it, even if it is done when the window ends.
     pub fn begin_window(&mut self) {
         for run in &mut self.runs {
             run.drained = run.draining || run.dropping.is_some();
         }
     }
 
-    /// A class as the meters know it.
+    /// A class from the meters' view.
     pub fn context(&self, job: &Job, paused: bool) -> ClassContext {
         let run = &self.runs[job.class.index()];
         let state = match &run.stopped {
@@ -153,12 +153,12 @@ impl Classes {
         self.workers.activity(class) == Activity::Running
     }
 
-    /// Whether a class's workers were not yet seen to have ended all.
+    /// Whether some of a class's workers have not been seen to end.
     pub fn works(&self, class: Class) -> bool {
         self.runs[class.index()].running.is_some()
     }
 
-    /// Forgets why classes were stopped that had nothing more to write, so that they start again.
+    /// Restarts classes that were stopped because nothing more could be written.
     pub fn forgive_exhausted(&mut self) {
         for run in &mut self.runs {
             if run.stopped.as_ref().is_some_and(|stopped| stopped.exhausted) {
@@ -167,19 +167,19 @@ impl Classes {
         }
     }
 
-    /// Forgets why one class was stopped.
+    /// Forgets why a class was stopped.
     pub fn forgive(&mut self, class: Class) {
         self.runs[class.index()].stopped = None;
     }
 
-    /// Lets a class drain; it starts again under its job then.
+    /// Lets a class drain; it then restarts with its job.
     pub fn stop(&mut self, class: Class) {
         self.workers.stop(class);
         let run = &mut self.runs[class.index()];
         run.draining = run.running.is_some();
     }
 
-    /// Lets a class drain, which does not start again by itself.
+    /// Lets a class drain without restarting by itself.
     pub fn give_up(&mut self, class: Class, why: &str) {
         self.stop(class);
         let why = why.trim_end_matches('.').to_owned();
@@ -191,7 +191,7 @@ impl Classes {
         Class::ALL.into_iter().for_each(|class| self.workers.stop(class));
     }
 
-    /// Takes every class one step on: what has drained starts again, what stopped by itself is reported.
+    /// Advances every class by one step: restarts those that have drained, reports those that stopped by themselves.
     pub fn settle(&mut self, around: &mut ClassSurroundings) -> Settled {
         let mut settled = Settled::default();
         for class in Class::ALL {
@@ -209,7 +209,7 @@ impl Classes {
         settled
     }
 
-    /// Takes a class one step on. Returns why it stopped, if it did so by itself.
+    /// Advances a class by one step. Returns why it stopped, if it did so by itself.
     fn take_on(
         &mut self,
         class: Class,
@@ -224,7 +224,7 @@ impl Classes {
         run.running = None;
         let by_turn = std::mem::take(&mut run.draining);
         match activity {
-            // Also where it drained for a turn: nothing that failed starts again by itself.
+            // Even if it drained for a turn: a class that failed does not restart by itself.
             Activity::Gone(why) => return Some(Stopped::failed(why)),
             Activity::Panicked(message) => {
                 return Some(Stopped::failed(format!("a worker panicked: {message}")));
@@ -245,7 +245,7 @@ impl Classes {
             self.runs[class.index()].draining = by_turn || should_run;
             return None;
         }
-        // What was begun is ended even where the class was muted or paused meanwhile.
+        // Once begun, dropping is completed, even if the class was muted or paused meanwhile.
         if self.drops_cache(class, settled) || !self.should_run(class, around) {
             return None;
         }
@@ -256,7 +256,7 @@ impl Classes {
         self.start(class, around).err().map(|error| Stopped::because(error.one_line()))
     }
 
-    /// Whether classes must wait until the database is open with what the settings say.
+    /// Whether classes must wait until the database is open with the current settings.
     fn waits_for_database(&self, around: &mut ClassSurroundings, settled: &mut Settled) -> bool {
         let works = Class::ALL.into_iter().any(|class| self.works(class));
         let Some(pairs) = around.target.key_value_mut() else { return false };
@@ -271,7 +271,7 @@ impl Classes {
         around.resolved.job(class).enabled && !around.rests && !stopped
     }
 
-    /// Starts a class's workers, if it is to run.
+    /// Starts a class's workers, if it should run.
     ///
     /// # Errors
     /// Why they can't be started.
@@ -290,8 +290,8 @@ impl Classes {
         Ok(())
     }
 
-    /// Before a class that went through the page cache, however long ago, begins with direct I/O, what
-    /// is cached is written back and dropped, in a thread of its own. Returns whether that has begun.
+    /// Before a class that ever used the page cache begins with direct I/O, its cached pages are written back
+    /// and dropped, in a separate thread. Returns whether that has begun.
     fn begins_to_drop(&mut self, class: Class, around: &ClassSurroundings) -> bool {
         let run = &mut self.runs[class.index()];
         let leaves_cache = run.cached && around.resolved.job(class).buffering == Buffering::Direct;
@@ -305,7 +305,7 @@ impl Classes {
         true
     }
 
-    /// Whether what a class left in the page cache is still being dropped.
+    /// Whether a class's cached pages are still being dropped.
     fn drops_cache(&mut self, class: Class, settled: &mut Settled) -> bool {
         let dropping = &mut self.runs[class.index()].dropping;
         if dropping.as_ref().is_some_and(|thread| !thread.is_finished()) {
@@ -313,7 +313,7 @@ impl Classes {
         }
         if let Some(Ok(Err(error))) = dropping.take().map(Dropping::join) {
             let why = describe(&error);
-            settled.notices.push(format!("what is cached could not be written back and dropped: {why}"));
+            settled.notices.push(format!("cached pages could not be written back and dropped: {why}"));
         }
         false
     }
@@ -361,7 +361,7 @@ mod tests {
         session
     }
 
-    /// Lets what drains or drops come to its end.
+    /// Waits until draining and dropping are done.
     fn settle(session: &mut Session) {
         while session.is_settling() {
             std::thread::yield_now();
@@ -397,7 +397,7 @@ mod tests {
             assert!(session.classes.runs[0].running.is_none() && session.classes.runs[0].dropping.is_none());
             rest(&mut session, muted, false);
             assert!(session.classes.runs[0].dropping.is_some(), "muted: {muted}");
-            // It does not stay begun where the class rests again meanwhile.
+            // Dropping completes even if the class rests again meanwhile.
             rest(&mut session, muted, true);
             settle(&mut session);
             rest(&mut session, muted, false);

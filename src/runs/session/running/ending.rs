@@ -1,5 +1,5 @@
-//! How windows, recordings and runs end. What was under way at the end of a recording belongs to it: it is waited
-//! for, at most for `run.drain`, and counted in the last window.
+//! The end of windows, recordings and runs. I/O in flight at the end of a recording belongs to it: it is
+//! waited for, at most for `run.drain`, and counted in the last window.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl Session {
         self.record_as(place, &profile)
     }
 
-    /// The same of settings that were saved under that name since.
+    /// The same for settings that were saved under that name since.
     pub fn record_as<'a>(&mut self, place: impl Into<Destination<'a>>, profile: &str) -> Result<()> {
         if self.ending.recording_ns.is_some() {
             self.write_summary(&Outcome::Complete)?;
@@ -44,7 +44,7 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the window that runs, whether or not it is due.
+    /// Ends the current window, whether or not it is due.
     pub(in crate::runs::session) fn end_window(&mut self) -> Result<()> {
         let target = self.target.facts().cloned();
         let context = self.context_now(target.as_ref());
@@ -62,7 +62,7 @@ impl Session {
         let end_ns = window.start_ns + window.duration_ns;
         self.schedule.end_window(end_ns, self.classes.any_pending(), self.resolved.pace);
         self.classes.begin_window();
-        // One that was cut short spreads more than the others: it is not to be compared with them.
+        // A window that was cut short scatters more than others, so it is not compared with them.
         let is_cut = window.duration_ns < self.resolved.pace.window_ns / 2;
         let lines = if is_cut { Vec::new() } else { self.turns.ledger.window(&window) };
         let written = self.recorder.window(&window, &lines);
@@ -74,21 +74,21 @@ impl Session {
         written
     }
 
-    /// Ends the window that runs, unless it has only just begun.
+    /// Ends the current window, unless it has only just begun.
     pub fn finish_window(&mut self) -> Result<()> {
         let age_ns = self.now_ns().saturating_sub(self.meters.start_ns());
         if age_ns < self.resolved.pace.window_ns / 100 { Ok(()) } else { self.end_window() }
     }
 
-    /// Asks the recording to end, if there is one, while the load goes on: it does once what is under way now has
-    /// ended.
+    /// Requests the end of the recording, if there is one, while the load goes on: it ends once the I/O in
+    /// flight now is done.
     pub(in crate::runs::session) fn end_recording(&mut self) {
         if self.recorder.dir().is_some() {
             self.ending.recording_ns.get_or_insert(self.classes.now_ns());
         }
     }
 
-    /// Ends the recording that was asked to end, if nothing is under way any more of what was then.
+    /// Ends the recording as requested, if the I/O in flight at the request is done.
     pub(in crate::runs::session) fn end_awaited_recording(&mut self) -> Result<()> {
         let Some(asked_ns) = self.ending.recording_ns else { return Ok(()) };
         let in_vain = self.classes.now_ns() >= asked_ns + self.drain_ns();
@@ -100,7 +100,7 @@ impl Session {
         ended.and_then(|()| self.write_summary(&Outcome::Complete)).map(drop)
     }
 
-    /// Ends the window that runs with what began before that time of the workers' clock and has not ended.
+    /// Ends the current window, including I/O that began before that time of the workers' clock and is unfinished.
     fn end_window_with_rest(&mut self, begun_ns: u64) -> Result<()> {
         let target = self.target.facts().cloned();
         let context = self.context_now(target.as_ref());
@@ -133,7 +133,7 @@ impl Session {
         idle
     }
 
-    /// Whether I/O has been waited for as long as `run.drain` says.
+    /// Whether I/O has been waited for as long as `run.drain` allows.
     pub fn drains_in_vain(&self) -> bool {
         self.ending.run.as_ref().is_some_and(|last| self.classes.now_ns() >= last.end_ns + self.drain_ns())
     }
@@ -142,8 +142,8 @@ impl Session {
         self.resolved.settings.run.drain.as_nanos() as u64
     }
 
-    /// Makes the last window of a run that was ended, with what has drained since and the age of what has not, and
-    /// ends the recording, if there is one, with its summary.
+    /// Makes the last window of a run that was ended, including what has drained since and the age of what
+    /// has not, and ends the recording, if there is one, with its summary.
     pub fn conclude(&mut self, outcome: &Outcome) -> Result<Option<Summary>> {
         let mut written = Ok(());
         if let Some(Last { mut reading, context, target, end_ns }) = self.ending.run.take() {
@@ -161,7 +161,7 @@ impl Session {
         written.and_then(|()| self.write_summary(outcome))
     }
 
-    /// Ends the turn that still collects windows, as nothing goes on with it; whether there was one.
+    /// Ends the turn that still collects windows, since nothing will continue it; returns whether there was one.
     pub(in crate::runs::session) fn close_turn(&mut self) -> bool {
         let closed = self.turns.ledger.close();
         closed.map(|line| self.report(Event::Ledger(Arc::new(line)))).is_some()

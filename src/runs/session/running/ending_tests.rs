@@ -1,4 +1,4 @@
-//! What was under way at a run's end, on a device that hangs from its 7th to its 12th second.
+//! I/O in flight at a run's end, on a device that hangs from its 7th to its 12th second.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn recorded(out: &Path, drain: Duration) -> Summary {
     record(&mut opened(drain), out, Duration::from_secs(10), &|| 0, &mut |_| {}).unwrap()
 }
 
-/// Each class with its intended starts of ten seconds.
+/// Each class's intended starts in that many seconds.
 fn intended_in(session: &Session, seconds: u64) -> [u64; 4] {
     Class::ALL.map(|class| seconds * RATE_BYTES_PER_S / session.resolved.job(class).page_bytes)
 }

@@ -1,4 +1,4 @@
-//! Classes whose workers fail: never silently started again, nor left short.
+//! Classes whose workers fail: they are never silently restarted, nor left short of workers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::runs::session::run::Session;
 use crate::settings::knobs::Value;
 use crate::settings::{Interface, Settings};
 
-/// How the workers of a class are to end next.
+/// How a class's workers should end next.
 type Fate = Arc<Mutex<Option<(Class, Activity)>>>;
 
-/// Workers that fail when they are to.
+/// Workers that fail on demand.
 struct Failing {
     inner: Box<dyn Workers>,
     fate: Fate,
@@ -147,7 +147,7 @@ fn on_the_screen_the_others_go_on_and_nothing_is_judged_across_it() {
     assert!(line.flags.contains(&"scan failed".to_owned()), "{:?}", line.flags);
     let changes = [&line.scan_mb_per_s, &line.point_p99_ns, &line.total_mb_per_s];
     assert!(changes.iter().all(|change| change.verdict == Verdict::None), "{line:?}");
-    // The next turn has windows from after it alone.
+    // The next turn only has windows from after it.
     session.turn("point.rate", &Value::Rate(Some(2_000_000)));
     let (_, line) = windows(&mut session, 9);
     assert!(line.unwrap().total_mb_per_s.verdict != Verdict::None);

@@ -1,15 +1,15 @@
-//! What ends and is waited for: a run whose last window is not yet made, or a recording.
+//! Endings in progress: a run whose last window is not yet made, or a recording.
 
 use crate::host::TargetFacts;
 use crate::meter::context::WindowContext;
 use crate::meter::meters::Reading;
 
-/// What ends, and is waited for.
+/// Endings in progress.
 #[derive(Default)]
 pub(in crate::runs::session) struct Ending {
-    /// The run: its last window is read and not yet made.
+    /// The run: its last window has been read but not yet made.
     pub run: Option<Last>,
-    /// When the recording was asked to end while the load goes on, on the workers' clock.
+    /// When the end of the recording was requested while the load goes on, on the workers' clock.
     pub recording_ns: Option<u64>,
 }
 

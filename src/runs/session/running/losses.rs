@@ -1,10 +1,10 @@
-//! A target that loses drives while it runs: reported at once, and where nothing is left to run on, the
-//! classes stop.
+//! A target that loses drives during a run: the loss is reported at once, and if nothing is left to run on,
+//! the classes stop.
 
 use crate::meter::flag::FlagKind;
 use crate::meter::window::{Flag, Window};
 
-/// What is known of lost drives.
+/// Known losses of drives.
 #[derive(Debug, Default)]
 pub(in crate::runs::session) struct Losses {
     reported: Vec<Flag>,
@@ -15,7 +15,7 @@ pub(in crate::runs::session) struct Losses {
 }
 
 impl Losses {
-    /// The flags of a window about lost drives that were not reported before.
+    /// The window's flags about lost drives that were not reported before.
     pub fn new_in(&mut self, window: &Window) -> Vec<Flag> {
         let is_loss = |flag: &&Flag| flag.is(FlagKind::Degraded) || flag.is(FlagKind::ArrayFailed);
         let losses = window.flags.iter().filter(is_loss);
@@ -24,7 +24,7 @@ impl Losses {
         new
     }
 
-    /// Takes how many members are lost now. Returns whether that has changed.
+    /// Records how many members are lost now. Returns whether that has changed.
     pub fn count_is(&mut self, lost: u64) -> bool {
         std::mem::replace(&mut self.count, lost) != lost
     }

@@ -1,4 +1,4 @@
-//! What a session reports: events for the screen, and a recording while one goes on.
+//! A session's reports: events for the screen, and a recording if there is one.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::meter::window::{LedgerLine, Window};
 use crate::runs::record::{Destination, Header, Outcome, Summary, Writer};
 use crate::runs::session::message::Event;
 
-/// Events that nobody has taken yet, and the recording.
+/// Pending events, and the recording.
 #[derive(Default)]
 pub(in crate::runs::session) struct Recorder {
     events: VecDeque<Event>,
@@ -29,7 +29,7 @@ impl Recorder {
         self.events.push_back(event);
     }
 
-    /// The folder of the recording, if one goes on.
+    /// The folder of the recording, if there is one.
     pub fn dir(&self) -> Option<&Path> {
         self.recording.as_ref().map(Writer::dir)
     }
@@ -37,7 +37,7 @@ impl Recorder {
     /// Starts a recording into a new folder.
     ///
     /// # Errors
-    /// Where that can't be made.
+    /// If the folder can't be made.
     pub fn begin(&mut self, place: Destination, header: &Header) -> Result<()> {
         let writer = Writer::create(place, header)?;
         self.report(Event::Recording(Some(writer.dir().to_owned())));
@@ -48,7 +48,7 @@ impl Recorder {
     /// Ends the recording, if there is one, with its summary.
     ///
     /// # Errors
-    /// Where that can't be written.
+    /// If that can't be written.
     pub fn end(
         &mut self,
         ledger: &mut Ledger,
@@ -65,10 +65,10 @@ impl Recorder {
         Ok(Some(summary))
     }
 
-    /// Writes a window and the ledger's lines of it.
+    /// Writes a window and its ledger lines.
     ///
     /// # Errors
-    /// Where that fails; the recording has ended then.
+    /// If that fails; the recording has then ended.
     pub fn window(&mut self, window: &Window, lines: &[LedgerLine]) -> Result<()> {
         let Some(writer) = &mut self.recording else { return Ok(()) };
         let written =

@@ -1,4 +1,4 @@
-//! The run's clock: when windows end, and what has happened within the one that runs.
+//! The run's clock: when windows end, and what has happened in the current one.
 
 use std::time::SystemTime;
 
@@ -6,7 +6,7 @@ use crate::meter::context::Tuned;
 use crate::runs::session::message::Phase;
 use crate::stopping;
 
-/// How long windows are, and when the first one counts.
+/// How long windows are, and when they begin to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::runs::session) struct Pace {
     pub window_ns: u64,
@@ -16,28 +16,28 @@ pub(in crate::runs::session) struct Pace {
 /// The clock of a run, which begins at 0.
 #[derive(Debug)]
 pub(in crate::runs::session) struct Schedule {
-    /// Where the run's clock stands at 0, on the workers'.
+    /// The workers' clock when the run's clock is 0.
     pub epoch_ns: u64,
     pub started: SystemTime,
     pub next_window_ns: u64,
-    /// Whether what is measured has changed in the window that runs.
+    /// Whether the measured load changed in the current window.
     pub turned: bool,
     pub paused: bool,
-    /// Whether the run was paused at any time in the window that runs.
+    /// Whether the run was paused at any time in the current window.
     pub paused_in_window: bool,
     /// Whether the drives are traced.
     pub traced: bool,
-    /// Whether they were at any time in the window that runs.
+    /// Whether they were traced at any time in the current window.
     pub traced_in_window: bool,
-    /// What the run turned of queues and of the array in the window that runs.
+    /// Queue and array settings that were turned in the current window.
     pub tuned_in_window: Tuned,
     pub ending: bool,
-    /// [`stopping::stops`] as the window began that runs.
+    /// [`stopping::stops`] when the current window began.
     stops: u64,
 }
 
 impl Schedule {
-    /// A run whose clock stands at `now_ns`.
+    /// A run whose clock is at `now_ns`.
     pub fn new(epoch_ns: u64, started: SystemTime, now_ns: u64, pace: Pace) -> Self {
         let next_window_ns = window_end_ns(now_ns, now_ns, pace.window_ns, pace.warmup_ns);
         Self {
@@ -55,7 +55,7 @@ impl Schedule {
         }
     }
 
-    /// A window ends, and the next begins; `turned` if what is measured changes in it from its beginning.
+    /// Ends a window and begins the next; `turned` if the measured load changes right from its beginning.
     pub fn end_window(&mut self, now_ns: u64, turned: bool, pace: Pace) {
         self.next_window_ns = window_end_ns(self.next_window_ns, now_ns, pace.window_ns, pace.warmup_ns);
         self.turned = turned;
@@ -65,17 +65,17 @@ impl Schedule {
         self.tuned_in_window = Tuned::default();
     }
 
-    /// Whether the run was paused, or this process stopped, at any time in the window that runs.
+    /// Whether the run was paused, or this process stopped, at any time in the current window.
     pub fn has_paused(&self) -> bool {
         self.paused || self.paused_in_window || self.stops != stopping::stops()
     }
 
-    /// Whether no class is to run.
+    /// Whether no class should run.
     pub fn rests(&self) -> bool {
         self.paused || self.ending
     }
 
-    /// What the run is doing.
+    /// The phase of the run.
     pub fn phase(&self) -> Phase {
         match (self.ending, self.paused) {
             (true, _) => Phase::Ending,
@@ -85,10 +85,10 @@ impl Schedule {
     }
 }
 
-/// Where the window after this moment ends: the grid goes on from `due_ns`, where the last one was to
-/// end. A window that was ended early leaves the rest of its time to one of its own or, where that is
-/// less than half a window, to the next; after a stall (a suspended machine) the missing windows are
-/// one long one. The warm-up ends with a window, so that what follows is as long as was asked for.
+/// Where the next window ends: the grid continues from `due_ns`, where the last window was due to end. If
+/// that one was ended early, the rest of its time becomes a window or, if it is less than half a window, part
+/// of the next; after a stall (a suspended machine) the missing windows form one long one. The warm-up ends
+/// with a window, so that the time after it is as long as requested.
 fn window_end_ns(due_ns: u64, now_ns: u64, window_ns: u64, warmup_ns: u64) -> u64 {
     let next_ns = if due_ns.saturating_sub(now_ns) < window_ns / 2 { due_ns + window_ns } else { due_ns };
     let end_ns = next_ns.max(now_ns + window_ns / 2);

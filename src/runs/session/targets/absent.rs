@@ -1,4 +1,4 @@
-//! A build that lets no drives leave the kernel: the same type, without values, and the error that says so.
+//! Stand-in for builds in which no drives leave the kernel: the same type, without values, and the error that says so.
 
 use std::convert::Infallible;
 use std::sync::Arc;

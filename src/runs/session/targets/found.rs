@@ -1,4 +1,4 @@
-//! What a target's place holds: looked at and held against others, and not yet changed.
+//! The content of a target's place: examined and locked against others, but not yet changed.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::settings::paths::absolute;
 use crate::stack::build::Built;
 use crate::stack::plan::Exposed;
 
-/// What is there to be opened.
+/// The content that can be opened.
 pub(in crate::runs::session) enum FoundTarget {
     Imagined(Imagined),
     Pages(FoundPages),
@@ -26,7 +26,7 @@ pub(in crate::runs::session) enum FoundTarget {
     Folder(PathBuf, Option<PathBuf>),
 }
 
-/// What is open, on a stack or not.
+/// The open content, on a stack or not.
 pub(in crate::runs::session) enum Content {
     /// Regions without storage.
     Imagined(Imagined),
@@ -34,22 +34,22 @@ pub(in crate::runs::session) enum Content {
     Pages(Pages),
     /// A data set of pairs.
     KeyValue(KeyValue),
-    /// A folder in which a program makes what it likes.
+    /// A folder for a program's files.
     Folder(Layout),
 }
 
-/// Regions without storage, and the devices that are simulated for them.
+/// Regions without storage, and the simulated devices for them.
 pub struct Imagined {
     pub(super) layout: Layout,
     pub(super) sim: Option<Sim>,
 }
 
 impl FoundTarget {
-    /// Looks at what is to be opened, on what was built for it. All that may refuse does so here, before
-    /// anything is made or written; what is to be written is held against others from here on.
+    /// Examines the content to be opened, on its stack if there is one. All refusals happen here, before
+    /// anything is made or written; anything to be written is locked against others from here on.
     ///
     /// # Errors
-    /// Refused where data is at risk; input where there is nothing of the kind.
+    /// Refused if data is at risk; input if there is no such content.
     pub fn look(
         spec: &TargetSpec,
         built: Option<&Built>,
@@ -87,7 +87,7 @@ impl FoundTarget {
         }
     }
 
-    /// What it can do, as far as that is known before it is open.
+    /// Its abilities, as far as they are known before it is open.
     pub fn facts(&self) -> Option<&TargetFacts> {
         match self {
             Self::Imagined(_) | Self::Folder(..) => None,
@@ -108,7 +108,7 @@ impl FoundTarget {
     /// Opens it.
     ///
     /// # Errors
-    /// Where another run has it, or it can't be opened.
+    /// If another run uses it, or it can't be opened.
     pub fn open(self, attendant: &mut dyn Attendant) -> Result<Content> {
         match self {
             Self::Imagined(imagined) => Ok(Content::Imagined(imagined)),
@@ -134,7 +134,7 @@ fn pairs(spec: &KvSpec, exposed: Option<&Exposed>, options: &Options) -> Result<
     FoundPairs::look(dir, spec.kv.clone(), options.anew).map(FoundTarget::KeyValue)
 }
 
-/// The folder of a program's log, where it has a place of its own.
+/// The folder of a program's log, if the log has its own place.
 fn log_folder(wal: Option<&String>) -> Result<Option<PathBuf>> {
     wal.map(|wal| absolute("wal.target", wal)).transpose()
 }

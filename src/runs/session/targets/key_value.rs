@@ -1,4 +1,4 @@
-//! A data set of key-value pairs: opened, loaded, turned, and opened again.
+//! A data set of key-value pairs: opening, loading, turning and reopening.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use crate::settings::{Kv, Rocksdb};
 use crate::threads;
 use crate::units::{MIB, approx_size, format_size};
 
-/// An open data set. Dropped, its database is closed.
+/// An open data set. Dropping it closes its database.
 pub struct KeyValue {
     pub(super) store: Arc<Store>,
-    /// What the file system below it can do.
+    /// The abilities of the file system below it.
     pub(super) facts: TargetFacts,
     pub(super) layout: Layout,
     /// Closes the database and opens it again.
     reopening: Option<JoinHandle<Result<()>>>,
-    /// With what it could not be opened.
+    /// The settings with which it could not be opened.
     refused: Option<OpenedWith>,
-    /// Bytes that it had written when that was looked at last.
+    /// Bytes that it had written at the last check.
     written_bytes: u64,
-    /// What puts fail with, as the operator knows it.
+    /// The error of puts, as reported to the operator.
     reported: Option<i32>,
 }
 
@@ -41,16 +41,16 @@ pub struct KeyValue {
 pub(in crate::runs::session) struct FoundPairs {
     dir: PathBuf,
     kv: Kv,
-    /// Whether it is loaded anew in any case.
+    /// Whether it is loaded anew even if it is complete.
     anew: bool,
-    /// What the file system below it can do.
+    /// The abilities of the file system below it.
     pub facts: TargetFacts,
-    /// Bytes of keys and values that are loaded from the first on.
+    /// Bytes of keys and values if it is loaded from scratch.
     pub bytes_to_load: u64,
 }
 
 impl FoundPairs {
-    /// Looks at the folder, and makes it where there is none; nothing of another data set is removed yet.
+    /// Examines the folder, making it if there is none; nothing of another data set is removed yet.
     pub fn look(dir: PathBuf, kv: Kv, anew: bool) -> Result<Self> {
         // Both refuse before anything is made.
         volume::files::refuse_foreign_lock(&dir)?;
@@ -61,7 +61,7 @@ impl FoundPairs {
         Ok(Self { dir, kv, anew, facts, bytes_to_load })
     }
 
-    /// Opens the data set, and makes it where there is none; nothing is loaded yet.
+    /// Opens the data set, making it if there is none; nothing is loaded yet.
     pub fn open(self, attendant: &mut dyn Attendant) -> Result<KeyValue> {
         let Self { dir, kv, anew, facts, .. } = self;
         let (store, mut notes) = Store::open(&dir, &kv, anew)?;
@@ -69,7 +69,7 @@ impl FoundPairs {
         let data = store.data();
         notes.insert(0, format!("RocksDB in {}: {}", dir.shown(), in_words(&data)));
         notes.extend(emulated(facts.emulated.as_ref()));
-        // What else lies in the folder is none of the data set's.
+        // Anything else in the folder is not part of the data set.
         let path = DatabaseFolder::new(&dir).database();
         let extent = Extent { path: path.clone(), identity: None, member: 0, offset_bytes: 0 };
         let region = Region {
@@ -91,13 +91,13 @@ impl FoundPairs {
 }
 
 impl KeyValue {
-    /// Loads what is missing, and counts what the last run lost. Returns where sequence numbers begin.
+    /// Loads what is missing, and counts what the last run lost. Returns the first sequence number.
     pub(super) fn make_ready(&mut self, budget: &WriteBudget, attendant: &mut dyn Attendant) -> Result<u64> {
         self.load(budget, attendant)?;
         let losses = self.store.count_losses()?.map(|losses| losses.to_string());
         losses.iter().for_each(|text| attendant.notice(text));
         self.layout.notes.extend(losses);
-        // RocksDB's times are those of the run, and not of what was loaded and looked up before it.
+        // RocksDB's times must be the run's, without loading and looking up before it.
         self.store.count_anew()?;
         Ok(self.store.sequence_base())
     }
@@ -118,7 +118,7 @@ impl KeyValue {
         let before = written_of(store);
         let left_bytes = budget.left_bytes();
         let mut progress = |progress: Progress| {
-            // Merges write what was put once more.
+            // Compactions rewrite pairs that were put.
             if written_of(store).saturating_sub(before) > left_bytes {
                 over.store(true, Ordering::Relaxed);
             }
@@ -131,7 +131,7 @@ impl KeyValue {
         let whole = whole?;
         if over.into_inner() {
             let what = format!(
-                "loading and merging has written {}, which is run.max_writes",
+                "loading and merging wrote {}, the limit of run.max_writes",
                 format_size(budget.limit_bytes.unwrap_or(u64::MAX))
             );
             return Err(Error::input(what)
@@ -145,7 +145,7 @@ impl KeyValue {
         Ok(())
     }
 
-    /// What was written until now is counted already.
+    /// Bytes written until now are counted already.
     pub fn begin(&mut self) {
         self.written_bytes = written_of(&self.store);
     }
@@ -155,7 +155,7 @@ impl KeyValue {
         &self.store
     }
 
-    /// What RocksDB did so far by its own counts, and the bytes that it has written since the last call.
+    /// RocksDB's work so far by its own counts, and the bytes that it has written since the last call.
     pub fn figures(&mut self) -> Option<(EngineFigures, u64)> {
         let figures = self.store.figures()?;
         let written_bytes = figures.counts.written_bytes();
@@ -163,12 +163,11 @@ impl KeyValue {
         Some((figures, written_bytes.saturating_sub(before)))
     }
 
-    /// What to report of puts: once what they fail with, and once that they no longer do. `puts` is whether
-    /// a class puts.
+    /// The report about puts: once why they fail, and once that they work again. `puts` tells whether a class puts.
     pub fn look_at_puts(&mut self, puts: bool) -> Option<String> {
         let store = &self.store;
         if store.failing().is_some() && !puts {
-            // Nobody is left who would find that there is room again.
+            // Nobody would notice when there is room again.
             store.put_failed(0);
             self.reported = None;
             return None;
@@ -190,22 +189,22 @@ impl KeyValue {
         })
     }
 
-    /// Turns what RocksDB turns while it is open.
+    /// Turns the options that RocksDB can change while it is open.
     pub fn turn(&self, rocksdb: &Rocksdb) -> std::result::Result<(), String> {
         if self.reopening.is_some() {
             return Err("RocksDB is being reopened".into());
         }
-        // One that is closed takes all settings once it is opened again.
+        // A closed database takes all settings when it is opened again.
         if self.store.opened_with().is_none() { Ok(()) } else { self.store.turn(rocksdb) }
     }
 
-    /// What could not be opened is tried again.
+    /// Retries settings with which it could not be opened.
     pub fn retry(&mut self) {
         self.refused = None;
     }
 
-    /// Whether classes must wait until the database is open with what the settings say. It is closed once
-    /// all have drained; `works` is whether any has not.
+    /// Whether classes must wait until the database is open with these settings. It is closed once all have
+    /// drained; `works` tells whether any has not.
     pub fn reopens(&mut self, rocksdb: &Rocksdb, works: bool) -> Reopening {
         let mut reopening = Reopening::default();
         if let Some(thread) = self.reopening.take_if(|thread| thread.is_finished()) {
@@ -213,7 +212,7 @@ impl KeyValue {
                 Ok(outcome) => outcome.err().map(|error| error.one_line()),
                 Err(_) => Some("RocksDB could not be reopened".into()),
             };
-            // One that is open still, as it was, is tried again.
+            // If it is still open as before, try again.
             let closed = self.store.opened_with().is_none();
             self.refused = failed.as_ref().filter(|_| closed).map(|_| OpenedWith::of(rocksdb));
             reopening.failed = failed;
@@ -239,19 +238,19 @@ impl KeyValue {
         reopening
     }
 
-    /// Waits for what opens the database again.
+    /// Waits for the thread that reopens the database.
     pub fn end(&mut self) {
-        // Its outcome concerns nobody any more.
+        // Its outcome no longer matters.
         self.reopening.take().into_iter().for_each(|thread| drop(thread.join()));
     }
 }
 
-/// Where a database is on its way to other settings.
+/// The progress of reopening a database with other settings.
 #[derive(Debug, Default)]
 pub struct Reopening {
-    /// Classes must wait.
+    /// Whether classes must wait.
     pub waits: bool,
-    /// It begins now.
+    /// Whether it begins now.
     pub began: bool,
     /// Why it could not be opened.
     pub failed: Option<String>,

@@ -9,22 +9,22 @@ use crate::meter::Member;
 use crate::meter::devices::layers;
 use crate::units::MIB;
 
-/// The regions and members of a target, and what to know about it.
+/// The regions and members of a target, and things to know about it.
 pub struct Layout {
-    /// What scan, point and background share.
+    /// The region that scan, point and background share.
     pub data: Arc<Region>,
     /// The WAL's region.
     pub wal: Arc<Region>,
     /// The members as the meters know them.
     pub members: Vec<Member>,
-    /// The block devices below the members, as they were before any left the kernel.
+    /// The block devices below the members, from before any left the kernel.
     pub levels: Levels,
-    /// What to know about it, as sentences.
+    /// Things to know about it, as sentences.
     pub notes: Vec<String>,
 }
 
 impl Layout {
-    /// Of an open volume.
+    /// The layout of an open volume.
     pub fn of_volume(volume: &Volume) -> Self {
         let members = volume.members.iter().map(|member| Member {
             name: member.name.clone(),
@@ -41,14 +41,14 @@ impl Layout {
         }
     }
 
-    /// Of a data set of pairs: the region stands for the folder of its database.
+    /// The layout of a data set of pairs: the region stands for its database's folder.
     pub fn of_pairs(region: Region, path: PathBuf, notes: Vec<String>) -> Self {
         let region = Arc::new(region);
         let members = vec![Member { name: "rocksdb".into(), device: None, path: Some(path) }];
         Self { data: region.clone(), wal: region, levels: layers::levels(&members), members, notes }
     }
 
-    /// Of a folder in which a program makes what it likes, and of that of its log if it has one of its own.
+    /// The layout of a program's folder, and of its log's folder if that is separate.
     pub fn of_folders(dir: PathBuf, wal: Option<PathBuf>) -> Self {
         let region = |id| Arc::new(Region { id, set: 0, extents: Vec::new(), extent_bytes: 0 });
         let member = |name: &str, path| Member { name: name.into(), device: None, path: Some(path) };
@@ -58,7 +58,7 @@ impl Layout {
         Self { data: region(Region::DATA), wal: region(Region::WAL), members, levels, notes: Vec::new() }
     }
 
-    /// Without storage, as large as the files would be.
+    /// A layout without storage, as large as the files would be.
     pub fn imagined(count: u32, size_bytes: u64, is_simulated: bool) -> Self {
         let region = |id, offset_bytes, extent_bytes: u64| {
             let extent = |member| Extent { path: PathBuf::new(), identity: None, member, offset_bytes };
@@ -76,7 +76,7 @@ impl Layout {
         }
     }
 
-    /// What holds data and WAL: files, devices, or folders of files.
+    /// The places of data and WAL: files, devices, or folders of files.
     pub fn paths(&self) -> Vec<PathBuf> {
         [paths_of(&self.data), paths_of(&self.wal)].concat()
     }
@@ -87,12 +87,12 @@ impl Layout {
     }
 }
 
-/// What holds a region.
+/// The places of a region.
 pub fn paths_of(region: &Region) -> Vec<PathBuf> {
     region.extents.iter().map(|extent| extent.path.clone()).collect()
 }
 
-/// The note that figures of emulated drives need.
+/// The note that figures from emulated drives need.
 pub fn emulated(model: Option<&String>) -> Vec<String> {
     let note = |model| format!("emulated drives ({model}): the figures say nothing about real ones");
     model.map(note).into_iter().collect()

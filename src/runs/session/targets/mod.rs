@@ -1,19 +1,19 @@
-//! What a run works on: opened behind the guard, made ready, and closed cleanly.
+//! The targets of a run: opened behind the guard, made ready, and closed cleanly.
 //!
-//! Enters: a `TargetSpec`, the part of the settings that names it. Leaves: a `Layout`, the workers on it, and
-//! what its file system or drives can do.
+//! Enters: a `TargetSpec`, the part of the settings that names a target. Leaves: a `Layout`, the workers on
+//! it, and the abilities of its file system or drives.
 //!
 //! | file | what |
 //! |---|---|
-//! | [`spec`] | what the settings say of it |
-//! | [`found`] | what is at the target's place, before anything there is changed |
+//! | [`spec`] | a target as the settings specify it |
+//! | [`found`] | the content of a target's place, before anything there is changed |
 //! | [`verified`] | a target read back |
-//! | [`target`] | one of them, open: made ready, read back, closed |
+//! | [`target`] | an open target of any kind: made ready, read back, closed |
 //! | [`layout`] | regions, members and notes of a target; of an imagined one, all there is |
 //! | [`pages`] | files and devices, read and written in pages |
 //! | [`key_value`] | a data set of key-value pairs |
-//! | [`stack`] | either of these on what is built for them |
-//! | `userspace_drives` | drives that have left the kernel; `absent` stands in for them in a build without |
+//! | [`stack`] | pages, pairs or a program's folder on a stack |
+//! | `userspace_drives` | drives that have left the kernel; `absent` replaces them in a build without |
 
 #[cfg(not(feature = "userspace"))]
 mod absent;

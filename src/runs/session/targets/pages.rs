@@ -1,4 +1,4 @@
-//! Files and devices that the classes read and write in pages: opened behind the guard, and filled.
+//! Files and devices that the classes read and write in pages: opening them behind the guard, and filling them.
 
 use std::fs::File;
 use std::path::Path;
@@ -22,34 +22,34 @@ use crate::settings::paths::expand_home;
 use crate::stack::guard::{self, Claim};
 use crate::units::approx_span;
 
-/// A fill that takes less is over before anybody has read how long it takes.
+/// A shorter fill is over before anybody has read its duration.
 const SHOWN_S: f64 = 3.0;
 
-/// An open volume. Dropped, it is closed before the claims on its devices end.
+/// An open volume. Dropping it closes the volume before the claims on its devices end.
 pub struct Pages {
     pub(super) volume: Volume,
-    /// Holds devices against other programs as long as the target is open.
+    /// Locks devices against other programs while the target is open.
     pub(super) claims: Vec<Claim>,
     pub(super) layout: Layout,
-    /// Whether others use the devices, which are only read then.
+    /// Whether others use the devices, which are then only read.
     pub(super) mounted: bool,
-    /// What was last written to make it ready.
+    /// How it was last written to make it ready.
     pub(super) last: Prepared,
 }
 
-/// Files or devices that can be opened. The claims hold the devices that are to be written.
+/// Files or devices that can be opened. The claims lock the devices that will be written.
 pub(in crate::runs::session) struct FoundPages {
     request: Request,
     claims: Vec<Claim>,
-    /// What was seen of what is to be written; none of what is only read.
+    /// The survey of content that will be written; none for content that is only read.
     survey: Option<Survey>,
-    /// Whether what the devices hold goes: their old headers are wiped, and the files' folder is locked.
+    /// Whether the devices' content is replaced: their old headers are wiped, and the files' folder is locked.
     takes_over: bool,
     mounted: bool,
 }
 
 impl FoundPages {
-    /// Looks at files or devices as they are.
+    /// Examines files or devices as they are.
     pub fn look(
         spec: &PagesSpec,
         options: &Options,
@@ -64,13 +64,13 @@ impl FoundPages {
         Ok(Self { takes_over: true, ..Self::look_built((request, claims))? })
     }
 
-    /// Looks at what a stack holds.
+    /// Examines the content of a stack.
     pub fn look_built((request, claims): (Request, Vec<Claim>)) -> Result<Self> {
         let survey = Some(Survey::of(&request)?);
         Ok(Self { request, claims, survey, takes_over: false, mounted: false })
     }
 
-    /// What it can do, where that is known before it is open.
+    /// Its abilities, if they are known before it is open.
     pub fn facts(&self) -> Option<&TargetFacts> {
         self.survey.as_ref().and_then(|survey| survey.facts.as_ref())
     }
@@ -104,7 +104,7 @@ impl Pages {
         self.volume.set
     }
 
-    /// Keeps a map of what is written, in pages of these sizes to data and WAL.
+    /// Keeps a map of writes, with pages of these sizes in data and WAL.
     ///
     /// # Errors
     /// In words, why it can't be kept.
@@ -115,16 +115,15 @@ impl Pages {
         write_maps::keep(&mut self.volume, page_bytes)
     }
 
-    /// Whether the data lies on devices as they are, the first member being one of the data's.
+    /// Whether the data is on plain devices, the first member being one of the data's.
     pub(super) fn is_on_devices(&self) -> bool {
         self.volume.members.first().is_some_and(|member| member.device)
     }
 
-    /// Fills what is not filled, and adds the bytes to those written. Returns how long it took, where it did
-    /// anything.
+    /// Fills what is missing, and adds the bytes to those written. Returns how long it took, if it did anything.
     ///
     /// # Errors
-    /// Interrupted where the attendant ends it.
+    /// Interrupted if the attendant ends it.
     pub(super) fn fill(
         &mut self,
         budget: &WriteBudget,
@@ -142,7 +141,7 @@ impl Pages {
             attendant.passing(&format!("filling takes about {} more", approx_span(seconds)));
         }
         let mut progress = |progress: Progress| {
-            // Of all that was to be filled, the measured start included.
+            // As a share of the whole fill, including the measured start.
             let (done_bytes, all_bytes) = (progress.done_bytes + start.written_bytes, whole.bytes);
             let rate_bytes_per_s = done_bytes as f64 / began.elapsed().as_secs_f64();
             if !attendant.progress(Progress { done_bytes, all_bytes, rate_bytes_per_s, ..progress }) {
@@ -156,17 +155,17 @@ impl Pages {
 }
 
 impl Pages {
-    /// Whether a fill is due, which random pages then follow; refused before either if both are too much.
+    /// Whether a fill is due, to be followed by random pages; refuses in advance if both together exceed the budget.
     pub(super) fn refuse_scattered(&self, budget: &WriteBudget) -> Result<bool> {
         let Some(fill) = self.volume.missing_fill() else { return Ok(false) };
         budget.refuse(fill.bytes + self.volume.scattered_bytes())?;
         Ok(true)
     }
 
-    /// Writes random pages of twice the size over what was filled, and adds the bytes to those written.
+    /// Overwrites the filled part with random pages of twice its size, and adds the bytes to those written.
     ///
     /// # Errors
-    /// Interrupted where the attendant ends it.
+    /// Interrupted if the attendant ends it.
     pub(super) fn scatter(&mut self, budget: &WriteBudget, attendant: &mut dyn Attendant) -> Result<()> {
         let stop = AtomicBool::new(false);
         let mut progress = |progress: Progress| {
@@ -180,7 +179,7 @@ impl Pages {
     }
 }
 
-/// What is read only, and whether somebody works on it.
+/// The request for reading only, and whether somebody works on the target.
 fn to_read(spec: &PagesSpec, facts: &Facts) -> Result<(Request, bool)> {
     let target = &spec.target;
     if target.devices.is_empty() {
@@ -208,7 +207,7 @@ pub(in crate::runs::session) fn files(dir: &str, count: u64, size_bytes: u64) ->
     Ok(Request::of_files(&expand_home(dir)?, count, size_bytes))
 }
 
-/// What is to be written, once the guard permits it.
+/// The request for writing, once the guard permits it.
 fn to_write(
     spec: &PagesSpec,
     options: &Options,
@@ -238,7 +237,7 @@ fn to_write(
     let mut sources = claims.iter().map(source).collect::<Result<Vec<_>>>()?;
     let wal = match wal {
         Some(OwnWal::File(path)) => Some(MemberSource::File { path }),
-        // It was named last.
+        // The WAL's device was named last.
         Some(OwnWal::Device(_)) => sources.pop(),
         None => None,
     };
@@ -247,7 +246,7 @@ fn to_write(
     Ok((request, claims))
 }
 
-/// Bytes that will be filled: of a device that is to be wiped, all.
+/// Bytes that will be filled: all of a device that is to be wiped.
 pub(in crate::runs::session) fn bytes_to_fill(survey: &Survey, is_wiped: impl Fn(&Path) -> bool) -> u64 {
     let bytes = survey
         .members

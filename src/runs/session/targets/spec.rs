@@ -1,9 +1,9 @@
-//! What a run is to work on, as far as the settings say it.
+//! The target of a run, as the settings specify it.
 
 use crate::settings::{Interface, Kv, Settings, Sim, Target, Wal};
 use crate::stack::handover::Noiommu;
 
-/// What a run is to work on.
+/// The target of a run.
 #[derive(Debug, Clone)]
 pub(in crate::runs::session) enum TargetSpec {
     /// Nothing touches storage.
@@ -12,7 +12,7 @@ pub(in crate::runs::session) enum TargetSpec {
     Pages(PagesSpec),
     /// A data set of key-value pairs.
     KeyValue(KvSpec),
-    /// The folder of a program, and that of its log if it has one, `~` being the home folder.
+    /// A program's folder, and its log's folder if that is separate; `~` stands for the home folder.
     Folder(String, Option<String>),
     /// Files, devices or pairs, or a program's folder, on a stack that is built for them.
     Stack(BuiltSpec),
@@ -25,7 +25,7 @@ pub(in crate::runs::session) struct ImaginedSpec {
     pub count: u32,
     /// Bytes of each.
     pub size_bytes: u64,
-    /// The devices that are simulated; none where the generator runs alone.
+    /// The simulated devices; none if the generator runs alone.
     pub sim: Option<Sim>,
 }
 
@@ -39,24 +39,24 @@ pub(in crate::runs::session) struct PagesSpec {
 /// A data set in a folder.
 #[derive(Debug, Clone)]
 pub(in crate::runs::session) struct KvSpec {
-    /// The folder, `~` being the home folder.
+    /// The folder; `~` stands for the home folder.
     pub dir: String,
     pub kv: Kv,
 }
 
-/// What is opened on a stack.
+/// The content of a stack.
 #[derive(Debug, Clone)]
 pub(in crate::runs::session) struct BuiltSpec {
     pub target: Target,
     pub wal: Wal,
-    /// The data set; none where the stack holds pages.
+    /// The data set; none if the stack holds pages.
     pub kv: Option<Kv>,
     /// Whether a program makes its own files on it.
     pub program: bool,
 }
 
 impl BuiltSpec {
-    /// That of settings which build a stack.
+    /// From settings that build a stack.
     pub fn of(settings: &Settings) -> Self {
         let (target, wal) = (settings.target.clone(), settings.wal.clone());
         let program = settings.program.is_some();

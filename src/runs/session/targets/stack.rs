@@ -1,4 +1,4 @@
-//! What is built for a target, and what is open on it.
+//! A stack, and its open content.
 
 use super::key_value::KeyValue;
 use super::layout::Layout;
@@ -11,13 +11,13 @@ use crate::stack::guard::{Claim, claim_built};
 use crate::stack::plan::Exposed;
 use crate::stack::runner::Runner;
 
-/// A stack, and what is open on it. The content is closed before the stack is taken down.
+/// A stack, and its open content. The content is closed before the stack is taken down.
 pub struct Stack {
     pub(super) content: OnStack,
     pub(super) built: Built,
 }
 
-/// What is open on a stack.
+/// The open content of a stack.
 pub enum OnStack {
     /// Its files or its device, read and written in pages.
     Pages(Pages),
@@ -27,7 +27,7 @@ pub enum OnStack {
     Folder(Layout),
 }
 
-/// What the target is opened on, held against others as long as it is.
+/// The request for the target's content on a stack, with the claims that lock its devices.
 pub(super) fn request(built: &Built) -> Result<(Request, Vec<Claim>)> {
     match &built.plan().exposed {
         Exposed::Files { dir, data_bytes, wal_bytes } => {

@@ -1,4 +1,4 @@
-//! What a run works on: one of what it can be, with what they have in common.
+//! The target of a run: one of several kinds, and their common operations.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,8 +26,8 @@ use crate::stack::guard::Claim;
 use crate::stack::journal::Journal;
 use crate::stack::supervise::Watch;
 
-/// What a run works on.
-// There is one at a time: its size is of no account.
+/// The target of a run.
+// There is only one at a time, so its size does not matter.
 #[expect(clippy::large_enum_variant)]
 pub enum Target {
     /// Regions without storage.
@@ -36,18 +36,18 @@ pub enum Target {
     Files(Pages),
     /// Block devices as they are.
     Devices(Pages),
-    /// What was built for it.
+    /// A stack.
     Stack(Stack),
     /// Drives that have left the kernel.
     UserspaceDrives(UserspaceDrives),
     /// A data set of key-value pairs in a folder.
     KeyValue(KeyValue),
-    /// A folder in which a program makes what it likes.
+    /// A folder for a program's files.
     Folder(Layout),
 }
 
 impl Target {
-    /// What is open, on what was built for it.
+    /// An open target, on its stack if there is one.
     pub(in crate::runs::session) fn of(content: Content, built: Option<Built>) -> Self {
         match (content, built) {
             (Content::Imagined(imagined), _) => Self::Imagined(imagined),
@@ -67,7 +67,7 @@ impl Target {
         }
     }
 
-    /// Loads or fills what is missing. Returns where sequence numbers begin.
+    /// Loads or fills what is missing. Returns the first sequence number.
     pub(in crate::runs::session) fn make_ready(
         &mut self,
         budget: &WriteBudget,
@@ -91,7 +91,7 @@ impl Target {
         let scattered = built.is_some() && preconditioned && pages.refuse_scattered(budget)?;
         let began = Instant::now();
         let mut filled = match pages.fill(budget, attendant) {
-            // A stack that was built for it goes with it.
+            // A stack that was built for it is removed, and the fill with it.
             Err(error) if error.kind == Kind::Interrupted && built.is_none() => {
                 return Err(error.hint("the next run continues where it stopped"));
             }
@@ -100,13 +100,13 @@ impl Target {
         if filled.is_some() {
             pages.last = Prepared::InOrder;
         }
-        // The fill was in order: only what follows leaves the drives in the state that was asked for.
+        // The fill was sequential: only random pages on top leave the drives in the requested state.
         if scattered && filled.is_some() {
             pages.scatter(budget, attendant)?;
             (pages.last, filled) = (Prepared::AtRandom, Some(began.elapsed()));
         }
         if let (Some(built), Some(time)) = (built, filled) {
-            // A stack was empty before: that was all of it.
+            // A stack was empty before, so this was the complete fill.
             built.filled_in(time);
         }
         if read_only { Ok(0) } else { pages.volume.next_sequence_base() }
@@ -127,10 +127,10 @@ impl Target {
         }
     }
 
-    /// The workers on it, which write by these counts.
+    /// The workers on it, which account for their writes in `writes`.
     ///
     /// # Errors
-    /// Where they are to be in another process, and that is gone.
+    /// If they belong in another process, and that is gone.
     pub(in crate::runs::session) fn workers(&self, writes: Arc<Writes>) -> Result<Box<dyn Workers>> {
         if let Self::UserspaceDrives(drives) = self {
             return drives.workers(writes);
@@ -161,7 +161,7 @@ impl Target {
         }
     }
 
-    /// Adds what to know about it.
+    /// Adds things to know about it.
     pub(in crate::runs::session) fn note(&mut self, notes: Vec<String>) {
         let layout = match self {
             Self::Imagined(imagined) => &mut imagined.layout,
@@ -177,7 +177,7 @@ impl Target {
         layout.notes.extend(notes);
     }
 
-    /// What it can do; none where nothing touches storage.
+    /// Its abilities; none if nothing touches storage.
     pub fn facts(&self) -> Option<&TargetFacts> {
         if let Self::UserspaceDrives(drives) = self {
             return Some(drives.facts());
@@ -186,7 +186,7 @@ impl Target {
         self.pages().map(|pages| &pages.volume.facts).or_else(pairs)
     }
 
-    /// The volume's side of it, where the kernel reads and writes it in pages.
+    /// The volume, if the kernel reads and writes it in pages.
     pub fn pages(&self) -> Option<&Pages> {
         match self {
             Self::Files(pages)
@@ -196,7 +196,7 @@ impl Target {
         }
     }
 
-    /// What was last written to it before the load.
+    /// How it was last written before the load.
     pub(in crate::runs::session) fn last_written(&self) -> Prepared {
         match self.key_value() {
             Some(_) => Prepared::Loaded,
@@ -204,7 +204,7 @@ impl Target {
         }
     }
 
-    /// The map of what is written, where one is kept.
+    /// The write map, if one is kept.
     pub(in crate::runs::session) fn map(&self) -> Option<Arc<WriteMap>> {
         match self {
             Self::UserspaceDrives(drives) => drives.map(),
@@ -212,7 +212,7 @@ impl Target {
         }
     }
 
-    /// The data set, where the classes read and write pairs.
+    /// The data set, if the classes read and write pairs.
     pub fn key_value(&self) -> Option<&KeyValue> {
         match self {
             Self::KeyValue(pairs) | Self::Stack(Stack { content: OnStack::KeyValue(pairs), .. }) => {
@@ -222,7 +222,7 @@ impl Target {
         }
     }
 
-    /// The same, to be opened again or looked at.
+    /// The same, to be reopened or examined.
     pub fn key_value_mut(&mut self) -> Option<&mut KeyValue> {
         match self {
             Self::KeyValue(pairs) | Self::Stack(Stack { content: OnStack::KeyValue(pairs), .. }) => {
@@ -232,22 +232,22 @@ impl Target {
         }
     }
 
-    /// What was built for it.
+    /// Its stack, if there is one.
     pub fn built(&self) -> Option<&Built> {
         if let Self::Stack(stack) = self { Some(&stack.built) } else { None }
     }
 
-    /// The journal of what was built for it.
+    /// The journal of its stack.
     pub(in crate::runs::session) fn journal(&mut self) -> Option<&mut Journal> {
         if let Self::Stack(stack) = self { Some(stack.built.journal()) } else { None }
     }
 
-    /// Devices that are held against other programs.
+    /// Devices that are locked against other programs.
     pub fn claims(&self) -> &[Claim] {
         self.pages().map(|pages| pages.claims.as_slice()).unwrap_or_default()
     }
 
-    /// Whether the kernel's page cache can hold anything of it.
+    /// Whether the kernel's page cache can hold any of its pages.
     pub fn is_cacheable(&self) -> bool {
         self.pages().is_some() || self.key_value().is_some()
     }
@@ -257,22 +257,22 @@ impl Target {
         self.pages().is_some_and(|pages| pages.mounted)
     }
 
-    /// The steps by which its drives come back that have left the kernel.
+    /// The steps that give back its drives that have left the kernel.
     pub fn steps_back(&self) -> Vec<String> {
         if let Self::UserspaceDrives(drives) = self { drives.steps_back() } else { Vec::new() }
     }
 
-    /// Reads everything back; none where nothing touches storage.
+    /// Reads everything back; none if nothing touches storage.
     ///
     /// # Errors
-    /// Input where the drives have left the kernel.
+    /// Input if the drives have left the kernel.
     pub(in crate::runs::session) fn verify(
         &self,
         progress: &mut dyn FnMut(Progress),
         stop: &AtomicBool,
     ) -> Result<Option<Verified>> {
         if let Self::UserspaceDrives(_) = self {
-            let what = "the drives have left the kernel, which reads them back";
+            let what = "the drives have left the kernel, and verifying reads through it";
             return Err(Error::input(what).hint("run `stacktune verify` once they are given back"));
         }
         if let Some(pairs) = self.key_value() {
@@ -282,9 +282,8 @@ impl Target {
         Ok(pages.map(|report| Verified::Pages(Box::new(report))))
     }
 
-    /// Closes it once its workers have ended, and returns what was built for it. In between `restore` puts
-    /// the host's settings back: after a database is closed and drives are given back, before a volume is
-    /// closed.
+    /// Closes it once its workers have ended, and returns its stack. In between, `restore` restores the
+    /// host's settings: after a database is closed and drives are given back, but before a volume is closed.
     ///
     /// # Errors
     /// What could not be given back or restored; it is left to `cleanup`.
@@ -318,7 +317,7 @@ impl Target {
         }
     }
 
-    /// Closes a target that no session runs on, and returns what was built for it.
+    /// Closes a target that no session runs on, and returns its stack.
     pub(in crate::runs::session) fn abandon(self) -> Option<Built> {
         if let Self::Stack(stack) = self { Some(stack.built) } else { None }
     }

@@ -24,10 +24,10 @@ use crate::stack::paths::state_dir;
 use crate::stack::supervise::Watch;
 use crate::units::format_size;
 
-/// The steps of handing drives over, shown before it is done.
+/// The steps of handing drives over, to be shown in advance.
 ///
 /// # Errors
-/// Why they can't be.
+/// Why they can't be handed over.
 pub(in crate::runs::session) fn steps(
     spec: &UserspaceSpec,
     drives: &[String],
@@ -36,23 +36,23 @@ pub(in crate::runs::session) fn steps(
     Ok(handover::steps(&handover::examine(&facts.find_all(drives)?, spec.noiommu)?))
 }
 
-/// Drives that have left the kernel. Dropped, they are given back.
+/// Drives that have left the kernel. Dropping this gives them back.
 pub struct UserspaceDrives {
-    // They go first: the kernel takes back only what nobody drives.
+    // Dropped first: the kernel takes back only drives that nobody drives.
     driver: Driver,
     over: HandedOver,
-    /// What the target can do, as it was found before.
+    /// The target's abilities, as found before the hand-over.
     facts: TargetFacts,
     layout: Layout,
-    /// What is written is kept there.
+    /// The write map, if one is kept.
     map: Option<Arc<WriteMap>>,
 }
 
-/// What drives them.
+/// The driver in use.
 enum Driver {
     /// stacktune's own driver, in this process.
     Own(Vec<Arc<Controller<VfioBus>>>),
-    /// SPDK, in a process of its own.
+    /// SPDK, in a separate process.
     Spdk(Remote),
 }
 
@@ -70,7 +70,7 @@ impl Driver {
         Ok(Self::Own(controllers.collect::<Result<_>>()?))
     }
 
-    /// How a member's path begins.
+    /// The prefix of a member's path.
     fn scheme(&self) -> &'static str {
         match self {
             Self::Own(_) => vfio::SCHEME,
@@ -78,7 +78,7 @@ impl Driver {
         }
     }
 
-    /// Bytes that a command moves at most.
+    /// The most bytes that one command moves.
     fn transfer_bytes_max(&self) -> Option<u64> {
         match self {
             Self::Own(controllers) => {
@@ -90,14 +90,14 @@ impl Driver {
 }
 
 impl UserspaceDrives {
-    /// Hands the claimed drives of a filled target over, and starts what drives them.
+    /// Hands the claimed drives of a filled target over, and starts their driver.
     ///
     /// # Errors
-    /// Refused where something else would go with them. They are given back by then.
+    /// Refused if something else would leave with them. By then, they have been given back.
     pub(super) fn take(pages: Pages, spec: &UserspaceSpec, profile: &str, watch: Watch) -> Result<Self> {
         let Pages { volume, claims, mut layout, .. } = pages;
         let (facts, map) = (volume.facts.clone(), volume.map());
-        // Whatever holds them open would keep the kernel's names for them.
+        // Anything that holds them open would keep their kernel names in use.
         drop(volume);
         let (over, driver) = hand_over(claims, spec, profile, watch)?;
         layout.data = region(&over, driver.scheme(), &layout.data)?;
@@ -111,7 +111,7 @@ impl UserspaceDrives {
         Ok(drives)
     }
 
-    /// What to know about such a run, as sentences.
+    /// Things to know about such a run, as sentences.
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![
             "the drives have left the kernel: a flush is their own command, a durable write has FUA, and \
@@ -131,7 +131,7 @@ impl UserspaceDrives {
         notes
     }
 
-    /// What the target can do, as it was found before.
+    /// The target's abilities, as found before the hand-over.
     pub(super) fn facts(&self) -> &TargetFacts {
         &self.facts
     }
@@ -145,7 +145,7 @@ impl UserspaceDrives {
         &mut self.layout
     }
 
-    /// The map of what is written, where one is kept.
+    /// The write map, if one is kept.
     pub(super) fn map(&self) -> Option<Arc<WriteMap>> {
         self.map.clone()
     }
@@ -155,10 +155,10 @@ impl UserspaceDrives {
         self.over.steps_back()
     }
 
-    /// The workers on them, which write by these counts.
+    /// The workers on them, which account for their writes in `writes`.
     ///
     /// # Errors
-    /// Where the process that they are to be in is gone.
+    /// If the process that they belong in is gone.
     pub(super) fn workers(&self, writes: Arc<Writes>) -> Result<Box<dyn Workers>> {
         let Layout { data, wal, members, .. } = &self.layout;
         Ok(match &self.driver {
@@ -185,7 +185,7 @@ fn hand_over(
     watch: Watch,
 ) -> Result<(HandedOver, Driver)> {
     if claims.is_empty() {
-        let what = "drives that are only read stay with the kernel, and this interface takes them from it";
+        let what = "--read-only leaves drives with the kernel, but this interface takes them from it";
         return Err(Error::input(what).hint("choose another interface, or leave --read-only out"));
     }
     let over = handover::hand_over(claims, spec.noiommu, &state_dir(), profile, watch)?;
@@ -198,7 +198,7 @@ fn hand_over(
     }
 }
 
-/// A region on the same places of the drives, as the interface names them.
+/// A region at the same places of the drives, with the interface's names.
 fn region(over: &HandedOver, scheme: &str, region: &Region) -> Result<Arc<Region>> {
     let extent = |extent: &Extent| {
         let given = over.given().iter().find(|given| given.drive.path == extent.path);

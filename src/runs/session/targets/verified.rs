@@ -16,14 +16,14 @@ use crate::settings::paths::expand_home;
 /// The result of reading the target back.
 #[derive(Debug)]
 pub enum Verified {
-    /// Of pages.
+    /// For pages.
     Pages(Box<VerifyReport>),
-    /// Of pairs.
+    /// For pairs.
     Pairs(PairsReport),
 }
 
 impl Verified {
-    /// Whether everything was looked at and is as it was written.
+    /// Whether everything was checked and is as it was written.
     fn is_clean(&self) -> bool {
         match self {
             Self::Pages(report) => report.is_clean(),
@@ -31,10 +31,10 @@ impl Verified {
         }
     }
 
-    /// What it means for the command.
+    /// The outcome for the command.
     ///
     /// # Errors
-    /// Failed if something is not as it was written, or pages could not be compared with what was.
+    /// Failed if something is not as it was written, or pages could not be compared with the write map.
     pub fn ended_well(&self) -> Result<()> {
         match self {
             _ if !self.is_clean() => Err(Error::failed("not everything is as written")),
@@ -56,14 +56,13 @@ impl std::fmt::Display for Verified {
     }
 }
 
-/// What these settings' target is, to be opened for reading only; `facts` are needed for devices.
+/// The request to open these settings' target for reading only; `facts` are needed for devices.
 ///
 /// # Errors
-/// Input where nothing is there that stacktune made; refused where a device is not the one of which the profile has
-/// the serial.
+/// Input if there is nothing that stacktune made; refused if a device's serial is not the profile's.
 pub fn to_read_back(settings: &Settings, facts: impl FnOnce() -> Arc<Facts>) -> Result<Request> {
     if !settings.stack.by_commands.is_empty() {
-        let what = "what lies on layers by commands (stack.layer) is read back by the run that made them";
+        let what = "only the run that made command layers (stack.layer) can read back what is on them";
         return Err(Error::input(what).hint("use `stacktune record --verify`"));
     }
     let mut request = if settings.target.devices.is_empty() {

@@ -1,6 +1,6 @@
-//! Turns under the load that destroy something: shown as a plan, and carried out once the operator has agreed.
+//! Turns under load that destroy data: shown as a plan, and carried out once the operator has agreed.
 //!
-//! There is one: a member of the stack's array that fails is lost with all that is on it.
+//! There is only one: failing a member of the stack's array, which loses everything on it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::stack::plan::properties;
 use crate::stack::tuning::FailingArray;
 
 impl Session {
-    /// Turns a knob as an operator asks for it; where that destroys something, the plan is shown instead.
+    /// Turns a knob as an operator asks; if that destroys data, the plan is shown instead.
     pub(in crate::runs::session) fn turn_or_plan(&mut self, path: &str, value: &Value) {
         let planned =
             self.destroying(path, value).map(|(turned, drive)| self.plan_turn(path, &turned, &drive));
@@ -34,13 +34,12 @@ impl Session {
         self.report(Event::Planned(Ok(Arc::new(shown))));
     }
 
-    /// Whether a turn destroys something that no plan of this run has named.
+    /// Whether a turn destroys data that no plan of this run has named.
     pub(in crate::runs::session) fn destroys(&self, path: &str, value: &Value) -> bool {
         self.destroying(path, value).is_some()
     }
 
-    /// Takes the plan that was shown under that number. A turn under the load is carried out; what is to be built anew
-    /// is returned.
+    /// Takes the plan that was shown under that number. A turn under load is carried out; a rebuild is returned.
     pub(in crate::runs::session) fn agreed(
         &mut self,
         number: u64,
@@ -62,8 +61,8 @@ impl Session {
         None
     }
 
-    /// What is in force after a turn that destroys what is on a drive, and the drive. None where the turn can't be, which
-    /// it says itself.
+    /// The settings in force after a turn that destroys a drive's content, and the drive. None if the turn is
+    /// impossible, which the turn itself reports.
     fn destroying(&self, path: &str, value: &Value) -> Option<(Resolved, Drive)> {
         let knob = knobs::find(path)?;
         let turned = self.resolved.turned(knob, value, self.target.facts()).ok()?;

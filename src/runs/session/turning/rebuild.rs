@@ -1,4 +1,4 @@
-//! Building the target anew while a session runs: planned and shown first, then done as it was shown.
+//! Building the target anew during a session: planned and shown first, then done exactly as shown.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -28,24 +28,24 @@ use crate::stack::id::StackId;
 use crate::stack::plan::StackSpec;
 use crate::threads;
 
-/// A knob's path, and its values before and after, as they are shown.
+/// A knob's path, and its values before and after, as shown.
 type Shown = (String, String, String);
 
-/// What a plan is for.
+/// The purpose of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Knobs turned on the profile that runs.
+    /// Turning knobs of the current profile.
     Turns,
-    /// Another profile.
+    /// Opening another profile.
     Profile {
-        /// Whether what this host can't do of it is replaced (the demo).
+        /// Whether settings that this host can't satisfy are replaced (the demo).
         falls_back: bool,
-        /// Steps that it has.
+        /// The number of its steps.
         unused_steps: usize,
     },
 }
 
-/// The run as it was before a plan was done.
+/// The run as it was before a plan was carried out.
 #[derive(Debug, Clone)]
 pub(in crate::runs::session) struct Former {
     pub settings: Settings,
@@ -53,38 +53,38 @@ pub(in crate::runs::session) struct Former {
     pub carried: Carried,
 }
 
-/// What another session continues with.
+/// The start of another session that continues this one.
 pub(in crate::runs::session) struct Rebuild {
     /// Its settings.
     pub settings: Settings,
     /// See [`Options::unused_steps`](crate::runs::session::Options::unused_steps).
     pub unused_steps: usize,
-    /// What the operator typed.
+    /// The words that the operator typed.
     pub typed: Vec<String>,
-    /// The run until now, to continue if this can't be built.
+    /// The run so far, to return to if the target can't be built.
     pub former: Former,
     /// See [`Options::agreed`](crate::runs::session::Options::agreed).
     pub agreed: Option<(StackId, Vec<String>)>,
-    /// What the session continues with; none if it opens another profile.
+    /// State carried over; none if another profile is opened.
     pub carried: Option<Carried>,
 }
 
 impl Session {
-    /// Plans the target with those knobs turned, and reports what it takes. The load goes on meanwhile.
+    /// Plans the target with those knobs turned, and reports the plan. The load goes on meanwhile.
     pub(in crate::runs::session) fn report_plan(&mut self, turns: &[(String, Value)]) {
         let planned = self.plan(turns);
         self.report(Event::Planned(planned.map(Arc::new)));
     }
 
-    /// Plans to open another profile, and reports what it takes, or why it can't run here; the load goes on meanwhile.
-    /// The settings are returned instead where nothing is to be agreed to: nothing is built or taken down, destroyed or
-    /// written.
+    /// Plans to open another profile, and reports the plan, or why it can't run here; the load goes on
+    /// meanwhile. If nothing needs agreement, because nothing is built, taken down, destroyed or written, the
+    /// settings are returned instead.
     pub(in crate::runs::session) fn plan_to_open(
         &mut self,
         settings: Settings,
         unused_steps: usize,
     ) -> Option<Settings> {
-        // What the demo can't do here it does otherwise.
+        // For whatever the demo can't do here, it falls back.
         let falls_back = is_demo(&settings);
         let planned =
             self.plan_for(settings, (Vec::new(), Vec::new()), Kind::Profile { falls_back, unused_steps });
@@ -110,7 +110,7 @@ impl Session {
         None
     }
 
-    /// What it takes to build the target anew with those knobs turned.
+    /// The plan to build the target anew with those knobs turned.
     pub(in crate::runs::session) fn plan(&mut self, turns: &[(String, Value)]) -> Result<PlanShown, String> {
         let mut settings = self.resolved.settings.clone();
         let (mut from, mut shown) = (Vec::new(), Vec::new());
@@ -136,7 +136,7 @@ impl Session {
         let options = &self.resolved.options;
         let refused = options.refuse_program(&settings).and_then(|()| options.refuse_commands(&settings));
         refused.map_err(|error| error.one_line())?;
-        // The facts of the target that stands say nothing of the one to be.
+        // The current target's facts say nothing about the new one.
         let problems = check(&settings, Conditions { facts: &self.resolved.facts, target: None });
         if let Some(problem) =
             problems.first().filter(|_| !matches!(kind, Kind::Profile { falls_back: true, .. }))
@@ -178,7 +178,7 @@ impl Session {
         Ok(shown)
     }
 
-    /// The plan for a target on which nothing is built.
+    /// The plan for a target without a stack.
     fn plain_plan(
         &self,
         settings: &Settings,
@@ -204,7 +204,7 @@ impl Session {
         Ok(plain(settings, Taken { handed_over, destroys, writes_bytes }, number, turns, folder.as_deref()))
     }
 
-    /// The folder of files that the run has locked; none on devices or what was built.
+    /// The folder of files that the run has locked; none for devices or a stack.
     fn held_folder(&self) -> Option<PathBuf> {
         let folder = self.target.built().is_none()
             && self.resolved.settings.target.devices.is_empty()
@@ -212,11 +212,11 @@ impl Session {
         folder.then(|| expand_home(&self.resolved.settings.target.dir).ok()).flatten()
     }
 
-    /// The steps by which the drives of those settings leave the kernel, where they do.
+    /// The steps by which the drives of those settings leave the kernel, if they do.
     fn handed_over(&self, settings: &Settings) -> crate::error::Result<Vec<String>> {
         let Some(spec) = userspace_of(settings) else { return Ok(Vec::new()) };
         if self.resolved.settings.leaves_kernel() && settings.target == self.resolved.settings.target {
-            // They come back first, and the kernel does not have them now.
+            // They come back first; at the moment, the kernel does not have them.
             let devices = settings.target.devices.join(", ");
             return Ok(vec![format!("bind {devices} to vfio-pci again")]);
         }
@@ -229,7 +229,7 @@ impl Session {
         self.turns.pending.take_if(|pending| pending.number == number)
     }
 
-    /// What another session needs to go on by that plan.
+    /// What another session needs to continue with that plan.
     pub(in crate::runs::session) fn carry(&mut self, pending: Pending, typed: Vec<String>) -> Rebuild {
         let Pending { settings, unused_steps, from, agreed, opens, .. } = pending;
         let is_undo = self.turns.undo.last().is_some_and(|last| {
@@ -282,21 +282,21 @@ impl Session {
     }
 }
 
-/// What is on the devices of a target.
+/// The content of a target's devices.
 #[derive(Default)]
 struct Held {
-    /// Those of which the operator has to agree that all is destroyed.
+    /// Devices for which the operator must agree that everything is destroyed.
     wanted: Vec<Wanted>,
-    /// Those without a fill of ours: all of them is filled.
+    /// Devices without a fill of ours: these are filled entirely.
     wiped: HashSet<PathBuf>,
 }
 
-/// What is on the devices of a target on which nothing is built, `before` being the target that is closed and taken down first.
+/// The devices' content for a target without a stack; `before` is the target that is closed and taken down first.
 ///
-/// None where drives have left the kernel: what they hold is asked once they are back.
+/// None if drives have left the kernel: consent for their content is asked once they are back.
 ///
 /// # Errors
-/// Where the guard refuses a device.
+/// If the guard refuses a device.
 fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> crate::error::Result<Option<Held>> {
     if !before.steps_back().is_empty() {
         return Ok(None);

@@ -6,7 +6,7 @@ use crate::settings::{Program, Settings};
 use crate::stack::plan::{PowerCut, Resilience, StackSpec, properties};
 
 /// What these settings' stack and their program's commits survive on this host, for the ledger, with that many of the
-/// drives lost: one is, where the settings say so, whether or not a window has shown that yet.
+/// drives lost: at least one if the settings ask for it, whether or not a window has shown that yet.
 pub fn survival((settings, stack): (&Settings, &StackSpec), facts: &Facts, lost: u64) -> Survival {
     let commits = u8::from(stack.flushes);
     let Resilience { power_cut, drives_lost, .. } =

@@ -14,18 +14,18 @@ use crate::settings::Settings;
 use crate::settings::change;
 use crate::settings::knobs::{self, Knob, Scope, Value};
 
-/// Whether only what concerns a program is set.
+/// Whether only settings that concern a program are set.
 fn keeps_program(settings: &Settings) -> bool {
     for_program(settings.clone()).is_ok_and(|of_program| of_program == *settings)
 }
 
 impl Session {
-    /// Turns a knob: acknowledged at once, in force when the old I/O has drained.
+    /// Turns a knob: acknowledged at once, and in force once the old I/O has drained.
     pub fn turn(&mut self, path: &str, value: &Value) {
         self.turn_by(path, value, &TurnedBy::Operator);
     }
 
-    /// Turns the knob of a duel of these values: its turns are one line of the ledger, and none can be undone.
+    /// Turns the knob of a duel between these values: its turns share one ledger line, and can't be undone.
     pub(in crate::runs::session) fn turn_in_duel(&mut self, path: &str, value: &Value, values: [String; 2]) {
         self.turns.duel = Some((path.to_owned(), values.clone()));
         self.turn_by(path, value, &TurnedBy::Duel(values));
@@ -54,7 +54,7 @@ impl Session {
             }
         }
         if change::between(&self.resolved.settings, &before).scope == Scope::Rebuild {
-            // Building is confirmed first; until then the turn can still be undone.
+            // A rebuild must be confirmed first; until then the turn can still be undone.
             let planned = self.plan(&last.from);
             self.turns.undo.push(last);
             self.report(Event::Planned(planned.map(Arc::new)));
@@ -70,8 +70,8 @@ impl Session {
         self.status();
     }
 
-    /// Turns several knobs back to what they were; one undo takes that back. Where it builds the target anew, or destroys
-    /// something, the plan is shown instead.
+    /// Turns several knobs back to their earlier values; one undo reverts that. If it builds the target anew,
+    /// or destroys data, the plan is shown instead.
     pub fn turn_back(&mut self, turns: Vec<(String, Value)>) {
         let mut then = self.resolved.settings.clone();
         for (path, value) in &turns {
@@ -92,7 +92,7 @@ impl Session {
         let before = self.turns.undo.len();
         self.turn_each(turns, &TurnedBy::Operator);
         let made = self.turns.undo.split_off(before);
-        // The last one first: each was possible with those before it.
+        // In reverse order: each turn was possible after those before it.
         let from: Vec<_> = made.into_iter().rev().flat_map(|turned| turned.from).collect();
         if !from.is_empty() {
             self.turns.undo.push(Turned { from });
@@ -100,7 +100,7 @@ impl Session {
         self.status();
     }
 
-    /// Turns knobs, each as soon as it can be: a value may need another knob's first.
+    /// Turns knobs, each as soon as possible: a value may need another knob's turn first.
     fn turn_each(&mut self, mut turns: Vec<(String, Value)>, by: &TurnedBy) {
         loop {
             let (many, mut refusals) = (turns.len(), Vec::new());
@@ -121,7 +121,7 @@ impl Session {
         }
     }
 
-    /// Turns a knob; whether it is in force at once.
+    /// Turns a knob; returns whether it is in force at once.
     fn begin_turn(&mut self, path: &str, value: &Value, by: &TurnedBy) -> Result<bool, String> {
         let knob = knobs::find_of(&self.resolved.settings, path);
         if let Some(name) = knob.and_then(Knob::of_program) {
@@ -151,7 +151,7 @@ impl Session {
         {
             pairs.turn(&now.settings.kv.rocksdb)?;
         }
-        // One that is refused may have set some before that.
+        // A refused turn may have set some attributes before it failed.
         let tuned = &mut self.schedule.tuned_in_window;
         tuned.queues |= was.host.queue != now.host.queue;
         tuned.md |= was.host.md != now.host.md;
@@ -161,7 +161,7 @@ impl Session {
         }
         let idle = knob.inactive(&was.settings).is_some() && knob.inactive(&now.settings).is_some();
         if knob.spec.only_reckons || idle {
-            // Nothing that is measured changes: no window is marked, and the ledger has nothing to add.
+            // The measured load stays the same: no window is marked, and the ledger gets no line.
             self.resolved = turned;
             return Ok(());
         }
@@ -183,7 +183,7 @@ impl Session {
         Ok(())
     }
 
-    /// Enters a turn into the ledger. One of a duel may come when that is over: the last, of a program's knob.
+    /// Enters a turn into the ledger. The last turn of a program's knob in a duel may come when the duel is over.
     pub(in crate::runs::session) fn enter(&mut self, turn: Turn) {
         let (ledger, on) = (&mut self.turns.ledger, &self.turns.duel);
         let is_late = turn
@@ -205,7 +205,7 @@ impl Session {
             self.classes.forgive_exhausted();
         }
         if resolved.pace != self.resolved.pace {
-            // The running window is that long too.
+            // The current window becomes that long too.
             self.schedule.next_window_ns = self.now_ns() + resolved.pace.window_ns;
         }
         self.resolved = resolved;
@@ -218,7 +218,7 @@ impl Session {
         self.settle_classes();
     }
 
-    /// Pauses everything, or resumes. Nothing is intended while paused.
+    /// Pauses everything, or resumes. No I/O is intended while paused.
     pub fn pause(&mut self, paused: bool) {
         if self.schedule.paused == paused {
             return;
@@ -234,7 +234,7 @@ impl Session {
         self.status();
     }
 
-    /// Starts a class again that was stopped.
+    /// Restarts a class that was stopped.
     pub fn restart(&mut self, class: Class) {
         self.classes.forgive(class);
         if let Some(pairs) = self.target.key_value_mut() {
@@ -311,14 +311,14 @@ mod tests {
         session.undo();
         assert_eq!(depths(&session), [8, 4]);
 
-        // What can't be is said, and the other is turned.
+        // An impossible turn is reported, and the other one is made.
         session.events().for_each(drop);
         session.turn_back(vec![back(1, "no.knob"), back(marked[1], "point.depth")]);
         assert_eq!(depths(&session), [8, marked[1]]);
         let is_refused = |event: &Event| matches!(event, Event::Turned { outcome: Err(_), .. });
         assert_eq!(session.events().filter(is_refused).count(), 1);
 
-        // What builds the target anew is shown first.
+        // A turn that builds the target anew is shown first.
         session.turn_back(vec![back(2, "target.files.count"), back(marked[0], "scan.depth")]);
         assert_eq!(depths(&session), [8, marked[1]]);
         assert!(session.events().any(|event| matches!(event, Event::Planned(_))));

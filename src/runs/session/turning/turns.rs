@@ -1,4 +1,4 @@
-//! What was turned so far, and the plan that waits for the operator.
+//! The turns so far, and the plan that waits for the operator.
 
 use std::time::SystemTime;
 
@@ -7,10 +7,10 @@ use crate::settings::Settings;
 use crate::settings::knobs::Value;
 use crate::stack::id::StackId;
 
-/// A turn that can be undone: of one knob, or of those that were rebuilt together.
+/// A turn that can be undone: of one knob, or of several that were rebuilt together.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::runs::session) struct Turned {
-    /// Each knob's path and its value before.
+    /// Each knob's path and its previous value.
     pub from: Vec<(String, Value)>,
 }
 
@@ -22,11 +22,11 @@ pub(in crate::runs::session) struct Pending {
     /// See [`Options::unused_steps`](crate::runs::session::Options::unused_steps).
     pub unused_steps: usize,
     pub from: Vec<(String, Value)>,
-    /// The stack's id and the steps that were shown; none where nothing is built.
+    /// The stack's id and the steps that were shown; none if nothing is built.
     pub agreed: Option<(StackId, Vec<String>)>,
-    /// The turn under the load that was to be agreed to; none where the target is built anew.
+    /// The turn under load to be agreed to; none if the target is built anew.
     pub live: Option<(String, Value)>,
-    /// Whether it opens another profile: a run of its own then, with its own clock and ledger.
+    /// Whether it opens another profile, which is a separate run with its own clock and ledger.
     pub opens: bool,
 }
 
@@ -37,12 +37,12 @@ pub(in crate::runs::session) enum TurnedBy {
     Operator,
     /// It undoes the last turn.
     Undo,
-    /// A duel of these values goes on, or leaves the knob as it was before.
+    /// A duel between these values is in progress, or restores the knob's previous value.
     Duel([String; 2]),
 }
 
 impl TurnedBy {
-    /// The values of the duel whose turn it is; none if it is of none.
+    /// The values of the duel that the turn belongs to; none if there is no duel.
     pub fn values(&self) -> Option<[String; 2]> {
         if let Self::Duel(values) = self { Some(values.clone()) } else { None }
     }
@@ -52,10 +52,10 @@ impl TurnedBy {
 #[derive(Debug, Default)]
 pub(in crate::runs::session) struct Turns {
     pub ledger: Ledger,
-    /// Numbers the settings that were in force.
+    /// Numbers the successive settings.
     pub setting: u64,
     pub undo: Vec<Turned>,
-    /// The duel that goes on: its knob's path, and its values.
+    /// The current duel: its knob's path, and its values.
     pub duel: Option<(String, [String; 2])>,
     /// Knobs that were turned and are not yet in force, by path.
     pub draining: Vec<String>,
@@ -64,7 +64,7 @@ pub(in crate::runs::session) struct Turns {
     pub pending: Option<Pending>,
 }
 
-/// What a session leaves to one that goes on with another target.
+/// State that a session passes on to one that continues with another target.
 #[derive(Debug, Clone, Default)]
 pub(in crate::runs::session) struct Carried {
     pub ledger: Ledger,
@@ -72,6 +72,6 @@ pub(in crate::runs::session) struct Carried {
     pub undo: Vec<Turned>,
     pub epoch_ns: Option<u64>,
     pub started: Option<SystemTime>,
-    /// The turn that it is for; its time is when the load goes on.
+    /// The turn that caused it; its time is when the load resumes.
     pub turn: Option<Turn>,
 }

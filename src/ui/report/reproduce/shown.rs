@@ -1,4 +1,4 @@
-//! What a report on an experiment shows, from the runs here and beside.
+//! What a report on an experiment shows, from this host's runs and the others.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -102,9 +102,9 @@ pub struct ClaimShown {
     pub words: &'static str,
     /// The machine that it is about.
     pub setup: Setup,
-    /// The figure and row above the line of the fraction.
+    /// The figure and row of the numerator.
     pub above: (&'static str, Figure),
-    /// The figure and row below the line.
+    /// The figure and row of the denominator.
     pub below: (&'static str, Figure),
     /// Its direction.
     pub says: Says,
@@ -160,7 +160,7 @@ impl Reproduction {
         let experiment = run.experiment;
         let first = rows.iter().find_map(|row| row.runs.first());
         let lent = paper::lent(experiment, rows, beside);
-        let of_others = lent.iter().map(|(name, row)| {
+        let of_others = lent.iter().filter(|(_, row)| !row.runs.is_empty()).map(|(name, row)| {
             format!(
                 "row {} is of {name}: it ran at another time, in no random order with the others",
                 row.label

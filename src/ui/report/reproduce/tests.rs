@@ -286,7 +286,7 @@ fn what_has_not_run_has_no_figures_and_no_verdicts() {
         let lacking =
             |label: &str| experiment.rows.iter().any(|row| row.label == label && row.lacking.is_some());
         for claim in &shown.claims {
-            // What this build can't run says so.
+            // A claim that this build can't run says so.
             let never = lacking(claim.above.0) || lacking(claim.below.0);
             let ruling = if never { Ruling::NotJudged } else { Ruling::Unclear };
             assert_eq!(claim.here.ruling, ruling, "{}", claim.words);

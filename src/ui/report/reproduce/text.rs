@@ -303,7 +303,7 @@ fn change_text(change: &Change) -> String {
     )
 }
 
-/// What the drops of the scan may be, on drives that were trimmed and filled before.
+/// What may explain the scan's drops, on drives that were trimmed and filled before.
 fn what_it_may_be(over_time: &OverTime) -> String {
     let mut out = String::new();
     let falls: Vec<_> = over_time
@@ -346,7 +346,7 @@ fn claims(shown: &Reproduction) -> String {
     }
     let count = |ruling| shown.claims.iter().filter(|claim| claim.here.ruling == ruling).count();
     let rulings = [Ruling::Holds, Ruling::Reversed, Ruling::Unclear, Ruling::NotJudged];
-    // The last is only of drives that are not real, and of what this program does not have.
+    // The last one only occurs for drives that are not real, and for what this program does not have.
     let counts = rulings.into_iter().filter(|ruling| *ruling != Ruling::NotJudged || count(*ruling) > 0);
     let counts =
         counts.map(|ruling| format!("{} {}", count(ruling), ruling.name())).collect::<Vec<_>>().join(", ");

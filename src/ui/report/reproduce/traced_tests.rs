@@ -89,7 +89,7 @@ fn each_figure_is_that_of_the_trace() {
     let kept = contract_kept(&traced(), &[watched()], Some(256 * KIB));
     let recording = recorded(dir.path(), "run", Some(&kept));
     assert!(recording.notes.is_empty(), "{:?}", recording.notes);
-    // 4 of 194 lookups miss: the two MiB by turns, but for the read and the write after each other in the first.
+    // 4 of 194 lookups miss: the two MiB alternate, except for the read and the write in a row in the first.
     let misses = 400.0 / 194.0;
     let expected: [(KeptFigure, f64); 23] = [
         (ReadKib, 4.0),
@@ -98,7 +98,7 @@ fn each_figure_is_that_of_the_trace() {
         (WriteDepth, 1.0),
         (ReadDepthHigh, 1.0),
         (WriteDepthHigh, 1.0),
-        // Of 55 ns five I/Os of 5 ns take 25; a flush takes no place.
+        // Five I/Os of 5 ns take 25 of the 55 ns; a flush takes no place.
         (Idle, 100.0 * 30.0 / 55.0),
         (WrittenAFlush, 0.327_68),
         (Discards, 20.0),
@@ -129,7 +129,7 @@ fn each_figure_is_that_of_the_trace() {
     let obstacle = |figure: KeptFigure| figure.obstacle(&recording).unwrap_or_default();
     assert_eq!(obstacle(Miss1), "");
     assert!(obstacle(Length).contains("the zombie curve still moves"), "{}", obstacle(Length));
-    assert!(obstacle(Gini).contains("written 0.1 times of 50"), "{}", obstacle(Gini));
+    assert!(obstacle(Gini).contains("written 0.1 times, not 50"), "{}", obstacle(Gini));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn what_is_not_whole_has_no_figures() {
     lost.trace.lost = LostEvents { all: 7, completions: 6 };
     let lost = contract_kept(&lost, &[watched()], None);
     assert_eq!(why("lost", Some(&lost)), "events are missing from its trace: 7");
-    // Without completions, what goes by issues is known.
+    // Without completions, figures that go by issues are still known.
     let mut ends = traced();
     ends.trace.lost = LostEvents { all: 7, completions: 7 };
     let recording = recorded(dir.path(), "ends", Some(&contract_kept(&ends, &[watched()], None)));
@@ -180,7 +180,7 @@ fn claims_are_judged_by_traces_that_are_whole() {
         let claim = experiment.claims.iter().find(|claim| claim.words == words).unwrap();
         paper::claim_judged(claim, &experiment, rows)
     };
-    let xfs = "XFS uses space again: writes miss less than on ext4";
+    let xfs = "XFS reuses space: writes miss less than on ext4";
     let rows = |lost| {
         [row(dir.path(), "update ext4", &[2.0, 2.05, 1.95], 0), {
             let mut of = row(dir.path(), &format!("update xfs lost {lost}"), &[1.0, 1.02, 0.98], lost);
@@ -199,7 +199,7 @@ fn claims_are_judged_by_traces_that_are_whole() {
         (lost.ruling, &*why),
         (Ruling::Unclear, "row update xfs: events are missing from its trace: 3")
     );
-    // What is counted does not depend on what the load waited for, but on whether the drive was in order.
+    // Counts do not depend on what the load waited for, but on whether the drive was in order.
     let flagged_rows = |kind: FlagKind| {
         [("update ext4", [2.0, 2.05, 1.95]), ("update xfs", [1.0, 1.02, 0.98])].map(|(label, misses)| {
             let run = |(at, percent): (usize, f64)| {
@@ -258,4 +258,32 @@ fn rows_that_an_experiment_lacks_are_taken_from_another_on_the_same_host_alone()
         assert_eq!((ruling, runs, own), (Ruling::NotJudged, 0, 1));
         assert!(!deviations.contains("programs"), "{deviations}");
     }
+}
+
+#[test]
+fn a_row_that_could_not_run_there_either_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let experiment = paper::find("contract-figure6").unwrap();
+    let sweep = Sweep::default();
+    let run = Run { experiment: &experiment, sweep: &sweep, sets: &[], no_cache_limit: None };
+    let left_out = |label: &str, why: &str| RowResult {
+        label: label.into(),
+        reason: Some(why.into()),
+        ..RowResult::default()
+    };
+    let rows = [row(dir.path(), "get ext4", &[2.0], 0), left_out("varmail f2fs", "a program")];
+    let mut ran = row(dir.path(), "varmail ext4", &[1.0], 0);
+    let shown = |ran: &RowResult| {
+        let rows_of_other = vec![ran.clone(), left_out("varmail f2fs", "this kernel has no f2fs")];
+        let other = Beside { name: "programs".into(), rows: rows_of_other, same: false };
+        let shown = Reproduction::of(&run, &rows, &[other]);
+        let claim = shown.claims.iter().find(|claim| claim.source == "O12").unwrap();
+        let row = shown.rows.iter().find(|row| row.label == "varmail f2fs").unwrap();
+        (row.reason.clone().unwrap(), claim.here.why.clone().unwrap(), shown.deviations.join("\n"))
+    };
+    let (reason, why, deviations) = shown(&ran);
+    assert_eq!((reason.as_str(), why.as_str()), ("this kernel has no f2fs", "this kernel has no f2fs"));
+    assert!(!deviations.contains("varmail f2fs"), "{deviations}");
+    ran.runs[0].host["hostname"] = json!("another");
+    assert_eq!(shown(&ran).0, "a program", "another host's kernel says nothing of this one's");
 }

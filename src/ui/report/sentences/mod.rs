@@ -91,7 +91,7 @@ pub fn about(source: CyclesSource) -> &'static str {
     if source == CyclesSource::Estimate { "≈ " } else { "" }
 }
 
-/// The cores that the run's array would keep busy at these cycles per byte, which others' are no part of, in words:
+/// The cores that the run's array would keep busy at these cycles per byte, without others' cycles, in words:
 /// `≈ 85.7 cores for 8 drives at 3 GB/s`. None if no drive rate is set or the cycles are unknown.
 pub fn cores_needed(
     cpu: &CpuFigures,

@@ -1,4 +1,4 @@
-//! Which step of a sweep is best by what programs report, where their profile says which way that gets better. A step whose
+//! Which step of a sweep is best by what programs report, if their profile says which way is better. A step whose
 //! commits are less durable than another's is never the best.
 
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use crate::ui::report::differences::{less_durable_by, parsed};
 use crate::ui::report::figures::{self, Figure};
 use crate::units::three_digits;
 
-/// A sentence for each such figure; empty where there is none, or nothing to compare.
+/// A sentence for each such figure; empty if there is none, or nothing to compare.
 pub(super) fn best(shown: &SweepShown) -> String {
     let runs = shown.steps.iter().flat_map(|row| &row.runs);
     let summaries: Vec<_> =

@@ -123,7 +123,7 @@ impl StepRow {
     fn of(folder: &Folder, number: usize, step: &StepShown) -> Self {
         let mut of_step: Vec<_> = folder.schedule.runs.iter().filter(|run| run.step == number).collect();
         short_list::sort_by_key(&mut of_step, |run| run.repeat);
-        // The chart over time is of the first complete run of a single step; others' windows only take memory.
+        // Only the first complete run of a single step gets a chart over time; others' windows only take memory.
         let mut is_charted = folder.schedule.steps.len() == 1;
         let of_run = |run| {
             let mut shown = RunShown::of(folder, run);

@@ -19,7 +19,7 @@ use super::svg::{END, head};
 const BYTES_MAX: usize = 400 * 1024;
 /// At least one frame in twenty stays, however large the picture is.
 const ONE_IN_MAX: usize = 20;
-/// Up to two cells between changed ones are drawn anew, which takes less than another beginning.
+/// Up to two cells between changed ones are redrawn, which takes less than another start.
 const GAP: u16 = 2;
 
 /// The film as SVG, with as many of its frames as fit; `charts` are the areas whose columns move to the left.
@@ -69,7 +69,7 @@ fn draw(frames: &[Played<'_>], all_s: f64, charts: &[Rect], paper: Paper) -> Str
     out + END
 }
 
-/// What of a screen was not there before, but for the charts; everything without a screen before it.
+/// What is new on a screen, except in the charts; everything, if there is no screen before it.
 fn changes(before: Option<&Buffer>, now: &Buffer, charts: &[Rect], paper: Paper) -> Drawing {
     let mut drawing = Drawing::on(paper);
     for y in 0..now.area.height {

@@ -64,13 +64,13 @@ fn of<'a>(elements: &'a mut Elements, attributes: &str) -> &'a mut String {
 }
 
 impl Drawing {
-    /// On this paper, nothing yet.
+    /// An empty drawing on this paper.
     pub fn on(paper: Paper) -> Self {
         let (backgrounds, paths, texts) = Default::default();
         Self { paper, backgrounds, paths, texts, charts: false }
     }
 
-    /// Of columns of a chart.
+    /// An empty drawing for columns of a chart.
     pub fn of_chart(paper: Paper) -> Self {
         Self { charts: true, ..Self::on(paper) }
     }
@@ -201,7 +201,7 @@ impl Drawing {
         for (attributes, path) in self.backgrounds.iter().chain(&self.paths) {
             let _ = write!(out, "<path {attributes} d=\"{path}\"/>");
         }
-        // Hardly ever: something lies above a chart.
+        // Rare: something covers a chart.
         if self.charts && !self.texts.is_empty() {
             let _ = write!(out, "<g transform=\"{UNSCALED}\">");
             self.texts(out);
@@ -256,7 +256,7 @@ fn braille(path: &mut String, c: char, x: f64, y: f64) {
     }
 }
 
-/// Eight parts of a cell, row by row from the top, of which those are filled whose bit is set.
+/// Eight parts of a cell, row by row from the top; those whose bit is set are filled.
 fn octants(path: &mut String, parts: usize, x: f64, y: f64) {
     for row in 0..4_u8 {
         let y = y + f64::from(row);
@@ -268,7 +268,7 @@ fn octants(path: &mut String, parts: usize, x: f64, y: f64) {
     }
 }
 
-/// The parts that a glyph fills, if it is made of such ones and is none of the blocks above.
+/// The parts that a glyph fills, if it is made of them and is not one of the blocks above.
 fn octant(c: char) -> Option<usize> {
     if c <= '█' || is_braille(c) {
         return None;

@@ -27,7 +27,7 @@ pub struct Film {
     frames: Vec<Frame>,
 }
 
-/// A frame of what is played, and from when on, in seconds.
+/// A frame as it is played, and when it begins, in seconds.
 #[derive(Debug)]
 pub(super) struct Played<'a> {
     pub from_s: f64,
@@ -47,7 +47,7 @@ impl Film {
         &self.frames
     }
 
-    /// The first, the last, the notable ones, and of the others one in `one_in`; and how long all are played, in seconds.
+    /// The first, last and notable frames, and one in `one_in` of the others; and how long all play, in seconds.
     pub(super) fn played(&self, one_in: usize) -> (Vec<Played<'_>>, f64) {
         let (mut played, mut now_s, mut skipped) = (Vec::new(), 0.0, 0);
         let mut before: Option<&Frame> = None;

@@ -1,5 +1,5 @@
-//! Charts in a moving picture. With each window their columns go one to the left: they are drawn once, side by side, and
-//! moved behind a window.
+//! Charts in a moving picture. With each window their columns move one to the left, so they are drawn once, side by
+//! side, and moved behind an opening.
 
 use std::fmt::Write;
 
@@ -15,13 +15,13 @@ pub(super) struct Columns {
     all: Vec<Vec<Cell>>,
 }
 
-/// What a chart shows from a frame on, until its columns no longer only move: its scale has changed, or a turn is marked.
+/// What a chart shows from a frame on, as long as its columns only move: until its scale changes or a turn is marked.
 #[derive(Debug)]
 pub(super) struct Stretch {
     from: usize,
     /// Its columns; the last ones are shown at its end.
     columns: Vec<usize>,
-    /// From which frames on it is moved by how many columns in all.
+    /// The frames from which on it is moved, and by how many columns in all.
     moves: Vec<(usize, usize)>,
 }
 
@@ -66,8 +66,8 @@ impl Columns {
         out.push_str("</defs>\n");
     }
 
-    /// Appends a chart. Where nothing moves, what it shows in the end stands there. `name` begins the names of its
-    /// animations.
+    /// Appends a chart. Without animation, it shows its last state. `name` is how the names of its animations
+    /// begin.
     pub fn draw(&self, out: &mut String, area: Rect, name: &str, stretches: &[Stretch]) {
         let [x, width] = [area.x, area.width].map(|cells| number(f64::from(cells) * CELL.0));
         let [y, height] = [area.y, area.height].map(|cells| number(f64::from(cells) * CELL.1));

@@ -1,4 +1,4 @@
-//! What an action of the operator does.
+//! Carries out the operator's actions.
 
 use super::choice::{choose_layer, next_layer, step};
 use super::{drives, duel, input, mark, moments, pick, plan, replay, search, shelf, tracing, turn};
@@ -81,7 +81,7 @@ fn act_on_run(state: &mut State, action: Action) -> Vec<Effect> {
         Action::View => next_view(state),
         Action::Focus => focus(state),
         Action::Help => state.dialog = Some(Dialog::Help { top: help_begins_at(state) }),
-        // Only in dialogs, or handled before; of a recording, where none is shown.
+        // Only in dialogs, or handled before; or for a recording, when none is shown.
         Action::Quit
         | Action::Replay(_)
         | Action::Mark
@@ -99,8 +99,8 @@ fn act_on_run(state: &mut State, action: Action) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Discards the collected changes; without any, hides the first steps for good. Who pressed Esc once more than a list
-/// needs did not mean them.
+/// Discards the collected changes; without any, hides the first steps for good, but not for an extra Esc after
+/// leaving a list, which did not mean them.
 fn discard(state: &mut State) -> Vec<Effect> {
     if state.collected.is_empty() && state.shows_first_steps() && !state.has_left {
         state.first_steps = false;
@@ -138,7 +138,7 @@ fn pause(state: &mut State) -> Vec<Effect> {
     }
 }
 
-/// Opens the host's page, for which its drives are read anew; a recording has its own host.
+/// Opens the host's page and has its drives read again; a recording has its own host.
 fn host(state: &mut State) -> Vec<Effect> {
     state.dialog = Some(Dialog::Host { top: 0 });
     if state.replay.is_some() { Vec::new() } else { vec![Effect::ReadDevices] }

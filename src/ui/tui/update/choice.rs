@@ -4,10 +4,10 @@ use crate::settings::knobs::{Knob, StackLayer};
 use crate::ui::tui::state::{Focus, ListRow, State};
 use crate::ui::tui::view;
 
-/// The most that a step scrolls by; one further goes to an end of the list.
+/// The most that a step scrolls by; a longer one goes to an end of the list.
 const PAGE: usize = 10;
 
-/// The knobs of the layers that are turned first, where they have an effect: others stand above them in the list.
+/// The knob to turn first in each layer, if it has an effect: others come before it in the list.
 const LEADING: [&str; 6] =
     ["scan.depth", "io.interface", "io.buffering", "stack.filesystem", "stack.raid", "queue.scheduler"];
 
@@ -69,7 +69,7 @@ pub fn next_layer(state: &State, by: isize) -> StackLayer {
     state.layer
 }
 
-/// Chooses a layer, and of its knobs the one that is turned first; the first in the list if that is not there.
+/// Chooses a layer, and its knob to turn first; the first in the list if that one is missing.
 pub fn choose_layer(state: &mut State, layer: StackLayer) {
     if state.layer == layer {
         return;
@@ -81,7 +81,7 @@ pub fn choose_layer(state: &mut State, layer: StackLayer) {
     }
 }
 
-/// Chooses a layer, and of its knobs the first or the last in the list.
+/// Chooses a layer, and the first or the last of its knobs in the list.
 fn choose_edge(state: &mut State, layer: StackLayer, last: bool) {
     (state.layer, state.passing, state.top) = (layer, None, 0);
     state.list_knobs();
@@ -96,13 +96,13 @@ pub fn choose_knob(state: &mut State, knob: &'static Knob) {
     if state.layer != knob.layer() {
         (state.layer, state.top) = (knob.layer(), 0);
     }
-    // Listed even if it has no effect, as the chosen one is.
+    // Listed even if it has no effect, because it is chosen.
     state.listing.rows = vec![ListRow::Knob(knob)];
     state.chosen = 0;
     state.list_knobs();
 }
 
-/// Chooses the knob that is chosen at the start; in what another profile lists, if it is there.
+/// Chooses the knob that the screen begins with; for another profile, if it lists that.
 pub fn choose_first(state: &mut State) {
     let knob = state.first_knob();
     choose_knob(state, knob);

@@ -71,7 +71,7 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
     Vec::new()
 }
 
-/// Types the value of a knob.
+/// Handles a key while a knob's value is typed.
 fn edit(
     state: &mut State,
     (knob, mut input, error): (&'static str, Typed, Option<String>),
@@ -123,7 +123,7 @@ fn save_effect(state: &State, name: String, replace: bool) -> Vec<Effect> {
     vec![Effect::Save { settings: Box::new(settings), facts: status.facts.clone(), name, replace }]
 }
 
-/// What a profile says of itself that is saved after turns: what it was, and what was turned. None without a turn.
+/// The description of a profile saved after turns: what it was, and what was turned. None without a turn.
 fn about_changes(of_profile: &Settings, settings: &Settings) -> Option<String> {
     const NAMED_MAX: usize = 3;
     let turned = Mark::new(of_profile.clone(), 0).differences(settings);

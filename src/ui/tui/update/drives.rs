@@ -1,4 +1,4 @@
-//! Ticking the drives of the target, from those of the host as the guard finds them.
+//! Ticking the target's drives, among the host's as the guard finds them.
 
 use super::filter::{self, Pressed};
 use super::input::blocked;
@@ -28,7 +28,7 @@ pub fn begin(state: &mut State) -> Vec<Effect> {
     vec![Effect::ExamineDrives { facts, named: ticked, held }]
 }
 
-/// Takes what was found.
+/// Takes the examined drives.
 pub fn examined(state: &mut State, candidates: Vec<Candidate>) {
     if let Some(Dialog::Drives { found, .. }) = &mut state.dialog {
         *found = Some(candidates);
@@ -44,7 +44,7 @@ pub fn pressed(
 ) -> Vec<Effect> {
     let candidates = found.as_deref().unwrap_or_default();
     let in_sight = |filter: &Filter| rows(candidates, filter);
-    // A host without drives has files.
+    // A host without drives uses files.
     let pressed = match &found {
         Some(none) if none.is_empty() && action == Some(Action::Accept) => Pressed::Act(Action::Accept),
         _ => filter::pressed(&mut filter, chosen, (action, typed), &in_sight),
@@ -56,7 +56,7 @@ pub fn pressed(
             turn::edit(state);
             return Vec::new();
         }
-        // What was looked for is ticked; the whole list shows what is taken.
+        // Ticks the drive that was searched for; the whole list then shows all that are ticked.
         Pressed::Act(Action::Accept) if filter.is_typed() => {
             let looked_for = candidates.get(chosen).filter(|candidate| !ticked.contains(&candidate.name));
             looked_for.into_iter().for_each(|candidate| tick(&mut ticked, candidate));
@@ -75,7 +75,7 @@ pub fn pressed(
     Vec::new()
 }
 
-/// Ticks it, or no longer; what the guard refuses can only be left out.
+/// Ticks a drive or clears its tick; one that the guard refuses can only be cleared.
 fn tick(ticked: &mut Vec<String>, candidate: &Candidate) {
     let before = ticked.len();
     ticked.retain(|name| *name != candidate.name);

@@ -64,7 +64,7 @@ fn several_drives_are_ticked_in_their_order_and_collected_for_the_plan() {
     let taken = ["S2", "S1"].map(|serial| format!("/dev/disk/by-id/nvme-Drive_960G_{serial}"));
     assert_eq!(state.collected.get("target.devices"), Some(&Value::List(taken.to_vec())));
 
-    // What was collected is ticked; ticked once more, it no longer is.
+    // Collected drives are ticked; ticking one again clears it.
     letter(&mut state, 'e');
     key(&mut state, KeyCode::Esc);
     state.collected.retain(|path, _| *path == "target.devices");
@@ -88,10 +88,10 @@ fn what_the_guard_refuses_is_not_ticked_and_says_why() {
     let Some(Dialog::Drives { ticked, .. }) = &state.dialog else { panic!("{:?}", state.dialog) };
     assert!(ticked.is_empty());
     assert!(shown(&state).contains("the system's own drive: holds /"), "{}", shown(&state));
-    // Their names can be typed as ever.
+    // Their names can still be typed.
     letter(&mut state, 'e');
     assert!(matches!(state.dialog, Some(Dialog::Edit { knob: "target.devices", .. })));
-    // Nothing is examined where nothing could be turned.
+    // Nothing is examined while nothing can be turned.
     let mut state = filling(80, 24);
     choose(&mut state, "target.devices");
     assert_eq!(key(&mut state, KeyCode::Enter), []);
@@ -105,7 +105,7 @@ fn a_drive_is_found_by_what_is_known_of_it() {
     let screen = shown(&state);
     assert!(screen.contains("target.devices /s2 FILLED▏") && !screen.contains("_S1"), "{screen}");
     assert!(screen.contains("▸ [ ] /dev/disk/by-id/nvme-Drive_960G_S2"), "{screen}");
-    // It is ticked, and once more it is not.
+    // Tab ticks it, and clears the tick again.
     key(&mut state, KeyCode::Tab);
     assert!(shown(&state).contains("[1] ") && shown(&state).contains("1 ticked"), "{}", shown(&state));
     key(&mut state, KeyCode::Tab);

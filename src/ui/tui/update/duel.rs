@@ -20,7 +20,7 @@ use crate::ui::tui::update::mark;
 
 const MAX_WRITES: &str = "run.max_writes";
 
-/// Ends the duel that goes on; else asks by which figure one is to be: of the marked and the present setting, or of a turn.
+/// Ends a running duel; else asks which figure is to decide one: of the marked and the present setting, or of a turn.
 pub fn ask(state: &mut State) -> Vec<Effect> {
     if state.duel.is_some() {
         return vec![Effect::Send(Command::Duel(None))];
@@ -32,7 +32,7 @@ pub fn ask(state: &mut State) -> Vec<Effect> {
         state.say("no duel: none of the program's figures has `better` in the profile ([command.metrics])");
         return Vec::new();
     }
-    // Whoever chooses a line of the ledger means that.
+    // With the focus on the ledger, its chosen line is meant.
     let marked = mark::to_compare(state).filter(|_| state.focus != Focus::Ledger);
     match marked {
         None => of_line(state),
@@ -46,15 +46,15 @@ pub fn ask(state: &mut State) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Asks by which figure the two values of the ledger's chosen turn are to be compared; among the knobs, those of the
-/// chosen knob's last turn, else of the last one.
+/// Asks which figure is to decide between the two values of the ledger's chosen turn; with the focus on the knobs,
+/// those of the chosen knob's last turn, else of the last one.
 fn of_line(state: &mut State) {
     let ledger = &state.figures().ledger;
     let line = if state.focus == Focus::Ledger {
         ledger.iter().rev().nth(state.ledger_chosen.min(ledger.len().saturating_sub(1)))
     } else {
         let of_knob = ledger.iter().rev().find(|line| line.knob == state.knob().path);
-        // That writers may go on changes nothing that a duel could be about.
+        // Raising the write limit changes nothing that a duel could compare.
         of_knob.or_else(|| ledger.iter().rev().find(|line| line.knob != MAX_WRITES))
     };
     let Some(line) = line.cloned() else {
@@ -70,7 +70,7 @@ fn of_line(state: &mut State) {
     }
 }
 
-/// Asks by which figure two values of a knob are to be compared; what is said of it goes to a line of the ledger.
+/// Asks which figure is to decide between two values of a knob; the outcome goes to a line of the ledger.
 fn begin(state: &mut State, line: u64, knob: &Knob, values: [Value; 2]) {
     let rebuilds = values.iter().any(|value| state.scope_of(knob, value) == Scope::Rebuild);
     let values = values.map(|value| value.to_string());
@@ -96,8 +96,8 @@ pub fn figures(state: &State) -> Vec<Figure> {
     state.status.as_ref().map(|status| Figure::deciding(&status.settings)).unwrap_or_default()
 }
 
-/// The figure that a knob is most likely turned for. A limit on a class's rate is for the others: on that rate the answer
-/// is known.
+/// The figure that a knob is most likely turned for. A limit on a class's rate is meant for the other classes: its
+/// effect on that rate is known.
 fn figure_of(knob: &str, settings: Option<&Settings>) -> Figure {
     let runs = |class: Class| settings.is_none_or(|settings| settings.classes[class.index()].enabled);
     if matches!(knob, "scan.rate" | "background.rate") {
@@ -140,7 +140,7 @@ pub fn pressed(
     Vec::new()
 }
 
-/// Takes how a duel stands.
+/// Takes the state of a duel.
 pub fn shown(state: &mut State, shown: Arc<DuelShown>) {
     let line = state.duel.as_ref().map_or(state.duel_asked, |(line, _)| *line);
     if !shown.is_over {

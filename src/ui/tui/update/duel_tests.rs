@@ -1,4 +1,4 @@
-//! Duels on the screen: asked for, followed, and what is left of them.
+//! Duels on the screen: asked for, followed, and remembered.
 
 use std::sync::Arc;
 

@@ -7,9 +7,9 @@ use crate::ui::tui::typed::Typed;
 
 /// What a key did.
 pub enum Pressed {
-    /// It was about the filter, or moved in the list: the chosen row.
+    /// It changed the filter or moved in the list: the chosen row.
     Moved(usize),
-    /// What the list has to do.
+    /// What the list is to do.
     Act(Action),
 }
 
@@ -35,7 +35,7 @@ pub fn pressed(
             filter.0 = None;
             return Pressed::Moved(chosen);
         }
-        // Nothing is chosen that is not in sight.
+        // Nothing out of sight is chosen.
         (Some(Action::Accept | Action::Mark), _) if place.is_none() => return Pressed::Moved(chosen),
         (Some(act @ (Action::Accept | Action::Mark | Action::Compare | Action::Edit | Action::Close)), _) => {
             return Pressed::Act(act);

@@ -43,7 +43,7 @@ fn letters_that_are_keys_are_typed_and_escape_shows_the_whole_list_first() {
     assert!(shown(&state).contains("▸ quick") && !shown(&state).contains("Threads"), "{}", shown(&state));
     key(&mut state, KeyCode::Esc);
     assert!(shown(&state).contains("▸ quick") && shown(&state).contains("Threads"), "{}", shown(&state));
-    // The keys of the whole list again.
+    // The keys of the whole list work again.
     letter(&mut state, 'k');
     assert!(shown(&state).contains("▸ paper-1"), "{}", shown(&state));
     typed(&mut state, "/x");

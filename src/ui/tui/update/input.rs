@@ -28,7 +28,7 @@ pub fn blocked(state: &mut State) -> bool {
     true
 }
 
-/// Why the run has failed, and what to do; none where it has not. It stays on the screen until something else is said.
+/// Why the run has failed, and what to do; none if it has not. It stays on the screen until another message comes.
 pub fn why_ended(state: &State) -> Option<String> {
     let Some(Err(error)) = &state.ended else { return None };
     let former = "b rebuilds the previous stack, o opens a profile, q quits: ";

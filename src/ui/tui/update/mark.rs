@@ -1,4 +1,4 @@
-//! The marked setting: set, gone back to, and held against the present one.
+//! The marked setting: set, gone back to, and compared with the present one.
 
 use super::input::blocked;
 use crate::runs::session::Command;
@@ -9,7 +9,7 @@ use crate::ui::tui::state::State;
 /// Knobs named in a sentence; the others are counted.
 const NAMED_MAX: usize = 3;
 
-/// Marks the setting in force; where that is marked already, there is no mark any more.
+/// Marks the setting in force; if that is marked already, clears the mark.
 pub fn set(state: &mut State) {
     if blocked(state) || is_in_duel(state) {
         return;
@@ -27,7 +27,7 @@ pub fn set(state: &mut State) {
     state.mark = Some(mark);
 }
 
-/// Turns back every knob turned since.
+/// Turns back every knob turned since the mark.
 pub fn back(state: &mut State) -> Vec<Effect> {
     if blocked(state) || is_in_duel(state) {
         return Vec::new();
@@ -46,7 +46,7 @@ pub fn back(state: &mut State) -> Vec<Effect> {
     vec![Effect::Send(Command::TurnBack(turns))]
 }
 
-/// The one knob turned since, or why a duel can't compare both settings; none where no setting is marked.
+/// The one knob turned since the mark, or why a duel can't compare both settings; none if no setting is marked.
 pub fn to_compare(state: &State) -> Option<Result<Difference, String>> {
     let mut turned = since(state)?;
     Some(match (turned.pop(), turned.len()) {
@@ -60,15 +60,15 @@ pub fn to_compare(state: &State) -> Option<Result<Difference, String>> {
     })
 }
 
-/// Whether a duel turns a knob back and forth, so that no setting is the operator's; says so.
+/// Whether a duel is turning a knob back and forth, so that no setting is the operator's; says so.
 fn is_in_duel(state: &mut State) -> bool {
     if state.duel.is_some() {
-        state.say("a duel goes on, which turns its knob back and forth: D ends it");
+        state.say("a duel is turning its knob back and forth: D ends it");
     }
     state.duel.is_some()
 }
 
-/// The knobs turned since; none where no setting is marked.
+/// The knobs turned since the mark; none if no setting is marked.
 fn since(state: &State) -> Option<Vec<Difference>> {
     Some(state.mark.as_ref()?.differences(&state.settings_now()?))
 }

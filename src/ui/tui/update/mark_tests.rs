@@ -48,7 +48,7 @@ fn a_setting_is_marked_and_gone_back_to() {
     assert_eq!(letter(&mut state, '\''), [Effect::Send(Command::TurnBack(back.to_vec()))]);
     assert!(said(&state).starts_with("back to the mark: stack.chunk 64KiB → "), "{}", said(&state));
 
-    // Back there, the same key takes the mark away.
+    // Back at that setting, the same key clears the mark.
     turn(&mut state, &[]);
     letter(&mut state, 'a');
     assert!(state.mark.is_none() && said(&state).contains("the mark is gone"), "{}", said(&state));
@@ -64,7 +64,7 @@ fn a_mark_before_the_first_turn_stands_below_it_and_a_new_run_has_none() {
     assert!(shown(&state).contains("◆ marked before the first turn"), "{}", shown(&state));
     tell(&mut state, Event::Began);
     assert!(state.mark.is_none());
-    // Nothing is marked where nothing runs.
+    // Nothing is marked while nothing runs.
     let mut filling = fixture::filling(80, 24);
     letter(&mut filling, 'a');
     assert!(filling.mark.is_none() && said(&filling).contains("being filled"), "{}", said(&filling));
@@ -83,13 +83,13 @@ fn the_marked_setting_is_compared_with_the_present_one_if_one_knob_differs() {
     assert_eq!((knob.as_str(), values), ("scan.depth", &[marked, "4".to_owned()]));
     key(&mut state, KeyCode::Esc);
 
-    // Of two or more, what differs is said.
+    // With two or more knobs turned, it says which differ.
     turn(&mut state, &[("scan.depth", Value::Int(4)), ("point.depth", Value::Int(2))]);
     letter(&mut state, 'D');
     let said = said(&state);
     assert!(said.contains("turns one knob, but 2 differ") && said.contains("point.depth 2 → "), "{said}");
     assert!(state.dialog.is_none());
-    // The ledger's chosen line is meant where it has the focus.
+    // With the focus on the ledger, its chosen line is meant.
     key(&mut state, KeyCode::Tab);
     letter(&mut state, 'D');
     let line = state.live.ledger.back().unwrap().number;
@@ -101,7 +101,7 @@ fn while_a_duel_goes_on_no_setting_is_the_operators() {
     let mut state = turned(160, 50);
     tell(&mut state, Event::Duel(Arc::new(duel(2))));
     letter(&mut state, 'a');
-    assert!(state.mark.is_none() && said(&state).contains("a duel goes on"), "{}", said(&state));
+    assert!(state.mark.is_none() && said(&state).contains("a duel is turning its knob"), "{}", said(&state));
 }
 
 #[test]

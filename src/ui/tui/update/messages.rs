@@ -1,4 +1,4 @@
-//! Each message, handed to what it is for.
+//! Dispatches each message to its handler.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
     let turns = |effect: &Effect| matches!(effect, Effect::Send(Command::Turn { .. } | Command::Undo));
     if state.frozen.is_some() && effects.iter().any(turns) {
         state.frozen = None;
-        state.say("the figures go on, so that you see what this turn does");
+        state.say("the figures are live again, so that you see what this turn does");
     }
     state.list_knobs();
     effects
@@ -79,7 +79,7 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
         Msg::NotKept(error) => {
-            state.notice(format!("it is not kept for the next time: {}", error.one_line()));
+            state.notice(format!("it can't be kept for next time: {}", error.one_line()));
             Vec::new()
         }
         #[cfg(feature = "trace")]
@@ -103,7 +103,7 @@ fn saved(state: &mut State, name: String, outcome: Result<PathBuf, Error>) {
         Err(error) if error.kind == Kind::Refused && state.dialog.is_none() => {
             state.dialog = Some(Dialog::Replace { name });
         }
-        // The name that was typed is not lost.
+        // Keep the name that was typed.
         Err(error) if state.dialog.is_none() => {
             let error = Some(error.one_line());
             state.dialog = Some(Dialog::Save { input: name.into(), error });

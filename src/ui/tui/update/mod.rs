@@ -1,4 +1,4 @@
-//! How messages change the state. Pure: what is to be done outside is returned as effects.
+//! How messages change the state. Pure: everything to do outside is returned as effects.
 
 mod act;
 mod choice;

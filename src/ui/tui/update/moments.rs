@@ -1,4 +1,4 @@
-//! Windows of the past: those beside the one that is shown, and the moments of the tail.
+//! Past windows: those next to the one shown, and the moments of the tail.
 
 use crate::ui::tui::heat::TailOf;
 use crate::ui::tui::past::Peak;
@@ -7,8 +7,8 @@ use crate::units::{approx_span, format_latency};
 
 const FORGOTTEN: &str = "earlier windows are no longer kept";
 
-/// Reads another window of the past: the figures are frozen, and those of that window shown. Where the whole run is
-/// seen, it goes through that in a hundred steps.
+/// Shows another past window: freezes the figures and shows those of that window. If the map shows the whole run, a
+/// step is a hundredth of it.
 pub fn beside(state: &mut State, by: isize) {
     const STEPS: usize = 100;
     let mut figures = state.frozen.take().unwrap_or_else(|| Box::new(state.live.clone()));
@@ -24,7 +24,7 @@ pub fn beside(state: &mut State, by: isize) {
     state.frozen = Some(figures);
 }
 
-/// Reads the window with the peak of what the heat map shows.
+/// Shows the window with the peak of what the heat map shows.
 pub fn peak(state: &mut State, by: Peak) {
     let Some((ns, at)) = state.figures().peak(by, state.tail_of) else {
         return state.say(no_peak(by));

@@ -92,7 +92,7 @@ fn that_writers_stop_soon_is_said_in_time() {
     near.written_bytes = state.written_bytes;
     tell(&mut state, Event::Status(Arc::new(near)));
     assert!(shown(&state).contains("writers stop in 30s"), "{}", shown(&state));
-    // What a rebuild has filled meanwhile is no rate of the writers.
+    // What a rebuild filled meanwhile does not count as the writers' rate.
     let mut after = window(state.live.window.as_ref().unwrap().index + 1);
     after.start_ns += 20 * after.duration_ns;
     after.written_bytes_total += 100 * written;

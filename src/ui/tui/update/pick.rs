@@ -15,12 +15,12 @@ pub fn has_names(knob: &Knob) -> bool {
     matches!(knob.spec.kind, Kind::Choice(_))
 }
 
-/// Whether drives are its values.
+/// Whether its values are drives.
 pub fn has_drives(knob: &Knob) -> bool {
     knob.path == "target.devices"
 }
 
-/// The values to pick from, those that can't be chosen here among them.
+/// The values to pick from, including those that can't be chosen here.
 pub fn values(state: &State, knob: &Knob) -> Vec<Value> {
     let status = state.status.as_ref();
     status.map_or_else(Vec::new, |status| knob.steps(conditions(status, knob.spec.scope)))

@@ -108,7 +108,7 @@ fn a_profile_that_cannot_run_here_is_not_opened_over_a_running_load() {
     assert_eq!(update(&mut state, profile()), []);
     let said = said(&state);
     assert!(said.contains("can't run here, and the load goes on: `io.interface` can't be libaio"), "{said}");
-    // Where no load would be lost, the run itself says why.
+    // If no load would be lost, the run itself says why.
     let mut state = filling(160, 50);
     let effects = update(&mut state, profile());
     assert!(matches!(&effects[..], [Effect::Send(Command::Open { .. })]), "{effects:?}");
@@ -136,7 +136,7 @@ fn a_program_and_a_drive_that_is_not_here_are_not_opened_from_the_list() {
         letter(&mut state, 'j');
     }
 
-    // A screen that runs programs opens it; what has left the kernel comes back.
+    // A screen that runs programs opens it; a target that has left the kernel comes back.
     let mut status = fixture::status(Phase::Running);
     status.runs_programs = true;
     status.settings.io.interface = Interface::Vfio;

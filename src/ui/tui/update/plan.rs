@@ -55,7 +55,7 @@ pub fn planned(state: &mut State, plan: Result<Arc<PlanShown>, String>) {
         Ok(plan) => {
             let live = plan.live;
             if live {
-                // It is turned only once it is agreed to.
+                // It is turned only once the plan is agreed to.
                 state.asked.retain(|path, _| plan.turns.iter().all(|(turned, ..)| turned != path));
             }
             let mut asked = Agreement::new(plan);

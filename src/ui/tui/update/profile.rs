@@ -22,7 +22,7 @@ pub fn rows(entries: &[ProfileEntry], filter: &Filter) -> Vec<usize> {
     filter.rows(entries.len(), &text)
 }
 
-/// Handles a key while the list is shown. What can't be opened stays in it, with its reason.
+/// Handles a key while the list is shown. A profile that can't be opened stays in it, with its reason.
 pub fn pressed(
     state: &mut State,
     entries: Option<Vec<ProfileEntry>>,
@@ -45,7 +45,7 @@ pub fn pressed(
     Vec::new()
 }
 
-/// Opens it, unless it can't run here while a load does: that goes on then.
+/// Opens a profile, unless it can't run here while a load is running, which then goes on.
 pub fn opened(state: &mut State, profile: Profile) -> Vec<Effect> {
     let name = profile.settings.name.clone();
     if let Some(why) = refused(state, &profile.settings) {
@@ -60,7 +60,7 @@ pub fn opened(state: &mut State, profile: Profile) -> Vec<Effect> {
     vec![Effect::Send(Command::Open { settings: Box::new(profile.settings), unused_steps })]
 }
 
-/// Takes the list: what can't run here says so.
+/// Takes the list, and adds to each profile that can't run here why not.
 pub fn listed(state: &mut State, mut found: Vec<ProfileEntry>) {
     // Drives that have left the kernel come back first.
     let away = state.status.as_ref().is_some_and(|status| status.settings.leaves_kernel());
@@ -75,13 +75,13 @@ pub fn listed(state: &mut State, mut found: Vec<ProfileEntry>) {
     }
 }
 
-/// Why it is not opened; not asked where no load would be lost.
+/// Why not to open it; not asked if no load would be lost.
 fn refused(state: &State, settings: &Settings) -> Option<String> {
     let runs = state.ended.is_none() && matches!(state.phase(), Phase::Running | Phase::Paused);
     if runs { cannot_run(state, settings) } else { None }
 }
 
-/// Why it can't run here; not asked of the demo, which does without what is missing.
+/// Why it can't run here; not asked for the demo, which does without what is missing.
 fn cannot_run(state: &State, settings: &Settings) -> Option<String> {
     let status = state.status.as_ref().filter(|_| !is_demo(settings))?;
     if settings.program.is_some() && !status.runs_programs {

@@ -20,7 +20,7 @@ pub fn open(state: &mut State, mut replay: Replay, beside: Option<Beside>) {
     let figures = std::mem::take(&mut replay.figures);
     let said = replay.notes.first().cloned();
     (state.status, state.first_steps) = (None, false);
-    // As a session reports it. What a run would have done outside is not done.
+    // As a session reports it, but without the effects that a run would have.
     let _ = session::handle(state, Event::Began);
     state.live = figures;
     state.of_profile = replay.settings().cloned().map(Box::new);
@@ -34,7 +34,7 @@ pub fn open(state: &mut State, mut replay: Replay, beside: Option<Beside>) {
     }
 }
 
-/// What an action does to the recording; none if it is not about that.
+/// What an action does to the recording; none if it does not concern that.
 pub fn act(state: &mut State, action: Action) -> Option<Vec<Effect>> {
     state.replay.as_ref()?;
     let last = state.live.kept().saturating_sub(1);
@@ -79,7 +79,7 @@ pub fn act(state: &mut State, action: Action) -> Option<Vec<Effect>> {
     Some(Vec::new())
 }
 
-/// Reads the window before or after.
+/// Shows the window before or after.
 fn beside(state: &mut State, at: usize, last: usize, later: bool) {
     match later {
         true if at == last => state.say("this is the last window"),
@@ -95,7 +95,7 @@ fn stop(state: &mut State) {
     }
 }
 
-/// Reads the window at that place. Playing goes on from there.
+/// Shows the window at that place; playing goes on from there.
 fn go(state: &mut State, at: usize) {
     show(state, at);
     let shown = state.live.shown_end_ns();
@@ -134,7 +134,7 @@ fn flip(state: &mut State) {
     go(state, at);
 }
 
-/// Puts the other recording into the place of the one that is shown.
+/// Puts the other recording in the place of the one shown.
 fn exchange(state: &mut State) {
     let (Some(replay), Some(beside)) = (&mut state.replay, &mut state.beside) else { return };
     replay.figures = std::mem::replace(&mut state.live, std::mem::take(&mut beside.other.figures));
@@ -144,7 +144,7 @@ fn exchange(state: &mut State) {
     state.take_place();
 }
 
-/// Looks at the other recording where it is, as if it were the one that is shown. Nothing is changed by that.
+/// Lets `look` see the other recording in its place, as if it were the one shown; changes nothing.
 pub fn with_other(state: &mut State, look: impl FnOnce(&State)) {
     let kept = (state.status.take(), state.dialog.take(), state.message.take(), state.ledger_chosen);
     let list = (state.layer, state.listing.clone(), state.chosen, state.top, state.passing.take());
@@ -196,7 +196,7 @@ fn play(state: &mut State, at: usize, last: usize) {
     replay.plays = !replay.plays;
 }
 
-/// Plays on for that long; at the end it stops.
+/// Plays on for that long; stops at the end.
 pub fn play_on(state: &mut State, elapsed: Duration) {
     let Some(replay) = state.replay.as_mut().filter(|replay| replay.plays) else { return };
     let reached_ns = replay.play(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX));

@@ -17,7 +17,7 @@ use crate::ui::tui::state::{Focus, Passing, State};
 use crate::ui::tui::update::choice::choose_first;
 use crate::ui::tui::update::{duel, plan, suspend, tracing};
 
-/// For how many windows a value that can't be is shown: long enough to read why, and then the one in force is again.
+/// For how many windows an unavailable value is shown: long enough to read why; then the one in force is back.
 const PASSING_WINDOWS: u32 = 15;
 
 /// Handles an event.
@@ -98,7 +98,7 @@ fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
         }
     }
     if matches!(status.phase, Phase::Running | Phase::Paused) {
-        // Back in the former run, what its profile has is what it was.
+        // Back in the former run, its profile is what it was.
         let is_back = state.former.take().is_some_and(|former| *former == status.settings);
         let kept = state.of_former.take().filter(|_| is_back);
         state.of_profile.get_or_insert_with(|| kept.unwrap_or_else(|| Box::new(status.settings.clone())));
@@ -109,7 +109,7 @@ fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
     let run = state.ran.now();
     run.profile.clone_from(&status.settings.name);
     run.files = plain_files(&status.settings);
-    // What another target fell back to was announced.
+    // Forget the previous target's fallbacks, which were announced.
     let former = state.status.as_ref().map_or(&[][..], |former| &former.fallbacks);
     let is_gone = |text: &String| former.contains(text) && !status.fallbacks.contains(text);
     state.notices.retain(|text| !is_gone(text));
@@ -127,7 +127,7 @@ fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
     ended.into_iter().chain(suspend::reported(state)).collect()
 }
 
-/// The folder of the run's files and their number; none where it has devices, builds a stack or keeps none.
+/// The folder of the run's files and their number; none if it has devices, builds a stack or keeps none.
 fn plain_files(settings: &Settings) -> Option<(String, u64)> {
     let target = &settings.target;
     let is_plain = settings.touches_storage() && target.devices.is_empty() && !settings.stack.is_built();
@@ -136,9 +136,9 @@ fn plain_files(settings: &Settings) -> Option<(String, u64)> {
 
 fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) -> Vec<Effect> {
     let is_new = state.ran.turn(Arc::clone(&line));
-    // Who has turned a knob knows how; the file with this ledger says so next time.
+    // Whoever has turned a knob knows how; next time, the file with this ledger tells.
     state.first_steps = false;
-    // Once as it is made, for whoever is killed before it can be judged, and once with its verdict.
+    // Kept once when made, in case we are killed before it can be judged, and once with its verdict.
     let kept = if line.open && !is_new { Vec::new() } else { vec![Effect::Keep(state.ran.json(&line))] };
     let before = state.live.ledger.len();
     state.live.ledger(line);
@@ -193,7 +193,7 @@ fn ended(state: &mut State, outcome: Result<(), Error>) -> Vec<Effect> {
     }
     (state.progress, state.step, state.duel) = (None, None, None);
     // A tool's error message is shown in full, but does not close another dialog.
-    // One that shows no figures at all is otherwise easily overlooked.
+    // So is the error of a run that never showed figures, which is otherwise easily overlooked.
     let never_ran = state.live.window.is_none();
     let in_full = outcome
         .as_ref()

@@ -1,4 +1,4 @@
-//! The list of recordings: looked through, marked, read.
+//! The list of recordings: browsed, marked, read.
 
 use std::path::PathBuf;
 
@@ -68,7 +68,7 @@ fn to_compare(shelf: &Shelf) -> Option<Vec<PathBuf>> {
     (dirs.len() == 2).then_some(dirs)
 }
 
-/// Opens the page that shows what these say, and asks for that.
+/// Opens the page for these recordings' text, and asks for that.
 fn report(state: &mut State, shelf: Shelf, dirs: Option<Vec<PathBuf>>) -> Vec<Effect> {
     let Some(dirs) = dirs else {
         state.dialog = Some(Dialog::Shelf(shelf));
@@ -87,7 +87,7 @@ fn report(state: &mut State, shelf: Shelf, dirs: Option<Vec<PathBuf>>) -> Vec<Ef
     vec![Effect::ReadRecordings(dirs)]
 }
 
-/// Takes a text, unless its page was closed meanwhile, or another one is waited for.
+/// Takes a text, unless its page was closed meanwhile or waits for another one.
 pub fn read(state: &mut State, dirs: &[PathBuf], outcome: Result<String>) {
     if let Some(Dialog::Report { dirs: asked, text, .. }) = &mut state.dialog
         && asked == dirs
@@ -96,7 +96,7 @@ pub fn read(state: &mut State, dirs: &[PathBuf], outcome: Result<String>) {
     }
 }
 
-/// Handles a key while a text is shown: it is scrolled, and closed, which leads back to the list.
+/// Handles a key while a text is shown: scrolls it, or closes it, which leads back to the list.
 pub fn turn_page(state: &mut State, report: Dialog, action: Option<Action>) {
     let Dialog::Report { title, dirs, text, top, shelf } = report else { return };
     if action == Some(Action::Close) {

@@ -71,7 +71,7 @@ fn two_that_are_marked_are_compared() {
     assert!(shown(&state).contains("A and B differ") && shown(&state).contains("demo-1 and demo-2"));
     key(&mut state, KeyCode::Esc);
 
-    // A third mark takes the place of the first, and one that is marked again is marked no longer.
+    // A third mark replaces the first, and marking a recording again clears its mark.
     for code in [KeyCode::Char(' '), KeyCode::Down, KeyCode::Char(' ')] {
         key(&mut state, code);
     }

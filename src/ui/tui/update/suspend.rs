@@ -1,11 +1,11 @@
-//! Ctrl-Z: the load is paused, the program stops, and both go on later.
+//! Ctrl-Z: the load is paused, the program stops, and both resume later.
 
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::State;
 
-/// Stops, if a shell would continue the program. A stopped program can't serve a load, so that is paused first.
+/// Stops the program, if a shell would continue it. Stopped, it can't serve a load, so that is paused first.
 pub fn suspend(state: &mut State, may: bool) -> Vec<Effect> {
     if !may {
         state
@@ -35,7 +35,7 @@ pub fn reported(state: &State) -> Vec<Effect> {
     if state.suspending && state.phase() == Phase::Paused { vec![Effect::Stop] } else { Vec::new() }
 }
 
-/// The program goes on, and so does the load if it was paused for this.
+/// Resumes after a stop, and with it the load, if it was paused for this.
 pub fn resumed(state: &mut State) -> Vec<Effect> {
     state.message = None;
     if std::mem::take(&mut state.suspending) {
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(update(&mut state, Msg::StopAsked), [Effect::Suspend]);
         assert_eq!(update(&mut state, Msg::MayStop(true)), [Effect::Stop]);
         assert_eq!(update(&mut state, Msg::Resumed), []);
-        // Beside a window, and on a screen that is too small, too.
+        // It works with a dialog open and on a screen that is too small, too.
         letter(&mut state, ':');
         assert_eq!(update(&mut state, ctrl_z()), [Effect::Suspend]);
         let _ = update(&mut state, Msg::Resize(40, 10));

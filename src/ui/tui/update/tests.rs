@@ -268,7 +268,7 @@ fn freezing_keeps_the_figures_while_the_run_continues() {
         );
     }
     let after = crate::ui::tui::tests::shown(&state);
-    // Both say that they are frozen, and only those how long ago.
+    // Only the line that says so changed: both are frozen, and the later one says how long ago that was.
     let figures =
         |text: &str| text.lines().filter(|line| !line.contains("FROZEN")).collect::<Vec<_>>().join("\n");
     assert_eq!(figures(&before), figures(&after));
@@ -283,7 +283,9 @@ fn a_turn_thaws_frozen_figures() {
     let mut state = turned(160, 50);
     letter(&mut state, 'f');
     assert_eq!(letter(&mut state, 'u'), [Effect::Send(Command::Undo)]);
-    assert!(state.frozen.is_none() && crate::ui::tui::tests::shown(&state).contains("figures go on"));
+    assert!(
+        state.frozen.is_none() && crate::ui::tui::tests::shown(&state).contains("figures are live again")
+    );
 }
 
 #[test]
@@ -297,7 +299,7 @@ fn the_slowest_window_is_that_of_the_longest_io() {
     letter(&mut state, 'L');
     assert_eq!(state.figures().window.as_ref().unwrap().index, 70);
     assert!(crate::ui::tui::tests::shown(&state).contains("900ms"));
-    // Of another class it was no other than the rest.
+    // For another class, that window was no different from the rest.
     state.tail_of = TailOf::Class(crate::class::Class::Wal);
     letter(&mut state, 'L');
     assert_ne!(state.figures().window.as_ref().unwrap().index, 70);
@@ -404,7 +406,7 @@ fn the_mouse_chooses_turns_and_scrolls() {
     let mut state = turned(160, 50);
     let areas = layout::areas(state.screen, state.view).unwrap();
     let click = MouseEventKind::Down(MouseButton::Left);
-    // The second layer, of which each has two rows.
+    // The second layer; each has two rows.
     assert_eq!(mouse(&mut state, click, areas.stack.x + 3, areas.stack.y + 3), []);
     assert_eq!(state.layer, crate::settings::knobs::StackLayer::Interface);
     // Rows: interface, page_size.

@@ -11,7 +11,7 @@ use crate::ui::tui::theme::Theme;
 use crate::ui::tui::themes::ThemeEntry;
 use crate::ui::tui::view::themes::rows;
 
-/// Opens the list with those of the folder; what is wrong with that is said.
+/// Opens the list with the folder's themes; if the folder can't be read, says why.
 pub fn listed(state: &mut State, listed: Result<Vec<ThemeEntry>>) {
     let built_in = |name: ThemeName| ThemeEntry { name: name.name().into(), theme: Ok(Theme::named(name)) };
     let mut entries: Vec<_> = ThemeName::ALL.into_iter().map(built_in).collect();
@@ -95,7 +95,7 @@ mod tests {
         press(&mut state, &[KeyCode::Esc]);
         assert_eq!(state.theme, nord);
 
-        // It is found by its name, and seen as soon as it is; Esc shows the whole list first.
+        // A theme is found by its name and shown as soon as it is; the first Esc shows the whole list again.
         update(&mut state, Msg::ThemesListed(Ok(files())));
         typed(&mut state, "/NO");
         let screen = shown(&state);
@@ -115,7 +115,7 @@ mod tests {
         press(&mut state, &[KeyCode::Enter]);
         assert!(state.theme == Theme::dark() && state.dialog.is_none());
 
-        // What can't be read leaves the built-in ones.
+        // If the folder can't be read, the built-in ones remain.
         update(&mut state, Msg::ThemesListed(Err(Error::failed("cannot read the themes"))));
         assert!(matches!(&state.dialog, Some(Dialog::Themes { entries, .. }) if entries.len() == 4));
     }

@@ -33,23 +33,23 @@ fn end(state: &State) -> Effect {
     Effect::Trace(Wanted::End(state.recording.clone(), name))
 }
 
-/// Ends a trace whose drives are the target's no longer.
+/// Ends a trace whose drives are no longer the target's.
 pub fn settle(state: &State, before: &[PathBuf]) -> Vec<Effect> {
     let moved = state.status.as_ref().is_some_and(|status| status.drives != before);
     if moved && state.tracing.is_on { vec![end(state)] } else { Vec::new() }
 }
 
-/// Tells a run of a trace that began in the one before.
+/// Tells a run about a trace that began in the previous one.
 pub fn again(state: &State) -> Vec<Effect> {
     let tap = state.tracing.tap.clone();
     tap.map(|tap| Effect::Send(Command::Traced(Some(tap)))).into_iter().collect()
 }
 
-/// Takes what is said of a trace; the run gets to know whether one is under way, for its windows to say so.
+/// Takes news of a trace; tells the run whether one is under way, so that its windows say so.
 pub fn said(state: &mut State, said: Said) -> Vec<Effect> {
     let tap = match said {
         Said::Began(drives, tap) => {
-            let text = format!("traces {}: C shows the contract's rules, T ends it", drives.join(", "));
+            let text = format!("tracing {}: C shows the contract's rules, T ends it", drives.join(", "));
             state.say(text);
             state.tracing = Tracing { is_on: true, tap: Some(tap.clone()), drives, live: None };
             Some(tap)

@@ -20,7 +20,7 @@ use crate::ui::tui::tests::{SIZES, press, shown};
 use crate::ui::tui::tracing::{Said, Wanted};
 use crate::ui::tui::update::update;
 
-/// What is said of a trace reaches the run: whether one is under way.
+/// Takes news of a trace, and checks that the run is told whether one is under way.
 fn hear(state: &mut State, said: Said) {
     let told = match &said {
         Said::Began(_, tap) => vec![Effect::Send(Command::Traced(Some(tap.clone())))],
@@ -30,7 +30,7 @@ fn hear(state: &mut State, said: Said) {
     assert_eq!(update(state, Msg::Traced(said)), told);
 }
 
-/// 60 times the same 4 MiB, in pieces of 128 KiB, and a second drive that nothing was issued to.
+/// The same 4 MiB 60 times, in pieces of 128 KiB, and a second drive without any I/O.
 fn live(lost: u64) -> Live {
     let lost = LostEvents::unknown(lost);
     let line = |at: u64| {
@@ -52,7 +52,7 @@ fn begun() -> State {
     assert_eq!(letter(&mut state, 'T'), [Effect::Trace(Wanted::Begin(drives, cpus))]);
     assert!(!shown(&state).contains("TRACE"));
     hear(&mut state, Said::Began(vec!["nvme0n1".into(), "nvme1n1".into()], Tap::of(|_| ByTrace::default())));
-    assert!(said(&state).starts_with("traces nvme0n1, nvme1n1: C shows"), "{}", said(&state));
+    assert!(said(&state).starts_with("tracing nvme0n1, nvme1n1: C shows"), "{}", said(&state));
     state
 }
 
@@ -65,7 +65,7 @@ fn a_trace_is_begun_and_ended_and_says_where_it_is() {
     hear(&mut state, Said::Ended(Ok("traced 5 I/Os, 0 events lost: /x".into())));
     assert!(said(&state).contains("0 events lost: /x") && !shown(&state).contains("TRACE"));
 
-    // Into the recording, where one is made; what goes wrong is said.
+    // Into the recording, if one is being made; errors are shown.
     let mut state = begun();
     state.recording = Some("/rec".into());
     assert_eq!(letter(&mut state, 'T'), [Effect::Trace(Wanted::End(Some("/rec".into()), name.clone()))]);
@@ -127,7 +127,7 @@ fn the_page_shows_the_rules_as_they_are_kept() {
     }
 }
 
-/// The screen after a window of which a trace has that p99.
+/// The screen after a window with that p99 from a trace.
 fn after(state: &mut State, index: u64, p99_ns: Option<u64>) -> String {
     let window = Window { traced_p99_ns: p99_ns, ..fixture::window(index) };
     tell(state, Event::Window(Arc::new(window), Arc::new(fixture::totals(index))));

@@ -2,7 +2,7 @@
 
 use ratatui::buffer::Buffer;
 
-/// Glyphs of the screen, and what stands for them.
+/// Glyphs of the screen, and their stand-ins.
 const STAND_INS: [(&str, &str); 20] = [
     ("─━", "-"),
     ("│┃├┤▏", "|"),
@@ -74,7 +74,7 @@ mod tests {
         let plain = shown(&state);
         let unknown = |text: &str| text.matches('?').count();
         assert!(plain.is_ascii() && unknown(&plain) == unknown(&full), "{plain}");
-        // But for the line of keys, in which Enter has a word.
+        // Except for the line of keys, where Enter is spelled out.
         let cells = |text: &str| text.lines().take(49).map(|line| line.chars().count()).collect::<Vec<_>>();
         assert_eq!(cells(&full), cells(&plain));
         for (columns, lines) in SIZES {

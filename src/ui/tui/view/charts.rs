@@ -20,7 +20,7 @@ const LABEL_CELLS: u16 = 18;
 const LABEL_CELLS_ONE_ROW: u16 = 25;
 /// Rows of the tallest strip.
 const ROWS_MAX: u16 = 4;
-/// Rows from which on both kinds fit one above the other.
+/// From this many rows on, both kinds fit one above the other.
 const BOTH_ROWS: u16 = 11;
 
 /// The strips of one kind of figure, one per class.
@@ -29,11 +29,11 @@ struct Strips {
     remark: String,
     /// The number beside the strip, and its scale in words.
     labels: [(String, String); 4],
-    /// Bars, not lines.
+    /// Whether to draw bars instead of lines.
     is_bars: bool,
-    /// Their width.
+    /// The labels' width.
     label_cells: u16,
-    /// The column of the window that is read, unless that is the newest.
+    /// The column of the window being viewed, unless it is the newest.
     cursor: Option<usize>,
     /// One column per window, the newest last; in each, the lowest row first.
     columns: [Vec<Vec<char>>; 4],
@@ -46,7 +46,7 @@ type Draw = fn(&State, &[Point], usize) -> Strips;
 struct Place {
     area: Rect,
     draw: Draw,
-    /// Of each strip.
+    /// Rows of each strip.
     rows: u16,
     label_cells: u16,
 }
@@ -68,7 +68,7 @@ fn places(area: Rect) -> impl Iterator<Item = Place> {
     })
 }
 
-/// Where columns move to the left with each window.
+/// The areas whose columns move left with each window.
 pub fn plots(area: Rect) -> impl Iterator<Item = Rect> {
     places(area).map(|Place { area, rows, label_cells, .. }| {
         let (y, height) = (area.y + 1, (4 * rows).min(area.height - 1));
@@ -97,19 +97,19 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
 }
 
-/// The point of the window that is read.
+/// The point of the window being viewed.
 fn read<'a>(state: &State, points: &'a [Point]) -> Option<&'a Point> {
     let is_read = |point: &&Point| Some(point.end_ns) == state.cursor_ns();
     points.iter().find(is_read).or(points.last())
 }
 
-/// The column of the window that is read, unless that is the newest.
+/// The column of the window being viewed, unless it is the newest.
 fn cursor_at(state: &State, points: &[Point], cells: usize) -> Option<usize> {
     let shown = state.cursor_ns()?;
     Some(cells.saturating_sub(points.len()) + points.iter().position(|point| point.end_ns == shown)?)
 }
 
-/// The points of the recording beside the one that is shown: both have the same scales.
+/// The points of the other recording, if there are two: both share their scales.
 fn others(state: &State, cells: usize) -> Vec<Point> {
     state.beside.as_ref().map_or_else(Vec::new, |beside| beside.other.figures.points(cells))
 }
@@ -169,7 +169,7 @@ fn tails(state: &State, points: &[Point], rows: usize) -> Strips {
     }
     let scale = scale.map_or_else(String::new, |(low, high)| format!(" {}–{}", decade(low), decade(high)));
     let mut remark = format!("{}, log{scale}", if response { "response" } else { "service" });
-    // Strips of one row have no room for it.
+    // One-row strips have no room for it beside them.
     if rows == 1 {
         let pooled = Class::ALL.into_iter().filter_map(|class| Some((class, over(class.index())?)));
         remark.extend(pooled.map(|(class, over)| format!(", {class} {over}")));
@@ -287,7 +287,7 @@ pub fn draw_axis(
     let is_free = |at: usize| row.get(at) == Some(&'─');
     let text: String = row.iter().collect();
     put(buf, left, area.y, cells as u16, &Line::from(span(text, theme.dim)));
-    // A label stays readable under it.
+    // A label under the cursor stays readable.
     let cursor = state.cursor_ns().filter(|ns| ns <= last_ns);
     let cursor = cursor.map(|ns| offset + ends_ns.partition_point(|end_ns| *end_ns < ns));
     if let Some(column) = cursor {
@@ -306,7 +306,7 @@ pub fn draw_axis(
     put(buf, area.x, area.y, label_cells, &Line::from(span(turns, theme.dim)));
 }
 
-/// What stands at the ends of the axis: how long ago that was, or when it was in a recording.
+/// The labels at the ends of the axis: how long ago that was, or the time in a recording.
 fn times(state: &State, first_ns: u64, last_ns: u64) -> [String; 2] {
     let seconds = |ns: u64| approx_span(ns as f64 / 1e9);
     if let Some(replay) = &state.replay {
@@ -318,7 +318,7 @@ fn times(state: &State, first_ns: u64, last_ns: u64) -> [String; 2] {
     [ago(first_ns) + " ", if last_ns < now_ns { format!(" {}", ago(last_ns)) } else { " now".into() }]
 }
 
-/// As it is where the cursor lies on something.
+/// A style under the cursor.
 pub fn reversed(style: Style) -> Style {
     style.add_modifier(Modifier::REVERSED)
 }

@@ -44,7 +44,7 @@ enum Part {
 }
 
 impl Part {
-    /// That of the last windows together where the window has too few samples; else the window's own.
+    /// The value pooled over the last windows if this window has too few samples; else the window's own.
     fn of(self, latency: Option<&Latency>, pooled: PooledLatency) -> Option<u64> {
         let of = |own: fn(&Latency) -> Option<u64>| latency.and_then(own);
         let own = match self {
@@ -60,7 +60,7 @@ impl Part {
         self.of_several(pooled).map(|pooled| pooled.ns).or(own)
     }
 
-    /// That of several windows, where the window's own does not do.
+    /// The value pooled over several windows, where the window's own is not enough.
     fn of_several(self, pooled: PooledLatency) -> Option<Pooled> {
         match self {
             Self::P50 => pooled.p50,
@@ -71,7 +71,7 @@ impl Part {
         }
     }
 
-    /// Whether its column is left out where no class has it.
+    /// Whether its column is left out if no class has it.
     fn is_rare(self) -> bool {
         matches!(self, Self::P99999 | Self::P999999)
     }
@@ -97,7 +97,7 @@ const COLUMNS: [(Column, &str, usize, u8); 14] = [
 const NAME_CELLS: usize = 10;
 /// Cells of the panel's title and its frame.
 const TITLE_CELLS: usize = 13;
-/// What flags have at least, and what they have where the first one of a class is longer.
+/// The fewest cells for flags, and those for when the first flag of a class is longer.
 const FLAGS_CELLS: [usize; 2] = [12, 20];
 
 /// The columns that fit, in their order, and the gap between them.
@@ -133,7 +133,7 @@ fn columns(
     (kept.collect(), gap)
 }
 
-/// Draws it.
+/// Draws the table.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let cells = usize::from(area.width);
     let has_parts = matches!(tier(buf.area), Some(Tier::Large | Tier::Wide));
@@ -146,7 +146,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let frozen = if state.frozen.is_some() { "FROZEN · " } else { "" };
     let span = span_of_time(state);
     let whole = format!("{frozen}{time} · {span}");
-    // Of a window of the past, when it was matters more than what the latencies are of.
+    // For a past window, when it was matters more than which latencies these are.
     let remark = if width(&whole) + TITLE_CELLS <= cells || frozen.is_empty() {
         whole
     } else {
@@ -196,7 +196,7 @@ fn span_of_time(state: &State) -> String {
                 let warmup = if window.warmup { ", warm-up" } else { "" };
                 return format!("window {at} of {all}, {seconds:.1} s{turned}{warmup}");
             }
-            // Others came after it.
+            // There are newer windows.
             let [shown, newest] = [figures, &state.live].map(|figures| figures.shown_end_ns().unwrap_or(0));
             if newest > shown {
                 let [at, ago] = [shown, newest - shown].map(|ns| approx_span(ns as f64 / 1e9));
@@ -229,18 +229,18 @@ fn figures(state: &State, class: Class) -> Option<&ClassFigures> {
     figures.window.as_ref().map(|window| window.class(class))
 }
 
-/// What the class lacks in the window for too few I/Os.
+/// Pooled percentiles, for which the class has too few I/Os in the window.
 fn pooled(state: &State, class: Class) -> PooledLatencies {
     if state.cumulative { PooledLatencies::default() } else { state.figures().pooled[class.index()] }
 }
 
-/// The latency that the table is about.
+/// The latency that the table shows.
 fn shown<'a>(state: &State, figures: &'a ClassFigures) -> Option<&'a Latency> {
     let Latencies { response_ns, service_ns, .. } = &figures.latencies;
     if state.response { response_ns.as_ref().filter(|_| !figures.not_held) } else { service_ns.as_ref() }
 }
 
-/// Which percentiles are those of several windows, and of how long a time: `p99 over 4s`, or just `over 4s` where that
+/// Which percentiles are pooled over several windows, and over how long: `p99 over 4s`, or just `over 4s` where that
 /// does not fit.
 fn time_spans(pooled: PooledLatency, cells: usize) -> String {
     let mut spans: Vec<(u64, Vec<&str>)> = Vec::new();
@@ -329,7 +329,7 @@ fn cell(state: &State, figures: &ClassFigures, pooled: &PooledLatencies, column:
     (text, if faint { theme.dim } else { theme.plain })
 }
 
-/// The cells that flags have: more where the first one of a class does not fit into the fewest.
+/// The cells for flags: more if the first flag of a class does not fit into the fewest.
 fn flags_cells(state: &State) -> usize {
     let [few, more] = FLAGS_CELLS;
     let is_long = |class| {
@@ -364,7 +364,7 @@ fn words(figures: &ClassFigures) -> Vec<String> {
     words
 }
 
-/// A class's flags as far as they fit, where there is room the time that its percentiles are of, and the style.
+/// A class's flags, as far as they fit, then the time that its percentiles cover if there is room; and the style.
 fn flags(state: &State, figures: &ClassFigures, of: PooledLatency, cells: usize) -> (String, Style) {
     let theme = &state.theme;
     let words = words(figures);
@@ -383,8 +383,8 @@ fn flags(state: &State, figures: &ClassFigures, of: PooledLatency, cells: usize)
     (text, style)
 }
 
-/// As many whole words as fit from the first on, else any that does, if need be without its figure, and the number of
-/// the others; if there is none, just how many there are.
+/// As many whole words as fit, from the first on; else any one that fits, if need be without its figure; then the
+/// number of the others. If none fits, just how many there are.
 fn folded(words: &[String], cells: usize) -> String {
     let fits = |text: &String| width(text) <= cells;
     let leading = |shown: usize| with_rest(&words[..shown].join(", "), words.len() - shown);

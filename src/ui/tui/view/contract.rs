@@ -1,4 +1,4 @@
-//! The contract with drives: how its five rules are kept by the last I/Os of a trace that is under way.
+//! The contract with drives: how the latest I/Os of a running trace keep its five rules.
 
 use ratatui::style::Style;
 
@@ -85,7 +85,7 @@ fn drive(state: &State, scores: &Scores, cells: usize, out: &mut Vec<(String, St
             let before = if i == 0 { head.clone() } else { " ".repeat(indent) };
             out.push((format!("{before}{part}"), style));
         }
-        // What is not judged says why in its light.
+        // The light of a rule that is not judged says why.
         if matches!(light, Light::Doubt | Light::Poor) {
             let advice = wrap(advice, cells.saturating_sub(2));
             out.extend(advice.into_iter().map(|part| (format!("  {part}"), theme.dim)));

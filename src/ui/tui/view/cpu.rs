@@ -14,7 +14,7 @@ use crate::units::three_digits;
 
 const NAME_CELLS: u16 = 9;
 
-/// Draws it.
+/// Draws the panel.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let figures = state.figures();
     let (cpu, classes, total, duration_s) = match (&figures.window, &figures.totals) {
@@ -71,7 +71,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
 }
 
-/// The spans, cut behind a word, with `…` where something is missing: half a figure is another one.
+/// The spans, cut after a word, with `…` where something is missing: half a figure would be another figure.
 fn fitted(spans: Vec<Span<'static>>, cells: usize) -> Vec<Span<'static>> {
     if spans.iter().map(Span::width).sum::<usize>() <= cells {
         return spans;

@@ -80,13 +80,13 @@ fn text(text: impl Into<String>, style: Style) -> Line<'static> {
     Line::from(span(text, style))
 }
 
-/// How a suggestion is kept.
+/// The keys that replace or keep a suggestion.
 fn kept(input: &Typed, what: &str) -> String {
     if input.is_suggested() { format!("Typing replaces the {what}, End keeps it · ") } else { String::new() }
 }
 
-/// An input line; the cursor is always visible, and what is before it as far as it fits. A suggestion is shown as selected
-/// text.
+/// An input line: the cursor is always visible, and as much as fits of what is before it. A suggestion is shown as
+/// selected text.
 pub fn typed(state: &State, input: &Typed, cells: usize) -> Line<'static> {
     let (before, behind) = input.around();
     let room = cells.saturating_sub(3);
@@ -145,7 +145,7 @@ fn edit(state: &State, path: &str, input: &Typed, error: Option<&str>, buf: &mut
     show(state, buf, screen, path, &lines);
 }
 
-/// What stands beside a profile's name: why it can't be opened, or its description.
+/// The text beside a profile's name: why it can't be opened, or its description.
 fn beside(entry: &ProfileEntry) -> String {
     entry.refused.as_ref().map_or_else(|| entry.about.clone(), |why| format!("can't: {why}"))
 }
@@ -191,7 +191,7 @@ fn open(
     if found.is_empty() {
         lines.push(text(if entries.is_empty() { "no profiles" } else { "no profile matches" }, theme.dim));
     }
-    // A list that is narrowed down leaves the lines below it where they are.
+    // Narrowing the list down doesn't move the lines below it.
     lines.resize(entries.len().min(room).max(1), Line::default());
     lines.push(Line::default());
     lines.extend(below_profiles(state, entries, place.map(|_| chosen), cells));
@@ -205,7 +205,7 @@ fn open(
     framed(state, buf, screen, outer, &title, &lines);
 }
 
-/// Where the chosen profile lies, and why it can't be opened, where that is so of any.
+/// Where the chosen profile is stored; if any can't be opened, also lines for the reason.
 fn below_profiles(
     state: &State,
     entries: &[ProfileEntry],
@@ -228,7 +228,7 @@ fn below_profiles(
     lines
 }
 
-/// Which figure a duel is to be about, and what it does.
+/// Asks which figure is to decide a duel, and says what a duel does.
 fn asks_duel(state: &State, knob: &str, values: &[String; 2], chosen: usize, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
     let what = format!(
@@ -259,7 +259,7 @@ fn asks_duel(state: &State, knob: &str, values: &[String; 2], chosen: usize, buf
     show(state, buf, screen, "duel", &lines);
 }
 
-/// What a duel takes at most.
+/// The longest that a duel can take, in seconds.
 fn duel_s_max(state: &State) -> f64 {
     let window = state.status.as_ref().map_or(Duration::ZERO, |status| status.settings.run.window);
     WINDOWS_MAX as f64 * window.as_secs_f64()

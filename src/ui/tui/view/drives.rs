@@ -1,4 +1,4 @@
-//! The list of drives: each with what is on it; what can't be taken is faint, with the guard's reason.
+//! The list of drives, each with what is on it; one that can't be taken is faint, with the guard's reason.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,7 +11,7 @@ use crate::ui::tui::filter::Filter;
 use crate::ui::tui::state::State;
 
 const CELLS: u16 = 100;
-/// Lines below the list: what the chosen one is, and what is on it in full.
+/// Lines below the list: details of the chosen drive, and what is on it in full.
 const BELOW: usize = 5;
 /// Lines of the frame, around the list, and of the last remark.
 const FRAME: usize = 5;
@@ -25,7 +25,7 @@ pub fn rows(found: &[Candidate], filter: &Filter) -> Vec<usize> {
     filter.rows(found.len(), &text)
 }
 
-/// Draws it.
+/// Draws the list.
 pub fn render(
     state: &State,
     (found, ticked): (Option<&[Candidate]>, &[String]),
@@ -50,7 +50,7 @@ pub fn render(
             drawn(state, &shown, ticked, (chosen, width_of_names(found, cells)), cells)
         }
     };
-    // A list that is narrowed down leaves the lines below it where they are.
+    // Narrowing the list down doesn't move the lines below it.
     lines.resize(lines.len().max(all.len().min(room)), Line::default());
     lines.push(Line::default());
     if !all.is_empty() {
@@ -128,8 +128,8 @@ fn in_brief(candidate: &Candidate) -> String {
 fn in_full(candidate: &Candidate) -> String {
     match &candidate.found {
         OnDevice::Held => "This run is on it.".into(),
-        OnDevice::Empty => "Nothing is on it that would be lost.".into(),
-        OnDevice::Ours => "It has a fill of stacktune's, which is kept where it suits.".into(),
+        OnDevice::Empty => "It holds nothing that would be lost.".into(),
+        OnDevice::Ours => "It has a stacktune fill, which is kept if it still fits.".into(),
         OnDevice::Foreign(content) => format!(
             "It holds {}. That is destroyed only after the plan, once its serial is typed in full.",
             content.join(", ")

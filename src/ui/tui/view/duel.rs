@@ -1,4 +1,4 @@
-//! A duel that goes on: a dot for each pair, what the change is between, and the time left.
+//! A running duel: a dot for each pair, the interval of the change, and the time left.
 
 use ratatui::style::Style;
 use ratatui::text::Line;
@@ -60,7 +60,7 @@ fn words(shown: &DuelShown, style: Style, cells: usize) -> Vec<Line<'static>> {
     wrapped.into_iter().map(|text| Line::from(span(text, style))).collect()
 }
 
-/// Seconds until the evidence suffices, if it goes on growing as so far.
+/// Seconds until the evidence suffices, if it keeps growing at the same rate.
 fn estimate_s(shown: &DuelShown) -> Option<f64> {
     let row = shown.report.figures.first()?;
     let pairs = row.pairs as f64;
@@ -70,24 +70,24 @@ fn estimate_s(shown: &DuelShown) -> Option<f64> {
     is_known.then(|| (needed - pairs).max(1.0) * shown.pair_ns as f64 / SECOND_NS as f64)
 }
 
-/// What a cell of the lanes stands for.
+/// The scale of the lanes.
 struct Scale {
     cells: usize,
-    /// The change at the right end, as a fraction; the left end's is the other way round, by the same factor.
+    /// The change at the right end, as a fraction; the left end is its inverse, the same factor the other way.
     reach: f64,
 }
 
 impl Scale {
-    /// The smallest that holds every pair.
+    /// The smallest scale that holds every pair.
     fn of(report: &Report, cells: usize) -> Self {
         let differences = report.differences().into_iter();
         let far = differences.fold(report.margin, |far, difference| far.max(difference.abs().exp_m1()));
         let reach = SCALES.into_iter().find(|reach| *reach >= far).unwrap_or(SCALES[SCALES.len() - 1]);
-        // With an odd number, no change has a cell of its own.
+        // An odd number of cells, so that no change has one of its own.
         Self { cells: cells.saturating_sub(1) | 1, reach }
     }
 
-    /// The cell of a difference, given as a logarithm; what is beyond the scale is at its end.
+    /// The cell of a difference, given as a logarithm; what is off the scale goes to its end.
     fn cell(&self, difference: f64) -> usize {
         let end = self.reach.ln_1p();
         let share = f64::midpoint(difference.clamp(-end, end) / end, 1.0);
@@ -111,7 +111,7 @@ impl Scale {
         counts.iter().enumerate().map(dot).collect()
     }
 
-    /// What the change is between, and its median; nothing before the first pair.
+    /// The interval of the change, and its median; empty before the first pair.
     fn bar(&self, report: &Report) -> String {
         let middle = self.cell(0.0);
         let row = report.figures.first().filter(|row| row.pairs > 0);

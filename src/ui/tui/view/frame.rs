@@ -66,7 +66,7 @@ pub fn dialog_cells(screen: Rect, longest: usize) -> u16 {
     u16::try_from(longest + 4).unwrap_or(most).clamp(few, most)
 }
 
-/// The cells of a line of a dialog at most.
+/// The most cells that a line of a dialog can have.
 pub fn inner_cells_max(screen: Rect) -> usize {
     usize::from(dialog_cells(screen, usize::from(DIALOG_CELLS[1]))) - 4
 }

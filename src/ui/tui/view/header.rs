@@ -1,4 +1,4 @@
-//! The first line: the profile, what it is doing, what it has written; of a recording, where it is read.
+//! The first line: the profile, what it is doing and what it has written; for a recording, the position.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -23,16 +23,16 @@ struct Part {
     text: String,
     style: Style,
     need: u8,
-    /// What stays of it instead, always.
+    /// A shorter form, which is never dropped.
     short: Option<String>,
 }
 
 /// Always shown.
 const ALWAYS: u8 = 9;
-/// The limit of what may be written, which goes before the name of the profile and whatever says that something is wrong.
+/// The write limit, which is dropped before the profile's name and anything that says something is wrong.
 const WRITTEN: u8 = 5;
 
-/// Draws it.
+/// Draws the line.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let theme = &state.theme;
     let mut parts = vec![Part { text: "stacktune".into(), style: theme.dim, need: 1, ..Part::default() }];
@@ -62,7 +62,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     if let Some(window) = &state.figures().window {
         if let [first, others @ ..] = &window.flags[..] {
             let more = if others.is_empty() { String::new() } else { format!(" +{}", others.len()) };
-            // That there are flags is never left out.
+            // That there are flags is always shown.
             let short = Some(format!("⚑{}", window.flags.len()));
             parts.push(Part { text: format!("⚑ {}{more}", first.text), style: theme.warn, need: 5, short });
         }
@@ -107,7 +107,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
 fn steadiness(state: &State) -> Option<Part> {
     let theme = &state.theme;
     let steadiness = &state.figures().totals.as_ref()?.steadiness;
-    // Of a window of the past, not what came after it.
+    // For a past window, leave out what came after it.
     let shown_s = state.frozen.as_ref().and_then(|of| of.shown_end_ns()).map(|ns| ns as f64 / 1e9);
     if steadiness.at_s.zip(shown_s).is_some_and(|(at_s, shown_s)| at_s > shown_s) {
         return None;
@@ -151,7 +151,7 @@ fn doing(state: &State) -> Vec<Part> {
     parts
 }
 
-/// That it is a recording, where it is read, when it was made and where.
+/// Says that this is a recording, the position in it, and when and where it was made.
 fn read(state: &State, replay: &Replay) -> Vec<Part> {
     let theme = &state.theme;
     let plays = match (replay.plays, replay.times()) {
@@ -215,20 +215,20 @@ fn survives(status: &Status) -> Option<String> {
     status.properties.as_ref().map(|stack| stack_properties::resilience(&stack.resilience))
 }
 
-/// When the limit of what may be written is near.
+/// From this many seconds before the write limit on, a warning is shown.
 const WRITERS_END_S: f64 = 120.0;
 
-/// What was written with the limit, as writing wears the drive; and without.
+/// What was written, with the limit (writing wears the drive) and without it.
 fn written(state: &State, status: &Status) -> (String, String) {
     if status.settings.program.is_some() {
         let used = state.live.totals.as_ref().and_then(|totals| totals.program.as_ref());
         let bytes = used.and_then(|used| used.drives_written_bytes);
         let bytes = bytes.map_or_else(|| NONE.to_owned(), approx_size);
-        // By the drives' own counts, whoever wrote.
+        // As the drives count it, whoever wrote.
         return (format!("{bytes} written to the drives"), format!("{bytes} written"));
     }
     if state.replay.is_some() || state.frozen.is_some() {
-        // What windows say: fills are not in it, which count against the limit.
+        // The windows' count: it leaves out fills, which do count against the limit.
         let bytes = state.figures().window.as_ref().map_or(0, |window| window.written_bytes_total);
         let bytes = approx_size(bytes);
         return (format!("load wrote {bytes}"), format!("{bytes} written"));

@@ -16,28 +16,28 @@ use crate::ui::tui::state::State;
 use crate::units::{approx_span, format_latency};
 
 const LABEL_CELLS: u16 = 6;
-/// What a title has beside its remark.
+/// Cells of a title besides its remark.
 const TITLE_CELLS: usize = 13;
 
-/// Where columns move to the left with each window.
+/// The area whose columns move left with each window.
 pub fn plot(area: Rect) -> Rect {
     let [width, height] = [area.width.saturating_sub(LABEL_CELLS), area.height.saturating_sub(2)];
     Rect { x: area.x + LABEL_CELLS, y: area.y + 1, width, height }
 }
 
-/// Draws that of the chosen class, or of all.
+/// Draws the map of the chosen class, or of all.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     map(state, buf, area, state.tail_of, span_of);
 }
 
-/// Draws that of each class, where the screen has room for them.
+/// Draws a map of each class, if the screen has room for them.
 pub fn of_classes(state: &State, buf: &mut Buffer, areas: &[Rect; 4]) {
     for (class, area) in Class::ALL.into_iter().zip(areas).filter(|(_, area)| !area.is_empty()) {
         map(state, buf, *area, TailOf::Class(class), |_, _, _| String::new());
     }
 }
 
-/// Draws a map; what `more` says of its columns in that many cells stands in its title, behind whose latency it is.
+/// Draws a map; its title says whose latency it is, then what `more` says of its columns in the cells left.
 fn map(
     state: &State,
     buf: &mut Buffer,
@@ -49,7 +49,7 @@ fn map(
     let cells = usize::from(area.width.saturating_sub(LABEL_CELLS));
     let latencies = Latencies { of, response: state.response };
     let across = columns_in_cell(state);
-    // As many as fit whichever of its cell's columns the first is.
+    // As many as fit, whichever column of its cell the first one is.
     let many = (cells * across).saturating_sub(across - 1);
     let columns = columns(state, figures, many, latencies);
     let whose = whose(state, of);
@@ -105,7 +105,7 @@ fn columns(state: &State, figures: &Figures, cells: usize, latencies: Latencies)
     if state.whole_run { figures.timeline.whole(cells, latencies) } else { figures.columns(cells, latencies) }
 }
 
-/// What lies over a cell's columns.
+/// What is drawn over a cell's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
     Nothing,
@@ -121,8 +121,8 @@ fn over_columns(state: &State, columns: &[Column], at: usize, marks: &[(usize, u
     if marks.iter().any(|mark| mark.0 == at) { Over::Turn } else { Over::Nothing }
 }
 
-/// A cell with what lies over its column: a line in the colour's cell, or in place of the fainter shades, so that the
-/// bulk of the I/Os stays.
+/// A cell with the line over its columns: on the cell's colour, or in place of the fainter shades, so that the bulk
+/// of the I/Os stays.
 fn ruled(state: &State, over_it: Over, (symbol, style): (char, Style)) -> (char, Style) {
     let theme = &state.theme;
     let (line, own) = match over_it {
@@ -152,7 +152,7 @@ fn whose(state: &State, of: TailOf) -> String {
     format!("{name} · {what}")
 }
 
-/// Over how long, and what the lines are.
+/// Over how long, and what the lines mean.
 fn span_of(state: &State, columns: &[Column], room: usize) -> String {
     let span_ns = columns
         .first()
@@ -164,10 +164,10 @@ fn span_of(state: &State, columns: &[Column], room: usize) -> String {
         (false, true) => span.clone(),
         (false, false) => format!("last {span}"),
     };
-    // That of the shown window; windows have none of response times of all classes together.
+    // The shown window's; windows have none for the response times of all classes together.
     let p99_ns = state.figures().p99_ns(state.tail_of).filter(|_| !state.response);
     let p99 = p99_ns.map_or_else(String::new, |ns| format!(" {}", format_latency(ns)));
-    // What the lines are matters more than how long the map is.
+    // What the lines mean matters more than how long the map is.
     let choices = [
         format!(" · {whole} · p99{p99} ─ p50 ·"),
         format!(" {span} p99{p99}─ p50·"),
@@ -176,13 +176,13 @@ fn span_of(state: &State, columns: &[Column], room: usize) -> String {
     choices.into_iter().find(|text| width(text) <= room).unwrap_or_else(|| " p99─ p50·".into())
 }
 
-/// A line over the map: on the colour of the cell.
+/// The style of a line over the map: on the cell's colour.
 fn over(state: &State, cell: Style) -> Style {
     let line = state.theme.strong;
     cell.bg.or(cell.fg).filter(|_| has_colors(state)).map_or(line, |bg| line.bg(bg))
 }
 
-/// The decades beside it.
+/// The decades beside the map.
 fn labels(state: &State, buf: &mut Buffer, inner: Rect, rows: usize, scale: Scale) {
     let theme = &state.theme;
     let first = scale.low.div_ceil(PER_DECADE);

@@ -1,4 +1,4 @@
-//! A cell of the heat map: shades where there are no colours, else halves, or eighths where the terminal draws them.
+//! A cell of the heat map: shades without colours, else halves, or eighths if the terminal can draw them.
 
 use ratatui::style::{Color, Style};
 use ratatui::symbols::pixel::OCTANTS;
@@ -25,7 +25,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// That holds all of these; none if they are empty.
+    /// The scale that holds all of these; none if they are empty.
     pub fn of<'a>(columns: impl Iterator<Item = &'a Column>) -> Option<Self> {
         let spans: Vec<_> = columns.filter_map(|column| column.counts.span()).collect();
         let low = spans.iter().map(|span| span.0).min()? / PER_DECADE * PER_DECADE;
@@ -66,13 +66,13 @@ pub struct Shares<'a> {
 }
 
 impl<'a> Shares<'a> {
-    /// Those of a column on that scale.
+    /// The shares of a column on that scale.
     pub fn of(column: &'a Column, scale: Scale) -> Self {
         let total = column.counts.total() as f64;
         Self { place: column.place, counts: &column.counts, total, scale }
     }
 
-    /// That of a row; none if it is empty.
+    /// The share of a row; none if it is empty.
     fn of_row(&self, row: usize, rows: usize) -> Option<f64> {
         let within = self.counts.within(self.scale.buckets(row, rows));
         (within > 0).then(|| within as f64 / self.total)
@@ -125,8 +125,8 @@ fn color(colors: &[Rgb], level: usize) -> Color {
     Color::Rgb(r, g, b)
 }
 
-/// Eight parts row by row from the top, of which a cell can show two colours: where any is empty these stay so, and the
-/// others have the mean of their colours; else those above and below the threshold that changes them least.
+/// Eight parts, row by row from the top, in a cell that can show two colours. If any are empty they stay so, and the
+/// others get their mean colour; else the parts are split at the threshold that changes them least.
 fn eighths(theme: &Theme, levels: [Option<usize>; 8]) -> (char, Style) {
     let of = |level: usize| color(&theme.heat, level);
     let filled = || levels.iter().flatten().copied();

@@ -126,7 +126,7 @@ fn in_ascii(label: &str) -> String {
     WORDS.iter().fold(label.to_owned(), |label, (glyph, word)| label.replace(glyph, word))
 }
 
-/// The line that it begins at: the keys of the ledger where that has the focus, else the chosen knob.
+/// The line where the help opens: the ledger's keys if the ledger has the focus, else the chosen knob.
 pub fn begins_at(state: &State, cells: usize) -> usize {
     let text = (state.focus == Focus::Ledger).then(|| text(state, cells));
     text.and_then(|text| text.iter().position(|(line, _)| line == LEDGER_SECTION)).unwrap_or(0)
@@ -140,7 +140,7 @@ pub fn chosen(state: &State, cells: usize) -> Vec<(String, Style)> {
     out
 }
 
-/// The keys of lists that need no sentence each.
+/// The keys of lists, which need no sentence each.
 fn lists(out: &mut Vec<(String, Style)>, state: &State, cells: usize) {
     heading(out, state, "Keys in other lists");
     for (list, context) in [

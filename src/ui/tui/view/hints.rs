@@ -135,7 +135,7 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
     let rows: Vec<_> = keys::hints(state.contexts()).filter(|row| is_of_use(state, row)).collect();
     let wide = |row: &&keys::Binding| width(label(state, row)) + 1 + width(hint(state, row)) + GAP;
     let kept = |row: &&keys::Binding| match row.action {
-        // With the way back from a window of the past.
+        // Along with the way back from a past window.
         keys::Action::Help
         | keys::Action::Palette
         | keys::Action::Quit

@@ -13,22 +13,22 @@ use crate::ui::text::{NONE, fit, fit_end, left, width};
 use crate::ui::tui::layout::{self, Tier};
 use crate::ui::tui::state::{Focus, ListRow, State};
 
-/// Values begin behind the longest key that is listed, but not before this cell, nor behind that one.
+/// Values begin after the longest listed key, but not before the first of these cells, nor after the second.
 const KEY_CELLS: [usize; 2] = [13, 20];
 
-/// What a value and its marks have at least beside the path of a knob.
+/// The fewest cells for a value and its marks beside a knob's path.
 const VALUE_CELLS: usize = 11;
 
 /// From this width on, the title says in words what is not listed.
 const WITH_WORDS_CELLS: u16 = 40;
 
-/// Rows below the list from which on they say what the chosen knob does.
+/// From this many rows below the list on, they describe the chosen knob.
 const ABOUT_ROWS_MIN: usize = 8;
 
 /// What is under the mouse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hit {
-    /// Another row than the chosen one.
+    /// A row other than the chosen one.
     Other(usize),
     /// The chosen row.
     Chosen,
@@ -48,7 +48,7 @@ struct Parts {
     faint: bool,
 }
 
-/// Draws it.
+/// Draws the panel.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let rows = &state.listing.rows;
     let below = rows.len().saturating_sub(state.top + layout::knobs_shown(area));
@@ -96,8 +96,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     about(state, buf, &columns);
 }
 
-/// What the chosen knob does and accepts, where the list leaves room for it: a column, or on a large screen what is below
-/// the list.
+/// What the chosen knob does and accepts, if the list leaves room for it: in a column, or on a large screen below the
+/// list.
 fn about(state: &State, buf: &mut Buffer, columns: &[Rect]) {
     let listed = state.listing.rows.len();
     let is_small = matches!(layout::tier(state.screen), None | Some(Tier::Small));
@@ -137,8 +137,8 @@ fn heading(state: &State, table: &str) -> Line<'static> {
     Line::from(spans)
 }
 
-/// A knob's name, and the cells that names have. Among what a search finds it is the path, which says whose it is, where
-/// that leaves room for the value.
+/// A knob's name, and the cells that names take. In the results of a search it is the path, which says whose knob it
+/// is, if that leaves room for the value.
 fn key(state: &State, knob: &'static Knob, cells: usize) -> (&'static str, usize) {
     let is_search = state.search().is_some();
     let mut widest = 0;

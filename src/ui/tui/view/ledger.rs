@@ -15,13 +15,13 @@ use crate::ui::tui::layout;
 use crate::ui::tui::state::{FIRST_KNOB, Focus, State};
 use crate::units::{approx_span, three_digits};
 
-/// Cells of a turn's number, time and values, after which its verdict stands if there is room.
+/// Cells of a turn's number, time and values; its verdict follows if there is room.
 const TURN_CELLS: usize = 42;
 const INDENT: usize = 5;
-/// Cells of a figure's name where all of a turn are shown.
+/// Cells of a figure's name when all of a turn's are shown.
 const NAME_CELLS: usize = 19;
 
-/// Draws it.
+/// Draws the panel.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let focused = has_focus(state, Focus::Ledger);
     let ledger = &state.figures().ledger;
@@ -59,7 +59,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let entry = |at: usize| {
         let open = focused && at == chosen;
         let mut rows = entry(state, newest_first[at], open, cells);
-        // One that is longer than the panel is scrolled.
+        // One that is longer than the panel can be scrolled.
         if open {
             rows.drain(..state.ledger_top.min(rows.len().saturating_sub(room)));
         }
@@ -85,7 +85,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
 }
 
-/// The turns of what ran before on this screen, the newest first: a run of another target has a ledger of its own.
+/// The turns of earlier runs on this screen, newest first: each run of another target has its own ledger.
 fn earlier(state: &State, cells: usize) -> Vec<Line<'static>> {
     let runs = state.ran.runs.iter().rev().skip(1).filter(|run| !run.turns.is_empty());
     let row = |run: &Run| {
@@ -97,12 +97,12 @@ fn earlier(state: &State, cells: usize) -> Vec<Line<'static>> {
     runs.map(row).collect()
 }
 
-/// A duel that goes on, above the turns.
+/// A running duel, above the turns.
 fn above(state: &State, cells: usize) -> Vec<Line<'static>> {
     state.duel.as_ref().map_or_else(Vec::new, |(_, shown)| duel::rows(state, shown, cells))
 }
 
-/// How many rows of the chosen line, which is open, its panel has no room for.
+/// How many rows of the chosen line, once opened, don't fit into the panel.
 pub fn hidden(state: &State) -> usize {
     let ledger = &state.figures().ledger;
     let Some(areas) = layout::areas(state.screen, state.view) else { return 0 };
@@ -112,7 +112,7 @@ pub fn hidden(state: &State) -> usize {
     entry(state, line, true, cells).len().saturating_sub(room)
 }
 
-/// What a new user does first, where the ledger will be.
+/// A new user's first steps, in the ledger's place.
 fn first_steps(state: &State, buf: &mut Buffer, inner: Rect) {
     let theme = &state.theme;
     let cells = usize::from(inner.width);
@@ -144,7 +144,7 @@ fn marked(state: &State, line: u64) -> Option<Line<'static>> {
     Some(Line::from(span(text, state.theme.accent)))
 }
 
-/// A turn's rows; if opened, every figure with its spread, and every flag. The mark stands above it: the newest is on top.
+/// A turn's rows; if opened, every figure with its spread, and every flag. The mark is above: the newest is on top.
 fn entry(state: &State, line: &LedgerLine, open: bool, cells: usize) -> Vec<Line<'static>> {
     let mut rows: Vec<_> = marked(state, line.number).into_iter().collect();
     rows.extend(head(state, line, open, cells));
@@ -161,7 +161,7 @@ fn entry(state: &State, line: &LedgerLine, open: bool, cells: usize) -> Vec<Line
     rows
 }
 
-/// What stands in brackets, where anything is compared.
+/// What the brackets mean, if anything is compared.
 fn brackets(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
     const SAID: &str = "(low–high): the lowest and the highest window, or stretch of windows for a percentile; \
                         (low to high%): the range in which the change lies, wrong for at most one turn in twenty";
@@ -217,8 +217,8 @@ fn head(state: &State, line: &LedgerLine, chosen: bool, cells: usize) -> Vec<Lin
     vec![Line::from(first), indented(second), indented(verdict)]
 }
 
-/// The same of several knobs that were turned at once, after what stands before them: each with its values, and as many
-/// in a row as there is room for.
+/// The same for several knobs turned at once, after the spans before them: each with its values, and as many to a row
+/// as fit.
 fn several(state: &State, line: &LedgerLine, before: Vec<Span<'static>>, cells: usize) -> Vec<Line<'static>> {
     let theme = &state.theme;
     let turns = line.by_knob();
@@ -247,7 +247,7 @@ fn several(state: &State, line: &LedgerLine, before: Vec<Span<'static>>, cells: 
     rows.into_iter().map(Line::from).collect()
 }
 
-/// The flags and what a duel of the turn said, in words.
+/// The flags, and the outcome of a duel of the turn, in words.
 fn remarks(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
     let flags = line.flags.iter().filter(|flag| !is_of_survival(line, flag)).cloned();
     let why = line.why_not_judged().filter(|why| !line.flags.contains(why));
@@ -262,7 +262,7 @@ fn remarks(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
 }
 
 /// The figures that changed clearly, or all that are known while the line is gathering, in as many rows as they need;
-/// or what a duel came to.
+/// or the outcome of a duel.
 fn changes(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
     const GAP: usize = 3;
     let mut rows: Vec<Vec<Span<'static>>> = Vec::new();

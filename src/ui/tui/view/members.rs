@@ -25,7 +25,7 @@ enum Column {
     Temperature,
 }
 
-/// Draws it.
+/// Draws the panel.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let inner = panel(state, buf, area, "members", "MB/s", false);
     let figures = state.figures();
@@ -76,7 +76,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
 }
 
-/// What passed the devices at both ends where a program is the load: its folder is the only member.
+/// MB/s at the top of the stack and on the drives, when a program is the load: its folder is the only member.
 fn of_program(state: &State, buf: &mut Buffer, inner: Rect, (of, duration_ns): (&ProgramFigures, u64)) {
     let rate =
         |bytes: Option<u64>| bytes.map_or_else(|| NONE.into(), |bytes| mb(mb_per_s(bytes, duration_ns)));

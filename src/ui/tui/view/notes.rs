@@ -14,7 +14,7 @@ use crate::ui::text::wrap;
 use crate::ui::tui::state::State;
 use crate::units::three_digits;
 
-/// Draws it.
+/// Draws the panel.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let inner = panel(state, buf, area, "notes", "", false);
     let notes = gather(state);
@@ -49,7 +49,7 @@ pub fn gather(state: &State) -> Vec<(String, Style)> {
             notes.push(("b rebuilds the previous stack".into(), theme.strong));
         }
     }
-    // Those of a recording stand in its status, where its settings can be read.
+    // A recording's notes are in its status, if its settings can be read.
     if let (Some(replay), None) = (&state.replay, &state.status) {
         notes.extend(replay.notes.iter().map(|text| (text.clone(), theme.plain)));
     }

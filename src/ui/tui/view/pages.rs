@@ -49,7 +49,7 @@ fn outer(screen: Rect, text: usize) -> (u16, u16) {
     (CELLS_MAX.min(screen.width.saturating_sub(4)), lines.min(screen.height.saturating_sub(2)))
 }
 
-/// The line that the help begins at.
+/// The line where the help opens.
 pub fn help_begins_at(state: &State) -> usize {
     help::begins_at(state, cells(state.screen))
 }
@@ -96,7 +96,7 @@ fn host(state: &State, cells: usize) -> Text {
         .flat_map(|line| {
             let what = marked(line);
             let style = if what.is_some() { state.theme.accent } else { state.theme.plain };
-            // Before what else is said of the device, which may go on in further lines.
+            // Before the rest about the device, which may take several lines.
             let lines = what.map_or_else(|| vec![line.to_owned()], |what| said_first(line, what));
             lines.into_iter().flat_map(|line| folded(&line, cells)).map(move |line| (line, style))
         })

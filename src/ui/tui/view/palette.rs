@@ -16,7 +16,7 @@ const KEY_CELLS: usize = 8;
 /// Actions shown at once.
 const ROWS: usize = 12;
 
-/// Draws it.
+/// Draws the list.
 pub fn render(state: &State, input: &Typed, chosen: usize, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
     let found = keys::named(input, state.replay.is_some());

@@ -1,4 +1,4 @@
-//! The list of a knob's values: what can't be chosen is faint, with its reason.
+//! The list of a knob's values: one that can't be chosen is faint, with its reason.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -10,10 +10,10 @@ use crate::ui::tui::filter::Filter;
 use crate::ui::tui::state::State;
 use crate::ui::tui::update::pick::{meaning, rows, values};
 
-/// Lines below the list that the reason or the meaning takes.
+/// Lines below the list for the reason or the meaning.
 const BELOW: usize = 3;
 
-/// Draws it.
+/// Draws the list.
 pub fn render(state: &State, path: &str, (chosen, filter): (usize, &Filter), buf: &mut Buffer, screen: Rect) {
     let Some(knob) = state.find(path) else { return };
     let theme = &state.theme;
@@ -56,7 +56,7 @@ pub fn render(state: &State, path: &str, (chosen, filter): (usize, &Filter), buf
     }
     lines.resize(end, Line::default());
     lines.push(Line::default());
-    // In full, for what does not fit beside its name.
+    // In full, as it may not fit beside the name.
     let (text, style) = match place.map(|_| &refused[chosen]) {
         Some(Some(reason)) => (format!("{} can't be chosen: {reason}", names[chosen]), theme.warn),
         Some(None) => (meaning(knob, &values[chosen]).to_owned(), theme.plain),

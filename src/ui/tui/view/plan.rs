@@ -36,7 +36,7 @@ pub fn overhang(asked: &Agreement, screen: Rect) -> usize {
     asked.lines(cells(screen)).len().saturating_sub(rows(asked, screen))
 }
 
-/// Draws it.
+/// Draws the plan.
 pub fn render(state: &State, asked: &Agreement, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
     let (lines, rows) = (asked.lines(cells(screen)), rows(asked, screen));

@@ -1,4 +1,4 @@
-//! A program that is the load: what it reports and uses over time, in the place of the classes and their charts.
+//! A program as the load: what it reports and uses over time, in place of the classes and their charts.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const UNIT_CELLS: usize = 12;
 /// A figure of a program in a window of that length.
 type Figure = fn(&ProgramFigures, f64) -> Option<f64>;
 
-/// What is drawn over time of every program: name, unit, figure.
+/// What is drawn over time for every program: name, unit, figure.
 const USED: [(&str, &str, Figure); 6] = [
     ("cores", "", |of, s| Some(of.cpu_ns? as f64 / 1e9 / s)),
     ("read", "MB/s", |of, s| Some(of.top_read_bytes? as f64 / 1e6 / s)),
@@ -33,7 +33,7 @@ const USED: [(&str, &str, Figure); 6] = [
     ("memory", "MB", |of, _| Some(of.memory_bytes? as f64 / 1e6)),
 ];
 
-/// Draws its panels, where the window that is shown is of a program; whether it is.
+/// Draws its panels if the shown window is of a program; returns whether it is.
 pub fn render(state: &State, buf: &mut Buffer, areas: &Areas) -> bool {
     let figures = state.figures();
     let Some(window) = figures.window.as_ref().filter(|window| window.program.is_some()) else {
@@ -48,7 +48,7 @@ pub fn render(state: &State, buf: &mut Buffer, areas: &Areas) -> bool {
         None => (window.program.as_ref(), window.duration_ns as f64 / 1e9),
     };
     let text = program.map(|program| report::program_used(program, seconds)).unwrap_or_default();
-    // Where there is room for one of both alone, it is that.
+    // If there is room for only one of the two, it is the first.
     let [over_time, words] =
         if areas.heat.is_empty() { [areas.charts, Rect::default()] } else { [areas.charts, areas.heat] };
     used(state, buf, over_time, &windows);
@@ -66,7 +66,7 @@ fn lines_of(text: &str, cells: usize) -> Vec<String> {
     paragraph(text, cells.max(20), "  ").lines().map(str::to_owned).collect()
 }
 
-/// What it reports of itself.
+/// What the program reports of itself.
 fn metrics(state: &State, buf: &mut Buffer, area: Rect, windows: &[Arc<Window>]) {
     let inner = panel(state, buf, area, "program", "what it reports", false);
     let reported = |window: &Window, name: &str| Some(window.program.as_ref()?.metrics.get(name)?.mean);
@@ -88,7 +88,7 @@ fn metrics(state: &State, buf: &mut Buffer, area: Rect, windows: &[Arc<Window>])
     }
 }
 
-/// What it uses.
+/// What the program uses.
 fn used(state: &State, buf: &mut Buffer, area: Rect, windows: &[Arc<Window>]) {
     if area.is_empty() {
         return;
@@ -101,7 +101,7 @@ fn used(state: &State, buf: &mut Buffer, area: Rect, windows: &[Arc<Window>]) {
     }
 }
 
-/// A figure: its last value, and how it went.
+/// A figure: its latest value, and its course.
 fn row(state: &State, buf: &mut Buffer, area: Rect, (name, unit): (&str, &str), series: &[Option<f64>]) {
     let theme = &state.theme;
     let last = series.iter().rev().find_map(|value| *value);

@@ -14,7 +14,7 @@ const CELLS: u16 = 80;
 /// Cells and lines of a frame around it, with its margin.
 const FRAME: (u16, u16) = (4, 2);
 
-/// Draws it; a screen that is not wider than the text has no frame.
+/// Draws the text; a screen that is no wider than it has no frame.
 pub fn render(
     state: &State,
     (title, text): (&str, Option<&str>),

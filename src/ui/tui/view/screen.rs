@@ -62,7 +62,7 @@ pub fn draw(state: &State, buf: &mut Buffer) {
     }
 }
 
-/// Draws what lies over the panels.
+/// Draws the dialog over the panels.
 fn over(state: &State, buf: &mut Buffer, screen: Rect) {
     match &state.dialog {
         // A search is drawn in the list of knobs.
@@ -95,7 +95,7 @@ fn over(state: &State, buf: &mut Buffer, screen: Rect) {
     }
 }
 
-/// Where the columns of charts move to the left with each window.
+/// The areas whose columns move left with each window.
 pub fn plots(state: &State) -> Vec<Rect> {
     let Some(areas) = layout::areas(state.screen, state.view) else { return Vec::new() };
     let tails = areas.tails.into_iter().map(heat::plot);
@@ -103,7 +103,7 @@ pub fn plots(state: &State) -> Vec<Rect> {
     plots.filter(|area| !area.is_empty()).collect()
 }
 
-/// Removes from the cells what a terminal would obey: ratatui drops control characters alone.
+/// Removes from the cells what a terminal would obey: ratatui only drops control characters.
 fn drop_obeyed(buf: &mut Buffer) {
     for cell in &mut buf.content {
         if !is_line(cell.symbol()) {

@@ -21,7 +21,7 @@ const ROWS_MAX: usize = 20;
 const BELOW: usize = 7;
 const FRAME: usize = 4;
 
-/// Draws it.
+/// Draws the list.
 pub fn render(state: &State, shelf: &Shelf, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
     let outer = CELLS_MAX.min(screen.width.saturating_sub(4));
@@ -45,7 +45,7 @@ pub fn render(state: &State, shelf: &Shelf, buf: &mut Buffer, screen: Rect) {
         Some(Ok(_)) if found.is_empty() => lines.push(text("no recording matches", theme.dim)),
         Some(Ok(_)) => {}
     }
-    // A list that is narrowed down leaves the lines below it where they are.
+    // Narrowing the list down doesn't move the lines below it.
     lines.resize(lines.len().max(recordings.len().min(room)), Line::default());
     lines.push(Line::default());
     lines.extend(below(state, shelf, (place.and(shelf.chosen()), cells)));

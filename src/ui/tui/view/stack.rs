@@ -1,4 +1,4 @@
-//! The stack from the application down to the drives: what each layer is set to, and what passes it.
+//! The stack from the application down to the drives: each layer's setting and throughput.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -11,15 +11,15 @@ use crate::ui::tui::stack::{LayerShown, layer};
 use crate::ui::tui::state::State;
 
 const NAME_CELLS: usize = 12;
-/// From these widths on, there is a column of amplification, and one of cycles. On less, amplification stands in place
-/// of the MB/s of a layer that has none.
+/// From these widths on, amplification and cycles have a column each. On narrower panels, amplification takes the
+/// place of MB/s for a layer without any.
 const WITH_AMPLIFICATION_CELLS: usize = 44;
 const WITH_CYCLES_CELLS: usize = 50;
 
 /// A column: its title, its width, and the figure of a layer.
 type Column = (&'static str, usize, fn(&LayerShown) -> String);
 
-/// Draws it: a line a layer, or two where there is room.
+/// Draws the panel: a line for each layer, or two if there is room.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let cells = usize::from(area.width);
     let inner = panel(state, buf, area, "stack", "", false);
@@ -91,7 +91,7 @@ fn mb_or_amplification(shown: &LayerShown) -> String {
     }
 }
 
-/// Amplification where it has neither a column nor the place of MB/s.
+/// Amplification, if it has neither a column nor the place of MB/s.
 fn amplification_without_column(shown: &LayerShown, cells: usize) -> Option<String> {
     let has_no_place = cells < WITH_AMPLIFICATION_CELLS && shown.mb_per_s.is_some();
     shown.amplification.filter(|_| has_no_place).map(in_short)
@@ -130,7 +130,7 @@ fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, ce
         span(left(name, NAME_CELLS), if chosen { theme.accent } else { theme.plain }),
         span(left(&fit(&setting, room.saturating_sub(1)), room), style),
     ];
-    // Where each layer has one row, what the drives lie on stands where no figure does.
+    // With one row per layer, what the drives lie on goes where there is no figure.
     if drives_in_one && has_none && !shown.detail.is_empty() {
         spans.push(span(fit(&shown.detail, taken), theme.dim));
         return Line::from(spans);
@@ -142,9 +142,9 @@ fn figures(state: &State, of: StackLayer, shown: &LayerShown, two_rows: bool, ce
     Line::from(spans)
 }
 
-/// The drives where each layer has one row: beside them their amplification, if that has no other place, and what they
-/// lie on, if it can, and what a trace has of them instead of both, if need be. With `squeezed` what they lie on stands
-/// there even if their kind has no room, and before their amplification.
+/// The drives with one row per layer: with their amplification, if that has no other place, and what they lie on, if
+/// it fits; a trace's p99 takes the place of both if need be. With `squeezed`, what they lie on stays even if their
+/// kind has no room, and comes before their amplification.
 fn in_one_row(shown: &LayerShown, amplification: Option<&String>, room: usize, squeezed: bool) -> String {
     let traced = shown.traced_p99_ns.map(|ns| format!("p99T {}", latency(Some(ns))));
     let setting = &shown.setting;
@@ -152,7 +152,7 @@ fn in_one_row(shown: &LayerShown, amplification: Option<&String>, room: usize, s
     let texts = texts.flatten().filter(|text| !text.is_empty());
     let all = texts.map(String::as_str).collect::<Vec<_>>().join(" ");
     let alone = traced.iter().flat_map(|traced| [format!("{setting} {traced}"), traced.clone()]);
-    // Their number and what they lie on, or that alone: what kind they are stands in the profile.
+    // Their number and what they lie on, or only that: the profile says what kind they are.
     let number = setting.split(' ').next().unwrap_or_default();
     let amplified =
         amplification.into_iter().flat_map(|wa| [format!("{setting} {wa}"), format!("{number} {wa}")]);

@@ -1,4 +1,4 @@
-//! The verdict strip, always in sight: whether a turn can be judged yet, how far that is, and what the last one did.
+//! The verdict strip, always in sight: whether a turn can be judged yet, how far that is, what the last one did.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -18,7 +18,7 @@ use crate::ui::tui::beside::Beside;
 use crate::ui::tui::state::State;
 use crate::units::{approx_span, three_digits};
 
-/// Draws it.
+/// Draws the strip.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let cells = usize::from(area.width).saturating_sub(2);
     let mut spans = vec![span(" ▶ ", state.theme.accent)];
@@ -26,7 +26,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     put(buf, area.x, area.y, area.width, &Line::from(fitted(spans, cells)));
 }
 
-/// The spans, the last that fits cut.
+/// The spans that fit, the last one cut.
 fn fitted(spans: Vec<Span<'static>>, cells: usize) -> Vec<Span<'static>> {
     let mut room = cells;
     let mut cut = |span: Span<'static>| {
@@ -65,7 +65,7 @@ fn said(state: &State, cells: usize) -> Vec<Span<'static>> {
     }
 }
 
-/// What of the second recording is clearly other than in the first one, as far as there is room.
+/// What clearly differs in the second recording from the first, as far as there is room.
 fn differences(state: &State, beside: &Beside, cells: usize) -> Vec<Span<'static>> {
     let theme = &state.theme;
     let mut spans = vec![span("B against A: ", theme.accent)];
@@ -86,7 +86,7 @@ fn differences(state: &State, beside: &Beside, cells: usize) -> Vec<Span<'static
     spans
 }
 
-/// In a recording: the last turn up to the window that is shown, with the verdict that it got; else the first one.
+/// In a recording: the last turn up to the window shown, with its verdict; else the first one.
 fn turns(state: &State, cells: usize) -> Vec<Span<'static>> {
     let theme = &state.theme;
     let ledger = &state.figures().ledger;
@@ -116,7 +116,7 @@ fn baseline(state: &State, cells: usize) -> Vec<Span<'static>> {
         let named = class.map_or(flag.text.clone(), |class| format!("{class} {}", flag.text));
         let no_turn = match FlagKind::of(&flag.text) {
             Some(FlagKind::Settling) => ": the load settles, and windows of it are not compared".to_owned(),
-            // Both values of a duel meet them alike.
+            // They affect both values of a duel alike.
             Some(FlagKind::ProcessorsFull | FlagKind::Drifting) => {
                 format!(": under `{named}` only a duel can judge: turn a knob, then D")
             }
@@ -153,7 +153,7 @@ fn turn(line: &LedgerLine) -> String {
     format!("turn {}: {}{}  ", line.number, undo(line), line.turned())
 }
 
-/// Without the values before.
+/// The turn without the former value.
 fn turned_to(line: &LedgerLine) -> String {
     format!("turn {}: {}{} → {}  ", line.number, undo(line), line.knob, line.to)
 }
@@ -182,7 +182,7 @@ fn gathering(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static
     spans
 }
 
-/// How long the fewest windows of a verdict still take: the rest of the window of the turn, settling, and those that count.
+/// How long the fewest windows for a verdict still take: the rest of the turn's, settling, and those that count.
 fn left_s(state: &State, line: &LedgerLine) -> Option<f64> {
     let window = state.figures().window.as_ref()?;
     let length_ns = window.duration_ns.max(1);
@@ -197,7 +197,7 @@ fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> 
     let theme = &state.theme;
     if let Some(said) = verdict_of_line(line) {
         let of = format!("duel of {}, {}: ", line.knob, line.values());
-        // What it came to is whole where both don't fit.
+        // If both don't fit, the outcome stays whole.
         let of = Some(of).filter(|of| width(of) + width(&said) <= cells);
         return vec![span(of.unwrap_or_else(|| "duel: ".into()), theme.plain), span(said, theme.strong)];
     }
@@ -207,8 +207,8 @@ fn closed(state: &State, line: &LedgerLine, cells: usize) -> Vec<Span<'static>> 
     let changes = both_sides(state, line);
     let next = next(state, line, "the next can't be judged now").unwrap_or_default();
     let begun = |turn: String| [vec![span(turn, theme.plain)], verdict(state, line)].concat();
-    // The first change comes with its interval, of a trade-off the first two: the loss and the gain. The values give way
-    // for them first, then the knob, then intervals: all are in the ledger as well.
+    // The first change keeps its interval; in a trade-off the first two do: the loss and the gain. To make room,
+    // values are dropped first, then the knob, then intervals: all are in the ledger as well.
     let most = if line.outcome() == TurnOutcome::TradeOff { 2 } else { 1 };
     let first = || changes.iter().take(most);
     let whole_cells: usize = first().map(|(figure, text, _)| width(figure) + width(text) + 3).sum();
@@ -242,7 +242,7 @@ fn short(text: &str) -> &str {
     text.split_once(" (").map_or(text, |(change, _)| change)
 }
 
-/// The reason comes first: the values, and what was turned, are in the ledger as well.
+/// The reason comes first: the ledger has the values and the knob as well.
 fn not_judged(state: &State, line: &LedgerLine, why: &str, cells: usize) -> Vec<Span<'static>> {
     let theme = &state.theme;
     let short = format!("turn {}: ", line.number);
@@ -256,7 +256,7 @@ fn not_judged(state: &State, line: &LedgerLine, why: &str, cells: usize) -> Vec<
     };
     let [whole, uncounted] = [verdict(state, line), uncounted_verdict(state, line)];
     let raw = raw_change(line).map(|raw| format!("{raw}, "));
-    // What changed matters more than how many flags there are, and that more than what was turned.
+    // What changed matters more than the number of flags, and that more than what was turned.
     let turns = [turn(line), turned_to(line), short.clone()];
     let with_raw = raw.iter().flat_map(|raw| {
         let flagged = turns.iter().map(|turn| made(turn.clone(), raw, &whole));
@@ -274,7 +274,7 @@ fn not_judged(state: &State, line: &LedgerLine, why: &str, cells: usize) -> Vec<
     spans
 }
 
-/// What a reason means that a turn to the page cache has as its effect: how much of the reads was memory's.
+/// What a flag means that a turn to the page cache causes by itself: how much of the reads memory answered.
 fn by_memory(why: &str) -> Option<&'static str> {
     const MOST_PERCENT: u32 = 90;
     match kind_of_turns(why)? {
@@ -288,7 +288,7 @@ fn by_memory(why: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether the turn after this one could be judged, and why not: then it begins as given.
+/// Whether the next turn could be judged; if not, why, beginning as given.
 fn next(state: &State, line: &LedgerLine, cannot: &str) -> Option<String> {
     let figures = state.figures();
     if state.replay.is_some() {

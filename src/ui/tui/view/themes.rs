@@ -19,7 +19,7 @@ pub fn rows(entries: &[ThemeEntry], filter: &Filter) -> Vec<usize> {
     filter.rows(entries.len(), &|row| entries[row].name.clone())
 }
 
-/// Draws it.
+/// Draws the list.
 pub fn render(
     state: &State,
     entries: &[ThemeEntry],
@@ -47,12 +47,12 @@ pub fn render(
     if found.is_empty() {
         lines.push(Line::from(span("no theme matches", theme.dim)));
     }
-    // A list that is narrowed down leaves the lines below it where they are.
+    // Narrowing the list down doesn't move the lines below it.
     lines.resize(lines.len().max(entries.len().min(room)), Line::default());
     lines.push(Line::default());
     let (said, style) = match place.and_then(|_| entries.get(chosen)).map(|entry| &entry.theme) {
         Some(Err(why)) => (why.as_str(), theme.warn),
-        _ => ("btop's theme files lie in ~/.config/stacktune/themes", theme.dim),
+        _ => ("btop's theme files are in ~/.config/stacktune/themes", theme.dim),
     };
     let mut below = wrap(said, cells);
     below.resize(BELOW, String::new());

@@ -1,4 +1,4 @@
-//! A screen that is too small says what it needs.
+//! What a screen shows that is too small: the size it needs.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -10,7 +10,7 @@ use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::layout::MIN;
 use crate::ui::tui::state::State;
 
-/// Draws it.
+/// Draws the message.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     if area.is_empty() {
         return;

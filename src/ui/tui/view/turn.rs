@@ -10,7 +10,7 @@ use crate::meter::window::{Change, FigureUnit, LedgerFigure, LedgerLine};
 use crate::ui::text::{clear_change, interval, signed_percent};
 use crate::ui::tui::state::State;
 
-/// The verdict in a word, what stands against it, and how many flags there are.
+/// The verdict in a word, what speaks against it, and the number of flags.
 pub fn verdict(state: &State, line: &LedgerLine) -> Vec<Span<'static>> {
     uncounted_verdict(state, line).into_iter().chain(flag_count(state, line)).collect()
 }
@@ -49,13 +49,13 @@ fn flag_count(state: &State, line: &LedgerLine) -> Option<Span<'static>> {
     (flags > 0).then(|| span(format!("  ⚑{flags}"), state.theme.warn))
 }
 
-/// Whether a flag is what [`verdict`] says in words.
+/// Whether [`verdict`] puts this flag in words.
 pub fn is_of_survival(line: &LedgerLine, flag: &str) -> bool {
     flag == FlagKind::LessDurable.text() || line.survives_less.iter().any(|less| less == flag)
 }
 
-/// The rate or median that has changed most, as it is most likely to decide: of the class whose knob it is, if it is
-/// one's. A p99 of few windows says nothing yet.
+/// The rate or median that changed most, as the one most likely to decide: of the knob's class, if it has one. A p99
+/// of few windows says nothing yet.
 fn most_changed(line: &LedgerLine) -> Option<(LedgerFigure, &Change)> {
     let class = line.knob.split('.').next().unwrap_or_default();
     let is_of_class = |figure: &LedgerFigure| figure.name.to_lowercase().starts_with(class);
@@ -70,7 +70,7 @@ fn most_changed(line: &LedgerLine) -> Option<(LedgerFigure, &Change)> {
     most(true).or_else(|| most(false)).map(|(figure, change, _)| (*figure, *change))
 }
 
-/// The figure that a line is about: a program's own where that is the load, else the one that has changed most.
+/// The figure that a line is about: the program's own if that is the load, else the one that changed most.
 pub fn foremost<'a>(state: &State, line: &'a LedgerLine) -> Option<(String, &'a Change)> {
     if state.is_of_program() {
         let (name, change) = line.metrics.iter().find(|(_, change)| change.relative().is_some())?;
@@ -79,7 +79,7 @@ pub fn foremost<'a>(state: &State, line: &'a LedgerLine) -> Option<(String, &'a 
     most_changed(line).map(|(figure, change)| (figure.to_string(), change))
 }
 
-/// Of a turn without a clear change: by how much the figure that changed most may have changed.
+/// For a turn without a clear change: how much the figure that changed most may have changed.
 pub fn unclear_change(state: &State, line: &LedgerLine) -> Option<(String, String, Style)> {
     if line.outcome() != TurnOutcome::NoClearChange {
         return None;
@@ -101,7 +101,7 @@ pub fn clear_changes(state: &State, line: &LedgerLine) -> Vec<(String, String, S
     of_program.chain(figures).collect()
 }
 
-/// The same, of a trade-off the largest loss and the largest gain first: of the load's own figures, if it is of them.
+/// The same; for a trade-off, the largest loss and gain come first, of the load's own figures if they are among them.
 pub fn both_sides(state: &State, line: &LedgerLine) -> Vec<(String, String, Style)> {
     let mut all = clear_changes(state, line);
     all.extend(unclear_change(state, line));
@@ -153,7 +153,7 @@ pub fn clear(change: &Change) -> Option<String> {
     Some(format!("{}{}", signed_percent(percent), interval(change)))
 }
 
-/// Coloured where its profile says which way it gets better.
+/// Coloured if its profile says which way is better.
 pub fn own_style(state: &State, line: &LedgerLine, change: &Change) -> Style {
     gain_style(state, change.is_gain(), line)
 }
