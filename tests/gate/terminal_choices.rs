@@ -107,7 +107,7 @@ fn the_marked_and_the_present_setting_fight_a_duel() {
     terminal.wait_for("duel of scan.depth 128 and 32");
     // The operator can't change settings during the duel.
     terminal.press("a");
-    terminal.wait_for("a duel goes on");
+    terminal.wait_for("a duel is turning its knob");
     terminal.press("D");
     terminal.wait("its end", |screen| {
         first_line(screen).contains("◆ 1 knob from the mark") && screen.contains("duel (A 128, B 32)")
