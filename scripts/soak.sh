@@ -19,11 +19,12 @@ readonly RESULTS=tests/soak.md PART_S=2700
 # name | what it proves | the program of tests and which of its tests, or "$" and a command
 readonly PARTS='
 bare     | every interface, way of polling and page size on bare NVMe drives; the guard there | lab machines::bare:: machines::the_host_has machines::figures_of machines::interfaces_that_poll
-stacks   | every RAID with every file system on NVMe drives; the papers tables on them        | lab machines::stacks:: machines::the_papers_table
+stacks   | every RAID with every file system on NVMe drives, and the states of arrays             | lab machines::stacks::
+built    | layers, programs, formats, RocksDB and the papers tables on NVMe drives               | lab machines::built:: machines::the_papers_table
 faults   | a tool that fails, a drive in use, at every step; failing and pulled members       | lab machines::faults::
 kills    | 50 kills of a stack on NVMe drives beside one of others                           | lab machines::kills::
 spdk     | a load over SPDK, with each version that is installed (scripts/spdk.sh says where)  | $ scripts/spdk.sh
-machine  | the rest in the virtual machine: VFIO, RocksDB, power cuts, the screen             | lab --skip machines::bare:: --skip machines::stacks:: --skip machines::faults:: --skip machines::kills:: --skip machines::the_host_has --skip machines::figures_of --skip machines::interfaces_that_poll --skip machines::the_papers_table --skip every_test_of_the_guest --skip over_spdk
+machine  | the rest in the virtual machine: VFIO, RocksDB, power cuts, the screen             | lab --skip machines::bare:: --skip machines::stacks:: --skip machines::built:: --skip machines::faults:: --skip machines::kills:: --skip machines::the_host_has --skip machines::figures_of --skip machines::interfaces_that_poll --skip machines::the_papers_table --skip every_test_of_the_guest --skip over_spdk
 devices  | loop devices, with 50 kills                                                        | $ scripts/test.sh devices
 gate     | the program on files and simulated devices                                         | gate
 series   | how often verdicts err, on the whole of the made series                             | $ cargo test --locked --lib -- --nocapture estimate turn_figures duel wander recorded steady_state cusum
