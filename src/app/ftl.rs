@@ -118,7 +118,7 @@ fn replay(drive: &mut Timed, ios: &[TracedIo], keeps: bool) -> Option<SimulatedL
     })
 }
 
-/// The median, the 99th percentile and the largest: the smallest time that so many did not exceed, as in histograms.
+/// The median, the 99th percentile and the largest: the smallest time that this share does not exceed, as in histograms.
 fn percentiles(mut times: Vec<u64>) -> Option<[u64; 3]> {
     times.sort_unstable();
     let last = times.len().checked_sub(1)?;

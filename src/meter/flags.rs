@@ -203,7 +203,7 @@ fn lost(lost: &Lost, doing: &[(Upkeep, ArrayState)], as_set: ArrayState) -> Flag
         ArrayState::Rebuilding => doing.iter().any(is_rebuilt_as_set),
     };
     if is_set && lost.missing.max(lost.members.len() as u64) <= 1 {
-        let why = format!("The {array} works without {members}, as md.array asks.");
+        let why = format!("The {array} works without {members}, as set by md.array.");
         return FlagKind::DegradedAsSet.flag(why);
     }
     let why = format!(
@@ -221,7 +221,7 @@ fn upkeep(arrays: &[(Upkeep, ArrayState)]) -> Option<Flag> {
     let list: Vec<_> = arrays.iter().map(|(one, _)| format!("{} ({})", one.array, one.action)).collect();
     (!list.is_empty()).then(|| {
         if arrays.iter().all(is_rebuilt_as_set) {
-            let why = format!("An array is being rebuilt, as md.array asks: {}.", list.join(", "));
+            let why = format!("An array is being rebuilt, as set by md.array: {}.", list.join(", "));
             return FlagKind::RebuildingAsSet.flag(why);
         }
         let why = format!(

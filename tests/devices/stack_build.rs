@@ -186,7 +186,7 @@ fn a_full_disk_under_the_journal_or_the_members_is_undone() {
     assert!(!dir.exists());
 }
 
-/// The helper process: builds what it is told to, and dies by its own hand or is killed.
+/// The helper process: builds what its environment names, and dies by its own hand or is killed.
 #[test]
 fn helper_process() {
     let Some(order) = std::env::var_os(HELPER) else { return };

@@ -1,6 +1,6 @@
 //! A worker: chooses the operations to submit next, and interprets their completions.
 //!
-//! It calls neither the clock nor the kernel. It is told the time and queues operations, so the same code
+//! It calls neither the clock nor the kernel. It gets the time as an argument and queues operations, so the same code
 //! runs in a thread on a real interface and in the simulation.
 //!
 //! Latencies: *service* runs from the submission of a batch until the worker sees the completion, *response*

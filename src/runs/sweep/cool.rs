@@ -24,8 +24,8 @@ pub fn is_unmet(note: &str) -> bool {
     [NOT_COOLED, NOT_REPORTED].iter().chain(&FORMER).any(|words| note.contains(words))
 }
 
-/// Waits as the sweep requests, and returns the result as sentences for the recording. `on_wait` is told the
-/// reason of the wait, and returns whether to continue.
+/// Waits as the sweep requests, and returns the result as sentences for the recording. `on_wait` gets the
+/// reason for the wait, and returns whether to continue.
 ///
 /// # Errors
 /// Interrupted if `on_wait` says so.

@@ -52,7 +52,7 @@ pub(super) struct Samples {
 }
 
 /// Checks the first and the last MiB, then evenly spread and random places. If these hold nothing foreign, it
-/// also checks all that may have been written, or so many places that no large file fits between them.
+/// also checks all that may have been written, or enough places that no large file fits between them.
 pub(super) fn sample(file: &File, device: &Device, own_data: &dyn OwnData) -> Result<Samples> {
     let size = device.size_bytes;
     let failed = |error| Error::os("cannot read", &device.path, error);

@@ -287,7 +287,7 @@ mod tests {
         ] {
             let (outcome, log, journals) = undone(made(&path, &word));
             let error = outcome.unwrap_err();
-            assert!(error.what.contains("name stack"), "{error}");
+            assert!(error.what.contains("not all commands and paths of layer"), "{error}");
             assert_eq!((log.as_str(), journals), ("", 1), "nothing is run: {path} {word}");
         }
     }

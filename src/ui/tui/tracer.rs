@@ -32,7 +32,7 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Does what is asked for; the screen is told how that went.
+    /// Starts or ends a trace, as `wanted` says; the screen gets the outcome as a message.
     pub fn turn(&mut self, wanted: Wanted, folder: &Path, wake: &Sender<Wake>) -> Option<Msg> {
         match wanted {
             Wanted::Begin(drives, cpus) => {

@@ -220,22 +220,27 @@ fn claims_are_judged_by_traces_that_are_whole() {
     assert!(varmail.why.unwrap().contains("--beside takes its rows from contract-varmail"));
 }
 
-#[test]
-fn rows_that_an_experiment_lacks_are_taken_from_another_on_the_same_host_alone() {
-    let dir = tempfile::tempdir().unwrap();
+/// Figure 6 of these rows, with other reproductions beside it.
+fn figure6(rows: &[RowResult], beside: Vec<Vec<RowResult>>) -> Reproduction {
     let experiment = paper::find("contract-figure6").unwrap();
     let sweep = Sweep::default();
     let run = Run { experiment: &experiment, sweep: &sweep, sets: &[], no_cache_limit: None };
-    let lacked = RowResult {
-        label: "leveldb-get ext4".into(),
-        reason: Some("a program".into()),
-        ..RowResult::default()
-    };
+    let other = |rows| Beside { name: "programs".into(), rows, same: false };
+    Reproduction::of(&run, rows, &beside.into_iter().map(other).collect::<Vec<_>>())
+}
+
+fn left_out(label: &str, why: &str) -> RowResult {
+    RowResult { label: label.into(), reason: Some(why.into()), ..RowResult::default() }
+}
+
+#[test]
+fn rows_that_an_experiment_lacks_are_taken_from_another_on_the_same_host_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let lacked = left_out("leveldb-get ext4", "a program");
     let rows = [row(dir.path(), "get ext4", &[2.0, 2.05, 1.95], 0), lacked];
     let leveldb = row(dir.path(), "leveldb-get ext4", &[1.0, 1.02, 0.98], 0);
     let judged = |rows_of_other: Vec<RowResult>| {
-        let other = Beside { name: "programs".into(), rows: rows_of_other, same: false };
-        let shown = Reproduction::of(&run, &rows, &[other]);
+        let shown = figure6(&rows, vec![rows_of_other]);
         let claim = shown.claims.iter().find(|claim| claim.source == "O9").unwrap();
         let row = shown.rows.iter().find(|row| row.label == "leveldb-get ext4").unwrap();
         (claim.here.ruling, row.runs, shown.deviations.join("\n"), shown.beside[0].own_rows.len())
@@ -263,27 +268,22 @@ fn rows_that_an_experiment_lacks_are_taken_from_another_on_the_same_host_alone()
 #[test]
 fn a_row_that_could_not_run_there_either_says_why() {
     let dir = tempfile::tempdir().unwrap();
-    let experiment = paper::find("contract-figure6").unwrap();
-    let sweep = Sweep::default();
-    let run = Run { experiment: &experiment, sweep: &sweep, sets: &[], no_cache_limit: None };
-    let left_out = |label: &str, why: &str| RowResult {
-        label: label.into(),
-        reason: Some(why.into()),
-        ..RowResult::default()
-    };
     let rows = [row(dir.path(), "get ext4", &[2.0], 0), left_out("varmail f2fs", "a program")];
-    let mut ran = row(dir.path(), "varmail ext4", &[1.0], 0);
-    let shown = |ran: &RowResult| {
-        let rows_of_other = vec![ran.clone(), left_out("varmail f2fs", "this kernel has no f2fs")];
-        let other = Beside { name: "programs".into(), rows: rows_of_other, same: false };
-        let shown = Reproduction::of(&run, &rows, &[other]);
+    let no_f2fs = left_out("varmail f2fs", "this kernel has no f2fs");
+    let mut others = vec![row(dir.path(), "varmail ext4", &[1.0], 0), no_f2fs];
+    let shown = |beside: &[&[RowResult]]| {
+        let shown = figure6(&rows, beside.iter().map(|rows| rows.to_vec()).collect());
         let claim = shown.claims.iter().find(|claim| claim.source == "O12").unwrap();
         let row = shown.rows.iter().find(|row| row.label == "varmail f2fs").unwrap();
-        (row.reason.clone().unwrap(), claim.here.why.clone().unwrap(), shown.deviations.join("\n"))
+        (row.runs, row.reason.clone(), claim.here.why.clone(), shown.deviations.join("\n"))
     };
-    let (reason, why, deviations) = shown(&ran);
-    assert_eq!((reason.as_str(), why.as_str()), ("this kernel has no f2fs", "this kernel has no f2fs"));
+    let why = Some("this kernel has no f2fs".to_owned());
+    let (runs, reason, of_claim, deviations) = shown(&[&others]);
+    assert_eq!((runs, &reason, &of_claim), (0, &why, &why));
     assert!(!deviations.contains("varmail f2fs"), "{deviations}");
-    ran.runs[0].host["hostname"] = json!("another");
-    assert_eq!(shown(&ran).0, "a program", "another host's kernel says nothing of this one's");
+    let ran = [row(dir.path(), "varmail f2fs", &[1.0], 0)];
+    assert_eq!(shown(&[&others, &ran]).0, 1, "runs come before a reason, in any order");
+    others[0].runs[0].host["hostname"] = json!("another");
+    let reason = shown(&[&others]).1;
+    assert_eq!(reason.as_deref(), Some("a program"), "another host's kernel says nothing of this one's");
 }

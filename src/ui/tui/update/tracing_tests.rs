@@ -20,7 +20,7 @@ use crate::ui::tui::tests::{SIZES, press, shown};
 use crate::ui::tui::tracing::{Said, Wanted};
 use crate::ui::tui::update::update;
 
-/// Takes news of a trace, and checks that the run is told whether one is under way.
+/// Handles news of a trace, and checks that the run learns whether one is under way.
 fn hear(state: &mut State, said: Said) {
     let told = match &said {
         Said::Began(_, tap) => vec![Effect::Send(Command::Traced(Some(tap.clone())))],
