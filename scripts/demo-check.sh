@@ -20,6 +20,9 @@ if [[ -n ${FRESH:-} ]]; then
     export CARGO_TARGET_DIR=$work/target
     cargo fetch --locked --quiet
 fi
+tree=$(cargo tree --locked --no-default-features --edges normal,build --prefix none)
+# With its compiler or libclang at hand, a dependency that needs one would go unnoticed.
+! grep -E '^(cc|cmake|bindgen|clang-sys|librocksdb-sys|libsqlite3-sys) ' <<<"$tree" || stop "its build asks for more than Rust"
 TIMEFORMAT='%U %S'
 { time "${build[@]}" 2>&3; } 3>&2 2>"$work/time"
 spent=$(awk '{ printf "%.0f", $1 + $2 }' "$work/time")

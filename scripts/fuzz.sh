@@ -1,7 +1,7 @@
 #!/bin/bash
 # Fuzzes the readers of files, starting from the kept seeds, two readers at a time.
 #
-#   scripts/fuzz.sh                  all of them, SECONDS_EACH (600) each, half that where few strangers write
+#   scripts/fuzz.sh                  all of them, SECONDS_EACH (420) each, half that where few strangers write
 #   scripts/fuzz.sh READER…          these
 #   scripts/fuzz.sh READER FILE      only that input, once
 #
@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly CARGO_FUZZ=0.13.2 TOOLCHAIN=nightly TARGET=x86_64-unknown-linux-gnu
-readonly SECONDS_EACH=${SECONDS_EACH:-600} MEMORY_MB=512 INPUT_S=30 INPUT_BYTES=65536
+readonly SECONDS_EACH=${SECONDS_EACH:-420} MEMORY_MB=512 INPUT_S=30 INPUT_BYTES=65536
 
 PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH"
 # shellcheck source=scripts/tree.sh

@@ -32,7 +32,7 @@ turns    | equal settings on a loop device: how often the ledger calls them diff
 duels    | the same by duels                                                                   | $ env TURNS=0/10/0 cargo test --locked --test devices -- --nocapture turns::
 planted  | a depth halved and a tenth of a rate taken: how often ledger and duels find it      | $ env TURNS=0/0/6 cargo test --locked --test devices -- --nocapture turns::
 hlog     | latency.hlog as the tools of HdrHistogram read it, in Java and Python              | $ scripts/hlog.sh
-fuzz     | readers of files, fuzzed for up to ten minutes each                                | $ scripts/fuzz.sh
+fuzz     | readers of files, fuzzed for up to seven minutes each                              | $ scripts/fuzz.sh
 demo     | a build of the demo from nothing within its CPU time, and that it opens             | $ env FRESH=1 scripts/demo-check.sh
 dist     | the files of a release, and that each starts where it should                       | $ scripts/dist.sh
 '

@@ -16,7 +16,7 @@ use crate::runs::session::headless::{self, Until};
 use crate::runs::session::{Event, Options, Session};
 use crate::settings::knobs::Conditions;
 use crate::settings::profile::{by_identity, check};
-use crate::settings::{Profile, Settings};
+use crate::settings::{Interface, Named as _, Profile, Settings};
 use crate::threads;
 use crate::ui::cli::RecordArgs;
 use crate::ui::report;
@@ -128,11 +128,19 @@ fn refuse_arguments(args: &RecordArgs, profile: &Profile) -> Result<()> {
     } else if args.verify && profile.settings.leaves_kernel() {
         let what = "--verify reads through the kernel, which gets these drives back only after the run";
         return Err(Error::input(what).hint("leave it out, and run `stacktune verify` afterwards"));
-    } else if args.trace && profile.settings.leaves_kernel() {
-        let what = "--trace sees what goes through the kernel, which the I/O of `vfio` and `spdk` does not";
-        return Err(Error::input(what).hint("leave it out, or choose another io.interface"));
     }
-    Ok(())
+    match profile.settings.past_block_layer().filter(|_| args.trace) {
+        Some(interface) => Err(untraced(interface)),
+        None => Ok(()),
+    }
+}
+
+fn untraced(interface: Interface) -> Error {
+    let what = format!(
+        "--trace sees what the kernel's block layer does, which I/O by `{}` bypasses",
+        interface.name()
+    );
+    Error::input(what).hint("leave it out, or choose another io.interface")
 }
 
 /// Reads the target back if requested and the run was complete, and tears down the stack; returns the outcome

@@ -92,7 +92,7 @@ pub fn read(paths: &[PathBuf]) -> Result<(Trace, Vec<Watched>)> {
         _ => None,
     };
     match of_folder {
-        Some((path, parts)) => Ok((trace::read(&[path])?, parts)),
+        Some(traced) => Ok(traced),
         None => Ok((trace::read(paths)?, Vec::new())),
     }
 }
@@ -142,7 +142,14 @@ pub fn run(args: &TraceArgs) -> Result<()> {
         TraceForm::Wiscsee => WrittenForm::Wiscsee,
         TraceForm::Csv => WrittenForm::Csv,
     };
-    form.check(&trace)?;
+    let (form, ended) = match form.check(&trace) {
+        Ok(()) => (form, ended),
+        Err(error) if args.from.is_empty() => {
+            eprint_line("stacktune: the trace is kept as blktrace's records instead; --from converts it");
+            (WrittenForm::Blktrace, ended.and(Err(error)))
+        }
+        Err(error) => return Err(error),
+    };
     let mut out = BufWriter::new(new_file::make(&folder, &args.out)?);
     let written = trace::write(&trace, form, &mut out).and_then(|()| out.flush());
     written.map_err(|error| Error::os("cannot write", &args.out, error))?;
@@ -175,7 +182,9 @@ fn live(args: &TraceArgs) -> Result<(Trace, Result<()>)> {
     }
     let mut goes_on = || command.as_mut().is_none_or(RunningCommand::goes_on);
     let is_due = || args.duration.is_some_and(|time| start.elapsed() >= time);
-    while interrupts.count() == 0 && !is_due() && !watch.is_over() && goes_on() {
+    // A command goes on to its end, even if the trace is full before.
+    let is_over = || watch.is_over() && args.words.is_empty();
+    while interrupts.count() == 0 && !is_due() && !is_over() && goes_on() {
         std::thread::sleep(PAUSE);
     }
     let ended = command.map_or(Ok(()), RunningCommand::end);

@@ -19,6 +19,8 @@ pub enum Kind {
     Input,
     /// Refused because data that is not ours could be destroyed (exit 3).
     Refused,
+    /// Stopped for the host's sake, as asked for: nothing that follows may run either (exit 1).
+    Stopped,
     /// Ended early by a signal (exit 130).
     Interrupted,
 }
@@ -59,6 +61,11 @@ impl Error {
         Self::new(Kind::Refused, what)
     }
 
+    /// Stopped for the host's sake.
+    pub fn stopped(what: impl Into<String>) -> Self {
+        Self::new(Kind::Stopped, what)
+    }
+
     /// Ended early by the operator or a signal.
     pub fn interrupted(what: impl Into<String>) -> Self {
         Self::new(Kind::Interrupted, what)
@@ -87,7 +94,7 @@ impl Error {
     /// The process's exit status for this error.
     pub fn exit_status(&self) -> u8 {
         match self.kind {
-            Kind::Failed => 1,
+            Kind::Failed | Kind::Stopped => 1,
             Kind::Input => 2,
             Kind::Refused => 3,
             Kind::Interrupted => 130,

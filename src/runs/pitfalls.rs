@@ -60,6 +60,8 @@ pub enum Prepared {
     AtRandom,
     /// Pairs, by RocksDB.
     Loaded,
+    /// A program's own data, by the program.
+    ByProgram,
 }
 
 impl Prepared {
@@ -70,6 +72,7 @@ impl Prepared {
             Self::InOrder => format!("{state}, then filled in order"),
             Self::AtRandom => format!("{state}, filled, then random pages"),
             Self::Loaded => format!("{state}, then loaded with pairs"),
+            Self::ByProgram => format!("{state}, then written by the program"),
         }
     }
 }
@@ -247,11 +250,11 @@ fn drive_state(of: &Circumstances, steadiness: &Steadiness) -> Pitfall {
     if of.own && of.state == DriveState::Preconditioned.name() {
         let figure = of.last.after("preconditioned");
         let advice = match of.last {
-            Prepared::InOrder => "The fill in order undid it: what was written at random before is gone.",
+            Prepared::InOrder => "The sequential fill afterwards overwrote the random writes.",
             Prepared::Unknown => {
                 "Recorded by a version that filled the target in order after that, which undoes it for pages."
             }
-            Prepared::Earlier | Prepared::AtRandom | Prepared::Loaded => "",
+            Prepared::Earlier | Prepared::AtRandom | Prepared::Loaded | Prepared::ByProgram => "",
         };
         return pitfall(name, if advice.is_empty() { Light::Good } else { Light::Doubt }, figure, advice);
     }

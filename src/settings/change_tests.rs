@@ -56,7 +56,7 @@ fn opened(settings: &Settings) -> impl PartialEq {
         placement: _,
         kv,
         sim,
-        // A program runs without an operator.
+        // A program cannot be replaced while it runs.
         program: _,
     } = whole;
     let stack = Stack { price: 0.0, endurance_tb: 0.0, ..stack };

@@ -46,11 +46,12 @@ pub fn keep(
     folder.replace(facts, &json::lines(&about)?)
 }
 
-/// The traced drives, from a trace's facts; empty if these are gone or unusable.
-pub fn drives_by(facts: &Path) -> Vec<Watched> {
+/// The traced drives and the number of I/Os, from a trace's facts; empty if these are gone or unusable.
+pub fn facts_by(facts: &Path) -> (Vec<Watched>, Option<u64>) {
     let bytes = regular_file::read(facts, FACTS_BYTES_MAX).unwrap_or_default();
     let facts: Value = json::read_of_others(&bytes).unwrap_or_default();
-    facts["drives"].as_array().into_iter().flatten().filter_map(Watched::from_json).collect()
+    let drives = facts["drives"].as_array().into_iter().flatten();
+    (drives.filter_map(Watched::from_json).collect(), facts["ios"].as_u64())
 }
 
 impl Traced {

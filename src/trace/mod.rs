@@ -35,7 +35,7 @@ pub use forms::{WrittenForm, read, read_bytes, write};
 #[cfg(test)]
 pub use io::LostEvents;
 pub use io::{Op, PLACED, Trace, TracedDrive, TracedIo};
-pub use kept::{drives_by, keep};
+pub use kept::{facts_by, keep};
 pub use live::Tracer;
 pub use selected::{Selected, select};
 pub use watch::{Live, Traced, Watch, scored};

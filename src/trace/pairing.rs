@@ -68,6 +68,8 @@ pub struct Paired {
     pub unpaired: u64,
     /// I/Os that were requeued.
     pub requeued: u64,
+    /// What is still open at the end, in order of issue: issues, of the rest where a part has completed.
+    pub open: Vec<TraceEvent>,
 }
 
 /// Pairs the events, which must be in order of time; `None` if too many I/Os are open at once.
@@ -109,9 +111,23 @@ pub fn pair(events: &[TraceEvent]) -> Option<Paired> {
             paired.ios[found.io].completed_ns = Some(event.at_ns);
         }
     }
+    paired.open = if has_ends { rests(open, &paired.ios) } else { events.to_vec() };
     paired.requeued = handed_back.len() as u64;
     remove(&mut paired.ios, handed_back);
     Some(paired)
+}
+
+fn rests(open: HashMap<(TracedDrive, u64), VecDeque<Open>>, ios: &[TracedIo]) -> Vec<TraceEvent> {
+    let rests = open.into_iter().flat_map(|((_, offset_bytes), of_place)| {
+        of_place.into_iter().map(move |Open { io, left_bytes }| (io, offset_bytes, left_bytes))
+    });
+    let mut rests: Vec<_> = rests.collect();
+    rests.sort_unstable();
+    let issue = |(io, offset_bytes, bytes): (usize, u64, u32)| {
+        let TracedIo { issued_ns: at_ns, drive, pid, op, .. } = ios[io];
+        TraceEvent { at_ns, offset_bytes, bytes, drive, pid, act: Act::Issue, op }
+    };
+    rests.into_iter().map(issue).collect()
 }
 
 fn issued(event: &TraceEvent) -> TracedIo {

@@ -2,9 +2,9 @@
 //! scored meanwhile.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -31,12 +31,29 @@ const RESTS: u32 = 3;
 pub struct Live {
     /// Issues and completions traced so far.
     pub events: usize,
+    /// Whether that is as many as can be read back: the trace has ended.
+    pub is_full: bool,
     /// How many of the latest are scored, at most.
     pub scored_max: usize,
     /// Events missing so far.
     pub lost: LostEvents,
     /// The scores of each drive, or why there are none.
     pub scores: Vec<std::result::Result<Scores, String>>,
+}
+
+/// Notes on moments of a trace under way, from whoever turns knobs meanwhile.
+#[derive(Debug, Clone, Default)]
+pub struct Notes(Arc<Mutex<Vec<(u64, String)>>>);
+
+impl Notes {
+    /// Adds a note on a moment, given by the monotonic clock.
+    pub fn add(&self, at_ns: u64, text: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((at_ns, text));
+    }
+
+    fn take(&self) -> Vec<(u64, String)> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Receives the scores of the latest I/Os.
@@ -75,6 +92,7 @@ impl Traced {
 pub struct Watch {
     ends: Ends,
     stretches: Stretches,
+    notes: Notes,
     thread: JoinHandle<Result<Traced>>,
 }
 
@@ -106,12 +124,17 @@ impl Watch {
         let thread = threads::start("trace drives", move || {
             follow(tracer, &theirs, scorer.as_ref(), is_live.then_some(follower))
         })?;
-        Ok(Self { ends: Ends(ends), stretches, thread })
+        Ok(Self { ends: Ends(ends), stretches, notes: Notes::default(), thread })
     }
 
     /// Where to take the figures of stretches of time, if live scores are reported.
     pub fn stretches(&self) -> Stretches {
         self.stretches.clone()
+    }
+
+    /// Where to add notes.
+    pub fn notes(&self) -> Notes {
+        self.notes.clone()
     }
 
     /// Whether it ended by itself.
@@ -125,7 +148,10 @@ impl Watch {
     /// As for [`Tracer::stop`].
     pub fn stop(self) -> Result<Traced> {
         drop(self.ends);
-        self.thread.join().map_err(|_| Error::failed("the tracing thread ended unexpectedly"))?
+        let ended = self.thread.join().map_err(|_| Error::failed("the tracing thread ended unexpectedly"))?;
+        let mut traced = ended?;
+        traced.note(self.notes.take());
+        Ok(traced)
     }
 }
 
@@ -151,9 +177,14 @@ fn follow(
         if let Some(follower) = &mut follower {
             follower.lost(lost);
         }
-        let (events, last) = (tracer.events().len(), tracer.events().last(SCORED_MAX));
         // If the scorer is still busy or pausing, it skips this one.
-        let _ = scorer.try_send(Taken { events, lost, last });
+        let _ = scorer.try_send(Taken::of(&tracer, lost));
+    }
+    if let (false, Some(scorer), Some(follower)) = (goes_on, scorer, &mut follower) {
+        // What follows is in no figure, and whoever looks at the scores ends the trace.
+        follower.lost(LostEvents::unknown(1));
+        let lost = tracer.missing().map_err(|error| Error::failed(describe(&error)))?;
+        let _ = scorer.send(Taken::of(&tracer, lost));
     }
     let cpu = threads::own_cpu();
     let start_ns = tracer.start_ns();
@@ -164,8 +195,16 @@ fn follow(
 /// Input of the scorer.
 struct Taken {
     events: usize,
+    is_full: bool,
     lost: LostEvents,
     last: Events,
+}
+
+impl Taken {
+    fn of(tracer: &Tracer, lost: LostEvents) -> Self {
+        let events = tracer.events();
+        Self { events: events.len(), is_full: events.is_full(), lost, last: events.last(SCORED_MAX) }
+    }
 }
 
 /// Starts a thread that scores whatever it is sent, until the sender is dropped.
@@ -176,7 +215,7 @@ fn scorer(drives: Vec<Watched>, mut report: Report) -> Result<SyncSender<Taken>>
 }
 
 fn score_all(taken: &Receiver<Taken>, drives: &[Watched], report: &mut Report) {
-    while let Ok(Taken { events, lost, last }) = taken.recv() {
+    while let Ok(Taken { events, is_full, lost, last }) = taken.recv() {
         let begin = Instant::now();
         let trace = last.into_trace(Path::new("the trace")).map(|trace| Trace { lost, ..trace });
         let of = |watched: &Watched| match &trace {
@@ -184,7 +223,7 @@ fn score_all(taken: &Receiver<Taken>, drives: &[Watched], report: &mut Report) {
             Err(error) => Err(error.one_line()),
         };
         let scores = drives.iter().map(of).collect();
-        report(Live { events, scored_max: SCORED_MAX, lost, scores });
+        report(Live { events, is_full, scored_max: SCORED_MAX, lost, scores });
         std::thread::sleep(begin.elapsed() * RESTS);
     }
 }

@@ -150,20 +150,21 @@ impl Follower {
             stretch.lost_completions = true;
             return;
         };
+        let is_of =
+            |io: &TracedIo| self.drives.iter().any(|(of, _)| of.holds(io.drive, io.offset_bytes, io.bytes));
         for io in &paired.ios {
             match io.completed_ns {
-                Some(end_ns) if io.op != Op::Flush => {
+                Some(end_ns) if io.op != Op::Flush && is_of(io) => {
                     let taken_ns = end_ns - io.issued_ns;
                     stretch.taken_ns += taken_ns;
-                    let is_of = |(of, _): &(Watched, Cache)| of.holds(io.drive, io.offset_bytes, io.bytes);
-                    if io.op != Op::Discard && self.drives.iter().any(is_of) {
+                    if io.op != Op::Discard {
                         stretch.note_latency(taken_ns);
                     }
                 }
-                Some(_) => {}
-                None => self.open.push(issue_of(io)),
+                _ => {}
             }
         }
+        self.open = paired.open;
         if self.open.len() > OPEN_MAX {
             self.open.clear();
             stretch.lost_completions = true;
@@ -172,28 +173,23 @@ impl Follower {
 
     /// An I/O that the driver requeues counts again when it is issued again.
     fn issued(&mut self, event: &TraceEvent, stretch: &mut Stretch) {
-        match event.op {
-            Op::Write if stretch.write_bytes.len() < SIZES_MAX => stretch.write_bytes.push(event.bytes),
-            Op::Discard => stretch.discards += 1,
-            Op::Write | Op::Read | Op::Flush => {}
-        }
         if event.bytes == 0 {
             return;
         }
         let (from, to) = (event.offset_bytes, event.offset_bytes.saturating_add(u64::from(event.bytes)));
         let is_of = |of: &Watched| of.holds(event.drive, event.offset_bytes, event.bytes);
-        if let Some((of, cache)) = self.drives.iter_mut().find(|(of, _)| is_of(of)) {
-            let of_space = [from - of.start_bytes, to - of.start_bytes];
-            let (lookups, misses) = cache.look_up(of_space, event.op);
-            stretch.lookups += lookups;
-            stretch.misses += misses;
+        // Other parts of the drive are others' business.
+        let Some((of, cache)) = self.drives.iter_mut().find(|(of, _)| is_of(of)) else { return };
+        match event.op {
+            Op::Write if stretch.write_bytes.len() < SIZES_MAX => stretch.write_bytes.push(event.bytes),
+            Op::Discard => stretch.discards += 1,
+            Op::Write | Op::Read | Op::Flush => {}
         }
+        let of_space = [from - of.start_bytes, to - of.start_bytes];
+        let (lookups, misses) = cache.look_up(of_space, event.op);
+        stretch.lookups += lookups;
+        stretch.misses += misses;
     }
-}
-
-fn issue_of(io: &TracedIo) -> TraceEvent {
-    let TracedIo { issued_ns: at_ns, offset_bytes, bytes, drive, pid, op, .. } = *io;
-    TraceEvent { at_ns, offset_bytes, bytes, drive, pid, act: Act::Issue, op }
 }
 
 /// A mapping cache of whole translation pages, which evicts the least recently used.
@@ -294,7 +290,9 @@ mod tests {
             event(121, Act::Complete, Op::Write, MIB, 65536),
             event(122, Act::Issue, Op::Write, MIB, 2048),
             // Another part of the drive.
-            event(123, Act::Issue, Op::Read, 0, 2048),
+            event(123, Act::Issue, Op::Write, 0, 2048),
+            event(124, Act::Issue, Op::Discard, 0, 2048),
+            event(125, Act::Complete, Op::Write, 0, 2048),
         ];
         follower.take(&second, 150 * MS);
         let of = stretches.take(100 * MS);
@@ -312,6 +310,19 @@ mod tests {
         follower.lost(LostEvents { all: 2, completions: 1 });
         follower.take(&[event(400, Act::Issue, Op::Write, MIB, 2048)], 500 * MS);
         assert_eq!(stretches.take(100 * MS), StretchFigures::default());
+    }
+
+    #[test]
+    fn a_request_completed_in_parts_ends_with_the_last_one() {
+        let (mut follower, stretches) = Follower::of(&[watched(10 * MIB)]);
+        let request = event(0, Act::Issue, Op::Read, MIB, 65536);
+        let parts = [(10, 0, 16384), (20, 16384, 32768), (30, 49152, 16384)];
+        let parts = parts.map(|(at, from, bytes)| event(at, Act::Complete, Op::Read, MIB + from, bytes));
+        for (number, piece) in [&[request][..], &parts[..1], &parts[1..2], &parts[2..]].iter().enumerate() {
+            follower.take(piece, (100 + number as u64) * MS);
+        }
+        close(stretches.take(100 * MS).mean_depth, 0.3);
+        assert!(follower.open.is_empty());
     }
 
     #[test]

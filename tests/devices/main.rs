@@ -38,6 +38,7 @@ mod stack_screen;
 mod stack_torn;
 mod stack_undo;
 mod state;
+mod stop_if;
 mod strangers;
 mod threads;
 mod trace;

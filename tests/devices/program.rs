@@ -367,35 +367,6 @@ fn a_phase_that_fails_is_said_with_its_last_line_and_nothing_is_left() {
 }
 
 #[test]
-fn a_run_ends_itself_in_two_seconds_where_the_host_waits_too_much() {
-    let name = "a_run_ends_itself_in_two_seconds_where_the_host_waits_too_much";
-    let Some(_loops) = Loops::take(name, 1) else { return };
-    if fs::read_to_string("/proc/pressure/cpu").is_err() {
-        return crate::common::skips::skip(name, "the kernel counts no pressure");
-    }
-    let home = Home::new();
-    // Quiet at first, then more pressure of either kind than allowed; none of the processes heeds signals.
-    let burn = "(while :; do :; done) &";
-    let write = "(while :; do dd if=/dev/zero of=f$i bs=4k count=500 oflag=direct,dsync conv=notrunc; done) 2>/dev/null &";
-    for (what, busy) in [("psi.cpu.some > 60%", burn), ("psi.io.some > 30%", write)] {
-        let script = format!(
-            "sleep 1; date +%s.%N >begun; trap '' INT TERM; for i in $(seq 40); do {busy} done; wait"
-        );
-        let run = outcome(on_files(&home, "1m", &["--user", USER, "--stop-if", what], &script)).expect(1);
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
-        let (figure, _) = what.split_once(' ').unwrap();
-        assert!(run.stderr.contains(&format!("{figure} was")), "{run:?}");
-        assert!(run.json()["failure"].as_str().unwrap().contains("--stop-if"), "{run:?}");
-        let begun = fs::read_to_string(home.target().join("stacktune-program/begun")).unwrap_or_default();
-        if let Ok(begun) = begun.trim().parse::<f64>() {
-            assert!(now - begun < 6.0, "{} s: the pressure itself takes a while to show", now - begun);
-        }
-        nothing_runs(&home);
-        fs::remove_dir_all(home.path("out")).unwrap();
-    }
-}
-
-#[test]
 fn a_signal_ends_it_in_order_and_a_second_one_at_once() {
     let Some(_loops) = Loops::take("a_signal_ends_it_in_order_and_a_second_one_at_once", 1) else { return };
     let words = format!("sleep 6{}", std::process::id());

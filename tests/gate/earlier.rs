@@ -101,6 +101,12 @@ fn each_kind_of_recording_is_opened_by_every_reader() {
     home.run(["cost", &format!("{kinds}/traced"), &format!("{kinds}/traced")]).expect(0);
     let flash = home.run(["ftl", "--from", &format!("{kinds}/traced/trace.blktrace.0")]).expect(0);
     assert!(flash.stdout.contains("WA-D"), "{flash:?}");
+
+    // A trace with fewer I/Os than were traced is not scored as if it were whole.
+    let file = fs::OpenOptions::new().write(true).open(format!("{kinds}/traced/trace.blktrace.0")).unwrap();
+    file.set_len(file.metadata().unwrap().len() - 20 * 48).unwrap();
+    let cut = home.run(["contract", &format!("{kinds}/traced")]).expect(2);
+    assert!(cut.stderr.contains("cut off"), "{cut:?}");
 }
 
 #[test]

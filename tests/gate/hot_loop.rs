@@ -8,6 +8,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use crate::common;
 use crate::common::skip;
 use crate::common::syscalls::{self, PerThread};
 use stacktune::testing::class::Class;
+use stacktune::testing::load::volume::write_map::WriteMap;
 use stacktune::testing::load::volume::{Extent, Region};
 use stacktune::testing::load::workers::control::Writes;
 use stacktune::testing::load::workers::{ThreadedWorkers, Workers};
@@ -74,7 +76,7 @@ unsafe impl GlobalAlloc for Counting {
 
 /// The data's and the WAL's files.
 struct Regions {
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
     data: Arc<Region>,
     wal: Arc<Region>,
 }
@@ -82,7 +84,7 @@ struct Regions {
 fn regions(wal_files: u32) -> Regions {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let region = |id, name, files| region(dir.path(), id, name, files);
-    Regions { data: region(Region::DATA, "data", 2), wal: region(Region::WAL, "wal", wal_files), _dir: dir }
+    Regions { data: region(Region::DATA, "data", 2), wal: region(Region::WAL, "wal", wal_files), dir }
 }
 
 fn region(dir: &Path, id: u8, name: &str, files: u32) -> Arc<Region> {
@@ -92,6 +94,16 @@ fn region(dir: &Path, id: u8, name: &str, files: u32) -> Arc<Region> {
         Extent { path, identity: None, member, offset_bytes: 0 }
     };
     Arc::new(Region { id, set: 7, extents: (0..files).map(extent).collect(), extent_bytes: 4 * MIB })
+}
+
+/// A write map, as every run that writes keeps one.
+fn map_of(Regions { dir, data, wal }: &Regions, plans: &[Job]) -> WriteMap {
+    let path = dir.path().join("map");
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(path).unwrap();
+    let map = WriteMap::keep(file, [data, wal], 1, 1).unwrap();
+    let page_bytes = |class| plans.iter().find(|job| job.class == class).map_or(4096, |job| job.page_bytes);
+    map.begin([data, wal], [Class::Background, Class::Wal].map(page_bytes), 1).unwrap();
+    map
 }
 
 /// Counts of one worker between its start and the order to stop.
@@ -105,7 +117,7 @@ struct Looked {
 
 /// Runs these classes together until each has done enough.
 fn look(regions: &Regions, plans: &[Job], what: &str) -> Vec<Looked> {
-    let writes = Arc::new(Writes::new(0, Arc::default()));
+    let writes = Arc::new(Writes::new(0, Arc::default()).keeping(Some(Arc::new(map_of(regions, plans)))));
     let mut workers = ThreadedWorkers::new(regions.data.clone(), regions.wal.clone(), 2, writes);
     let mut sources: Vec<_> = plans.iter().flat_map(|plan| workers.start(plan, &[]).unwrap()).collect();
     let mut done = vec![0; sources.len()];

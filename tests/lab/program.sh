@@ -40,6 +40,8 @@ a_program_on_md_has_its_bytes_by_level_and_by_name() {
         dd && /"written_bytes"/ { written = $2 + 0; dd = 0 }
         END { exit !(read >= 256 * mib && read < 262 * mib && written >= 128 * mib && written < 132 * mib) }' \
         "$LAB_WORK/counted/summary.json"
+    # The machine's drives are not real, and the run says so.
+    grep -q '"emulated"' "$LAB_WORK/counted/summary.json"
     # The kernel keeps no times for an array, but does for its drives.
     grep -q '"drives_ms": [1-9]' "$LAB_WORK/counted/summary.json"
     between "$(of counted cpu_ns)" 1000000 60000000000

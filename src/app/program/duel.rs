@@ -88,7 +88,7 @@ fn values_of(asked: &str, settings: &Settings) -> Result<(String, [String; 2])> 
     let Some((name, (one, other))) = parts else { return knob_and_values(asked) };
     let wrong = |why: String| Error::input(format!("--duel {}: {why}", printable::line(asked)));
     if name == MEMORY_MAX {
-        let why = "a duel has no blocks with different limits of memory".to_owned();
+        let why = "all blocks of a duel have the same memory limit".to_owned();
         return Err(wrong(why).hint("let a sweep repeat both: [sweep.product] command.memory_max = […]"));
     }
     let program = settings.program.clone().unwrap_or_default();
@@ -169,7 +169,7 @@ turn = ["set", "{value}"]
             ("command.sync=on,maybe", None, "`command.sync` is one of on, off, not \"maybe\""),
             ("command.sink=on,off", None, "there is no `command.sink`"),
             ("command.sync=on,on", None, "both values are the same"),
-            ("command.memory_max=1GB,2GB", None, "no blocks with different limits of memory"),
+            ("command.memory_max=1GB,2GB", None, "all blocks of a duel have the same memory limit"),
             ("scan.depth=1,2", None, "no effect where a program is the load"),
             ("command.sync=on,off", Some("load"), "it is one of tps, lat, which have `better`"),
         ] {

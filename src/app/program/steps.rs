@@ -42,10 +42,12 @@ impl Around for Programs {
 
     fn recorded(&mut self, session: &mut Session, dir: &Path, screen: &mut Watcher) -> Result<()> {
         screen.progress.done();
-        let tracing = self.tracing.take();
+        let (tracing, stopped) = (self.tracing.take(), session.stopped_for_host());
         let kept = tracing.map_or(Ok(()), |tracing| trace::keep_all(tracing, session, dir));
         let (log, ended) = session.end_program(&mut || screen.interrupts.count() < 2);
-        ended.and(keep_program_log(dir, &log)).and(kept)
+        let all = ended.and(keep_program_log(dir, &log)).and(kept);
+        // No other run may begin then.
+        stopped.map_or(all, Err)
     }
 }
 

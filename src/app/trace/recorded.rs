@@ -1,6 +1,6 @@
 //! A trace of a target's drives, made while a run is recorded; its folder also gets how well the rules were kept.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::app::inputs::facts;
@@ -12,8 +12,9 @@ use crate::json;
 use crate::printable::Shown as _;
 use crate::runs::record::{CONTRACT, Contract, DriveKept, TRACE, TRACE_FACTS};
 use crate::runs::session::Session;
-use crate::trace::{self, TracedDrive, Tracer, Watch, Watched};
+use crate::trace::{self, Trace, TracedDrive, Tracer, Watch, Watched};
 use crate::ui::report::contract_kept;
+use crate::units::grouped;
 
 /// A trace under way, if one is asked for.
 pub struct TraceUnderWay(Option<UnderWay>);
@@ -74,13 +75,14 @@ pub fn keep(tracing: TraceUnderWay, session: &Session, out: &Path) -> Result<()>
     Ok(())
 }
 
-/// The same, after writing back what a program left in the page cache, as a phase of its own.
+/// The same, after writing back what a program left in the page cache, as a phase of its own; unless the run was
+/// stopped for the host's sake, which that would burden further.
 ///
 /// # Errors
 /// As for [`keep`], or if it can't be written back.
 pub fn keep_all(mut tracing: TraceUnderWay, session: &mut Session, out: &Path) -> Result<()> {
     let mut written = Ok(());
-    if let Some(under_way) = &mut tracing.0 {
+    if let (Some(under_way), None) = (&mut tracing.0, session.stopped_for_host()) {
         let mark = session.write_back().map(|at_ns| (at_ns, "phase write-back".to_owned()));
         written = mark.map(|mark| under_way.marks.push(mark));
     }
@@ -119,15 +121,24 @@ pub fn each_run(asked: bool) -> Option<Box<dyn Around>> {
 /// The trace of a recording, and the drives that it covers; none if the path is not a folder.
 ///
 /// # Errors
-/// Of the kind `Input` if the folder has no trace.
-pub fn of_folder(path: &Path) -> Result<Option<(PathBuf, Vec<Watched>)>> {
+/// Of the kind `Input` if the folder has no trace, or less of it than was traced.
+pub fn of_folder(path: &Path) -> Result<Option<(Trace, Vec<Watched>)>> {
     if !path.is_dir() {
         return Ok(None);
     }
-    let trace = path.join(TRACE);
-    if !trace.exists() {
+    let file = path.join(TRACE);
+    if !file.exists() {
         let what = format!("{} has no trace", path.shown());
         return Err(Error::input(what).hint("`stacktune record --trace` makes one"));
     }
-    Ok(Some((trace, trace::drives_by(&path.join(TRACE_FACTS)))))
+    let (trace, (drives, ios)) = (trace::read(&[file])?, trace::facts_by(&path.join(TRACE_FACTS)));
+    let left = trace.ios.len() as u64;
+    match ios.filter(|ios| *ios > left) {
+        None => Ok(Some((trace, drives))),
+        Some(ios) => {
+            let (left, ios) = (grouped(left), grouped(ios));
+            let what = format!("the trace in {} was cut off: it has {left} of {ios} I/Os", path.shown());
+            Err(Error::input(what).hint("score its file by itself, if a part will do"))
+        }
+    }
 }

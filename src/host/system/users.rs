@@ -23,7 +23,7 @@ impl User {
 
     /// Who called `sudo`; none without it, and for root.
     pub fn who_called_sudo() -> Option<Self> {
-        let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+        let number = |name| id(&std::env::var(name).ok()?);
         let (uid, gid) = (number("SUDO_UID").filter(|uid| *uid != 0)?, number("SUDO_GID")?);
         let name = Self::find(&uid.to_string()).map_or_else(|| uid.to_string(), |user| user.name);
         Some(Self { name, uid, gid })
@@ -42,10 +42,15 @@ fn find(root: &Root, name: &str) -> Option<User> {
     named.or_else(|| users.iter().find(|user| user.uid.to_string() == name)).cloned()
 }
 
+/// The number of a user or group. The last one stands for none: a process that is to become it stays as it is.
+fn id(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|id| *id != u32::MAX)
+}
+
 fn user(line: &str) -> Option<User> {
     let mut fields = line.split(':');
     let name = fields.next().filter(|name| !name.is_empty())?.to_owned();
-    let (uid, gid) = (fields.nth(1)?.parse().ok()?, fields.next()?.parse().ok()?);
+    let (uid, gid) = (id(fields.nth(1)?)?, id(fields.next()?)?);
     Some(User { name, uid, gid })
 }
 
@@ -56,12 +61,11 @@ mod tests {
 
     #[test]
     fn a_user_is_found_by_name_before_number() {
-        let passwd =
-            "root:x:0:0:root:/root:/bin/sh\nann:x:1000:100::/home/ann:\n1000:x:7:8::/:\nbad:x:q:1\n\n";
+        let passwd = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:100::/home/ann:\n1000:x:7:8::/:\nbad:x:q:1\nnone:x:4294967295:1::/:\n\n";
         let (_dir, root) = faked(&[("etc/passwd", passwd)]);
         let of = |name: &str| find(&root, name).map(|user| (user.uid, user.gid));
         assert_eq!((of("ann"), of("1000"), of("7")), (Some((1000, 100)), Some((7, 8)), Some((7, 8))));
-        assert_eq!((of("nobody"), of("bad"), of("")), (None, None, None));
+        assert_eq!([of("nobody"), of("bad"), of(""), of("none"), of("4294967295")], [None; 5]);
         assert!(find(&root, "root").unwrap().is_root());
         let (_dir, none) = faked(&[]);
         assert_eq!(find(&none, "root"), None);

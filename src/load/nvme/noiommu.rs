@@ -115,7 +115,7 @@ impl Function {
             group.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
         let group_path = PathBuf::from(format!("/dev/vfio/noiommu-{number}"));
         let group = open(&group_path).map_err(|error| match error.raw_os_error() {
-            Some(libc::EBUSY) => Error::refused(format!("{address} is already driven by another program"))
+            Some(libc::EBUSY) => Error::failed(format!("{address} is already driven by another program"))
                 .hint(format!("`fuser -v {}` shows which one", group_path.shown())),
             _ => Error::os("cannot open", &group_path, error)
                 .hint("the unsafe mode requires root (CAP_SYS_RAWIO)"),

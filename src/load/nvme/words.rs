@@ -20,7 +20,7 @@ pub fn cannot_open(what: &str, error: &VfioError) -> Error {
         VfioError::OpenContainer(why) => Error::os("cannot open", Path::new("/dev/vfio/vfio"), errno(why))
             .hint("driving a drive from userspace needs root, or access to /dev/vfio"),
         VfioError::OpenGroup(why, group) => match os(why) {
-            Some(libc::EBUSY) => Error::refused(format!("{what} is already driven by another program"))
+            Some(libc::EBUSY) => Error::failed(format!("{what} is already driven by another program"))
                 .hint(format!("`fuser -v /dev/vfio/{group}` shows which one")),
             Some(libc::ENOENT) => Error::input(format!("{what} is not bound to vfio-pci"))
                 .hint("stacktune binds drives itself if they are targets of the interface `vfio`"),
@@ -31,7 +31,7 @@ pub fn cannot_open(what: &str, error: &VfioError) -> Error {
                 .hint("driving a drive from userspace needs root, or access to its file there")
         }
         VfioError::VfioDeviceBindIommufd(why) if [libc::EBUSY, libc::EINVAL].contains(&why.errno()) => {
-            Error::refused(format!("{what} is already driven by another program"))
+            Error::failed(format!("{what} is already driven by another program"))
                 .hint("`fuser -v /dev/vfio/devices/*` shows which one")
         }
         VfioError::InvalidVfioDev => Error::input(format!("{what} is not bound to vfio-pci"))
@@ -81,12 +81,12 @@ mod tests {
         let none = cannot_open("x", &VfioError::OpenContainer(io(libc::ENOENT)));
         assert_eq!(none.hint.as_deref(), Some("run `modprobe vfio-pci`"));
         let busy = cannot_open("x", &VfioError::OpenGroup(io(libc::EBUSY), "7".into()));
-        assert_eq!((busy.exit_status(), busy.hint.unwrap().contains("/dev/vfio/7")), (3, true));
+        assert_eq!((busy.exit_status(), busy.hint.unwrap().contains("/dev/vfio/7")), (1, true));
         let unbound = cannot_open("0000:01:00.0", &VfioError::OpenGroup(io(libc::ENOENT), "7".into()));
         assert!(unbound.what.contains("0000:01:00.0 is not bound to vfio-pci"));
         assert!(cannot_open("x", &VfioError::GroupViable).what.contains("IOMMU group"));
         let taken = cannot_open("x", &VfioError::VfioDeviceBindIommufd(Errno::new(libc::EBUSY)));
-        assert!(taken.exit_status() == 3 && taken.what.contains("another program"), "{taken}");
+        assert!(taken.exit_status() == 1 && taken.what.contains("another program"), "{taken}");
     }
 
     #[test]

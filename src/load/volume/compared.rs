@@ -158,3 +158,34 @@ impl<'a> Written<'a> {
         faults.note((u64::from(!half), self.others), || extent.place(first, None));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page of eight sectors from these writes, where the last one acknowledged was `last`.
+    fn page(last: u64, sequences: [u64; 8]) -> [u64; 3] {
+        let region = Region { id: Region::DATA, set: 0, extents: Vec::new(), extent_bytes: 0 };
+        let mut written = Written::new(Expected::Exact(last), &[], 0);
+        sequences
+            .into_iter()
+            .zip((0..).step_by(SECTOR_BYTES))
+            .for_each(|(sequence, at)| written.add(sequence, at));
+        let mut report = VerifyReport::default();
+        written.report(&Extent { region: &region, index: 0, member: "a", map: None }, &mut report);
+        [report.lost.pages, report.stale.pages, report.torn.pages]
+    }
+
+    #[test]
+    fn an_older_write_is_stale_if_it_is_of_the_last_ones_run_and_else_lost() {
+        let of = |run: u64, number: u64| run << EPOCH_SHIFT | number;
+        let (last, earlier, before) = (of(3, 9), of(3, 7), of(2, 70));
+        assert_eq!(page(last, [last; 8]), [0, 0, 0]);
+        assert_eq!(page(last, [before; 8]), [1, 0, 0]);
+        assert_eq!(page(last, [earlier; 8]), [0, 1, 0]);
+        let half = |one, other| std::array::from_fn(|at| if at < 4 { one } else { other });
+        assert_eq!(page(last, half(earlier, before)), [0, 1, 0], "something of the run is there");
+        assert_eq!(page(last, half(last, before)), [0, 0, 1]);
+        assert_eq!(page(last, half(last, earlier)), [0, 0, 1]);
+    }
+}

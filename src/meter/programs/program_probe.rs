@@ -85,7 +85,7 @@ impl ProgramProbe {
             cpu_ns: self.groups.each_ref().map(cpu_ns),
             refaults: number(&stat, "workingset_refault_file")
                 .or_else(|| number(&stat, "workingset_refault")),
-            major_faults: number(&stat, "pgmajfault"),
+            major_faults: number(&stat, "total_pgmajfault").or_else(|| number(&stat, "pgmajfault")),
             oom_kills: self.killed(),
             pressure: Pressure::read(),
         }
@@ -98,11 +98,16 @@ impl ProgramProbe {
 
     fn killed(&self) -> Option<u64> {
         let (dir, version) = self.memory.as_ref()?;
-        let file = match version {
-            CgroupVersion::V1 => "memory.oom_control",
-            CgroupVersion::V2 => "memory.events",
-        };
-        number(&text(&dir.join(file)), "oom_kill")
+        let of = |file: PathBuf| number(&text(&file), "oom_kill");
+        match version {
+            // Each cgroup counts only its own.
+            CgroupVersion::V1 => {
+                let below = self.groups.iter().filter(|group| group.starts_with(dir) && *group != dir);
+                let below = below.filter_map(|group| of(group.join("memory.oom_control")));
+                Some(of(dir.join("memory.oom_control"))? + below.sum::<u64>())
+            }
+            CgroupVersion::V2 => of(dir.join("memory.events")),
+        }
     }
 
     /// Bytes written to the drives since the last call, or since it was opened.
@@ -169,11 +174,12 @@ fn memory_of((dir, version): &(PathBuf, CgroupVersion)) -> MemoryUse {
     let stat = text(&dir.join("memory.stat"));
     let alone = |file: &str| text(&dir.join(file)).trim().parse().ok();
     match version {
+        // With the cgroups below it.
         CgroupVersion::V1 => MemoryUse {
             all_bytes: alone("memory.usage_in_bytes"),
-            cache_bytes: number(&stat, "cache"),
-            anonymous_bytes: number(&stat, "rss"),
-            swapped_bytes: number(&stat, "swap"),
+            cache_bytes: number(&stat, "total_cache"),
+            anonymous_bytes: number(&stat, "total_rss"),
+            swapped_bytes: number(&stat, "total_swap"),
         },
         CgroupVersion::V2 => MemoryUse {
             all_bytes: alone("memory.current"),

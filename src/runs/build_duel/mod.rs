@@ -277,25 +277,20 @@ impl BuildDuel {
         } else {
             Ok(())
         };
-        let valid = ended.and_then(|ended| kept.map(|()| ended));
+        let valid = match kept {
+            Err(error) if error.kind == Kind::Stopped => Err(error),
+            kept => ended.and_then(|ended| kept.map(|()| ended)),
+        };
         let down = session.dismantle(false, &mut |advance| {
             watcher.step(advance);
             true
         });
-        match (valid, down) {
-            (Err(error), Err(left)) => {
-                Err(Lost::Host(Error { what: format!("{}; and then {}", error.what, left.what), ..left }))
-            }
-            (Ok(_), Err(left)) => Err(Lost::Host(left)),
-            (Err(error), Ok(_)) => Err(Lost::Block(error)),
-            (Ok(ended), Ok(_)) => {
-                if ended == DuelEnd::Over {
-                    self.course = course;
-                    self.took[value] = Some(took);
-                }
-                Ok(Some(ended))
-            }
+        let ended = whole(valid, down.map(drop))?;
+        if ended == DuelEnd::Over {
+            self.course = course;
+            self.took[value] = Some(took);
         }
+        Ok(Some(ended))
     }
 
     /// Refuses to destroy anything that was not shown: the drives may have changed.
@@ -335,6 +330,18 @@ enum Lost {
     Block(Error),
     /// The host is not as it was, so nothing more can be built.
     Host(Error),
+}
+
+/// How a block ended, unless it is not valid, or what was built for it could not be taken down.
+fn whole(valid: Result<DuelEnd>, down: Result<()>) -> std::result::Result<DuelEnd, Lost> {
+    match (valid, down) {
+        (Err(error), Err(left)) => {
+            Err(Lost::Host(Error { what: format!("{}; and then {}", error.what, left.what), ..left }))
+        }
+        (Ok(_), Err(left)) => Err(Lost::Host(left)),
+        (Err(error), Ok(())) => Err(Lost::Block(error)),
+        (Ok(ended), Ok(())) => Ok(ended),
+    }
 }
 
 /// Whether the block was properly measured.

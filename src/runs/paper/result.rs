@@ -89,7 +89,8 @@ fn is_whole(summary: &Summary) -> bool {
 
 /// The kind of its drives, if they were not real.
 fn unreal(summary: &Summary) -> Option<&'static str> {
-    let flags = || Class::ALL.into_iter().flat_map(|class| &summary.class(class).flags);
+    // A program's run has the flag itself, because its classes are off.
+    let flags = || Class::ALL.into_iter().flat_map(|class| &summary.class(class).flags).chain(&summary.flags);
     let kinds = [FlagKind::Simulated, FlagKind::Emulated].map(FlagKind::text);
     kinds.into_iter().find(|kind| flags().any(|flag| flag == kind))
 }

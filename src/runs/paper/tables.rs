@@ -185,7 +185,7 @@ pub(super) fn table5() -> Experiment {
         ],
         claims: vec![
             claim("4.6", "md RAID 0 moves nearly what the drives do", TotalMbPerS, ("5", "7"), About),
-            claim("4.6", "md RAID 0 costs no cycles of note", CyclesPerByte, ("5", "7"), About),
+            claim("4.6", "md RAID 0 costs no noticeable cycles", CyclesPerByte, ("5", "7"), About),
             claim("4.6", "RAID 5 moves less than RAID 0", TotalMbPerS, ("5b", "5"), Less),
             claim("4.6", "RAID 5 nearly doubles the cycles", CyclesPerByte, ("5b", "5"), More),
             claim("4.6", "RAID 10 moves less than RAID 0", TotalMbPerS, ("5c", "5"), Less),

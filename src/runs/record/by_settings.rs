@@ -71,8 +71,14 @@ fn missing_flags(
                 }
             }
         }
-        if target["mounted"].is_string() && !has(&window.flags, FlagKind::Mounted) {
-            *lacking.entry(("the run", FlagKind::Mounted.text())).or_default() += 1;
+        // A program's classes are off, so its windows have the flag themselves.
+        let is_emulated = settings.program.is_some() && target["emulated"].is_string();
+        for (is_raised, kind) in
+            [(target["mounted"].is_string(), FlagKind::Mounted), (is_emulated, FlagKind::Emulated)]
+        {
+            if is_raised && !has(&window.flags, kind) {
+                *lacking.entry(("the run", kind.text())).or_default() += 1;
+            }
         }
     }
     lacking

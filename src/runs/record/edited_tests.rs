@@ -265,6 +265,7 @@ fn flags_that_settings_and_target_raise_are_not_taken_away() {
     says(&read("[io]\ninterface = \"null\"\n", &plain), &raised(FlagKind::NoStorage, "background"));
     let emulated = |of: &mut Value| of["target"] = json!({ "emulated": "QEMU NVMe Ctrl" });
     says(&read("", &emulated), &raised(FlagKind::Emulated, "background"));
+    says(&read("[command]\nrun = [\"bench\"]\n", &emulated), &raised(FlagKind::Emulated, "the run"));
     let mounted = |of: &mut Value| of["target"] = json!({ "mounted": "mounted at /srv" });
     says(&read("", &mounted), &raised(FlagKind::Mounted, "the run"));
     let cached = "[io]\nbuffering = \"cached\"\n";

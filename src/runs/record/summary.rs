@@ -37,13 +37,13 @@
 //!                        below got, in degrees Celsius, and whether they throttled
 //!                        (yes, no, hot, or null: unknown)
 //! engine                 for a load on RocksDB, absent elsewhere: what it did by its own counts, as defined by
-//!                        the fields of meter::engine
+//!                        the fields of meter::counts::engine
 //!     user_{written,read}_bytes                  keys and values that the classes put and got
 //!     log_bytes, log_syncs, flush_bytes, compaction_{read,written}_bytes, stall_ns,
 //!     cache_{hits,misses}, filter_hits           in the counted windows
 //!     times_us           [{name,count,p50,p99,max}], RocksDB's own histograms since it was opened
 //!     files_bytes, pending_compaction_bytes, stopped   at the end
-//! program                of a program that is the load, absent elsewhere: the fields of meter::program; null: not counted
+//! program                of a program that is the load, absent elsewhere: the fields of meter::programs::program; null: not counted
 //!     {,server_,run_}cpu_ns, run_thread_ns, refaults, major_faults, oom_kills   of its cgroup; memory_bytes, cache_bytes at most
 //!     {top,drives}_{read_bytes,written_bytes,ios,ms} of the block layer; {cpu_some,io_some,io_full,memory_some}_ns of the host
 //!     by_name: {read_bytes,written_bytes} of its processes; application_{,drives_}bytes by a probe, and the drives' meanwhile

@@ -73,11 +73,11 @@ pub fn record_watched<'a>(
     }
     let outcome = match &ran {
         Err(error) => Outcome::Failed(error.one_line()),
-        Ok(()) if interrupts() > 0 => Outcome::Interrupted,
-        Ok(()) if session.failure().is_some() => {
-            Outcome::Failed(session.failure().unwrap_or_default().to_owned())
-        }
-        Ok(()) => Outcome::Complete,
+        Ok(()) => match session.failure() {
+            Some(why) => Outcome::Failed(why.to_owned()),
+            None if interrupts() > 0 => Outcome::Interrupted,
+            None => Outcome::Complete,
+        },
     };
     let finished = session.conclude(&outcome);
     let last: Vec<Event> = session.events().collect();

@@ -20,25 +20,42 @@ pub use crate::stack::supervise::Advance;
 
 /// Takes a running trace's figures of a window, given the window's length in nanoseconds.
 #[derive(Clone)]
-pub struct Tap(Arc<TapFn>);
+pub struct Tap {
+    take: Arc<TakeFn>,
+    note: Option<Arc<NoteFn>>,
+}
 
-type TapFn = dyn Fn(u64) -> ByTrace + Send + Sync;
+type TakeFn = dyn Fn(u64) -> ByTrace + Send + Sync;
+type NoteFn = dyn Fn(u64, String) + Send + Sync;
 
 impl Tap {
     /// A tap that takes them by this function.
     pub fn of(take: impl Fn(u64) -> ByTrace + Send + Sync + 'static) -> Self {
-        Self(Arc::new(take))
+        Self { take: Arc::new(take), note: None }
+    }
+
+    /// The same, with notes on the run's moments, by the monotonic clock, for the trace.
+    #[must_use]
+    pub fn noting(self, note: impl Fn(u64, String) + Send + Sync + 'static) -> Self {
+        Self { note: Some(Arc::new(note)), ..self }
+    }
+
+    /// Notes a moment.
+    pub(super) fn note(&self, at_ns: u64, text: String) {
+        if let Some(note) = &self.note {
+            note(at_ns, text);
+        }
     }
 
     /// Takes the figures since the last call.
     pub(super) fn take(&self, length_ns: u64) -> ByTrace {
-        (self.0)(length_ns)
+        (self.take)(length_ns)
     }
 }
 
 impl PartialEq for Tap {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.take, &other.take)
     }
 }
 

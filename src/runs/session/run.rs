@@ -55,7 +55,7 @@ pub struct Session {
     pub(super) recorder: Recorder,
     pub(super) ending: Ending,
     /// Takes a trace's figures, and whether a window has ended since tracing began.
-    tap: Option<Tap>,
+    pub(super) tap: Option<Tap>,
     tapped: bool,
 }
 

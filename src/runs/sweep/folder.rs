@@ -50,7 +50,7 @@ impl NotRun {
         let kind = match error.kind {
             Kind::Input => "input",
             Kind::Refused => "refused",
-            Kind::Failed | Kind::Interrupted => "failed",
+            Kind::Failed | Kind::Stopped | Kind::Interrupted => "failed",
         };
         Self { kind: kind.into(), why: printable::joined(&error.what), hint: error.hint.clone() }
     }

@@ -236,6 +236,7 @@ impl Sweeper<'_> {
                 Ok(summary) if summary.interrupted => return Ok(self.interrupted(at)),
                 Ok(_) => self.watcher.on_event(SweepEvent::Done),
                 Err(Failure::Of(error)) if error.kind == Kind::Interrupted => return Ok(self.interrupted(at)),
+                Err(Failure::Of(error)) if error.kind == Kind::Stopped => return Err(error),
                 Err(Failure::Of(error)) => self.has_no_figures(run, &NotRun::of(&error))?,
                 Err(Failure::Fatal(error)) => return Err(error),
             }

@@ -212,6 +212,12 @@ impl Settings {
         Class::ALL.iter().any(|&class| self.interface_of(class).touches_storage())
     }
 
+    /// The interface of a class whose I/O reaches drives past the kernel's block layer, where no trace sees it.
+    pub fn past_block_layer(&self) -> Option<Interface> {
+        let passes_by = |of: &Interface| of.touches_storage() && !of.through_block_layer();
+        Class::ALL.iter().map(|&class| self.interface_of(class)).find(passes_by)
+    }
+
     /// Whether a stack is built under the target.
     pub fn builds_stack(&self) -> bool {
         self.stack.is_built() && self.touches_storage()

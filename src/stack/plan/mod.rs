@@ -24,6 +24,8 @@ pub use endurance::{DriveWear, Endurance, Rated};
 pub use live_values::{LiveValues, SCHEDULER, Wanted, live_values};
 pub use model::{Confirmed, Destroyed, Exposed, Plan};
 pub use planner::{PlanContext, plan};
-pub use resilience::{FewerDrives, PowerCut, PowerCutReason, Properties, Resilience, properties};
+pub use resilience::{
+    FewerDrives, PowerCut, PowerCutReason, Properties, Resilience, drives_to_lose, properties,
+};
 pub use spec::StackSpec;
 pub use step::{Arg, CommandLine, Step};

@@ -114,6 +114,11 @@ pub fn properties(spec: &StackSpec, facts: &Facts, usable_bytes: u64) -> Propert
     Properties { resilience, usable_bytes, at_most: false, price, price_missing }
 }
 
+/// How many more drives a stack survives the loss of, whichever they are, with an array in the state asked for.
+pub fn drives_to_lose(spec: &StackSpec) -> u64 {
+    drives_lost(spec).0.saturating_sub(spec.lost_as_set())
+}
+
 /// Drives that may be lost, whichever they are, and why that is fewer than the level allows.
 fn drives_lost(spec: &StackSpec) -> (u64, Option<FewerDrives>) {
     let stack = &spec.layers;

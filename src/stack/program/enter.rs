@@ -35,8 +35,8 @@ const PACKAGES: [(&str, &str); 11] = [
 ];
 /// Programs that Debian does not package, and how to install them.
 const ELSEWHERE: [(&str, &str); 8] = [
-    ("duckdb", "pip install duckdb-cli"),
-    ("tpchgen-cli", "pip install tpchgen-cli (4 or later)"),
+    ("duckdb", "pip install --break-system-packages duckdb-cli"),
+    ("tpchgen-cli", "pip install --break-system-packages 'tpchgen-cli>=4'"),
     (
         "leanstore-tpcc",
         "build github.com/leanstore/leanstore, and link its frontend/tpcc to /usr/local/bin/leanstore-tpcc",

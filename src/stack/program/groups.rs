@@ -71,6 +71,7 @@ impl Groups {
             }
             for dir in &groups.dirs {
                 fs::create_dir(dir).map_err(|error| Error::os("cannot create", dir, error))?;
+                include_children(dir)?;
             }
             for part in [Part::Server, Part::Run] {
                 let dir = groups.part(part);
@@ -102,8 +103,9 @@ impl Groups {
             return write(&dir.join(swap), &value.to_string());
         }
         // Version 1 lacks that file if the kernel does not account for swap, or has no swap at all.
-        let swappiness = dir.join("memory.swappiness");
-        if swappiness.exists() { write(&swappiness, "0") } else { Ok(()) }
+        let parts = [Part::Server, Part::Run].into_iter().filter_map(Part::name).map(|name| dir.join(name));
+        let files = std::iter::once(dir.clone()).chain(parts).map(|dir| dir.join("memory.swappiness"));
+        files.filter(|file| file.exists()).try_for_each(|file| write(&file, "0"))
     }
 
     /// Where a part is accounted.
@@ -171,6 +173,13 @@ impl Drop for Groups {
     }
 }
 
+/// Has a cgroup of version 1 account for those below it, which older kernels don't do by themselves.
+fn include_children(dir: &Path) -> Result<()> {
+    let file = dir.join("memory.use_hierarchy");
+    let is_off = fs::read_to_string(&file).is_ok_and(|text| text.trim() == "0");
+    if is_off { write(&file, "1") } else { Ok(()) }
+}
+
 fn places(limited: bool) -> Result<Places> {
     let (memory, unified) = (cgroup_place(Path::new("/")), unified_place(Path::new("/")));
     match (memory, unified) {
@@ -179,13 +188,13 @@ fn places(limited: bool) -> Result<Places> {
         }
         (Ok(place), _) => Ok(Places { dirs: vec![place.parent.clone()], memory: Some(place) }),
         (Err(why), _) if limited => {
-            Err(Error::refused(format!("the program's memory can't be limited: {why}"))
+            Err(Error::input(format!("the program's memory can't be limited: {why}"))
                 .hint("leave command.memory_max out"))
         }
         (Err(_), Ok(unified)) => Ok(Places { dirs: vec![unified], memory: None }),
         (Err(_), Err(why)) => {
             let what = format!("stacktune ends a program through its cgroup, but can't give it one: {why}");
-            Err(Error::refused(what).hint("run `systemd-run --user --scope -p Delegate=yes stacktune …`"))
+            Err(Error::input(what).hint("run `systemd-run --user --scope -p Delegate=yes stacktune …`"))
         }
     }
 }

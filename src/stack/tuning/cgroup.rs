@@ -33,7 +33,7 @@ impl Limited {
     /// Makes a cgroup with that limit and moves this process into it.
     pub(super) fn enter(journal: &mut Journal, limit_bytes: u64) -> Result<Self> {
         let place = cgroup_place(Path::new("/"))
-            .map_err(|why| Error::refused(format!("the page cache can't be limited: {why}")))?;
+            .map_err(|why| Error::input(format!("the page cache can't be limited: {why}")))?;
         let CgroupPlace { version, own, parent, switch_on } = place;
         let dir = parent.join(format!("stacktune-{}", journal.record().header.id.0));
         let entry = journal.record().entries.len() as u64;
@@ -67,7 +67,7 @@ impl Limited {
         let own_bytes = self.own_bytes()?;
         if own_bytes > limit_bytes / OWN_SHARE_MAX {
             let own = crate::units::approx_size(own_bytes);
-            return Err(Error::refused(format!(
+            return Err(Error::input(format!(
                 "stacktune itself uses {own} of the limit, so the kernel would kill the process"
             ))
             .hint("raise the limit, or use fewer and smaller buffers"));

@@ -35,6 +35,12 @@ impl Unaligned {
         (whole > 0).then(|| self.unaligned_bytes as f64 / whole as f64)
     }
 
+    /// Unaligned bytes per valid byte, which is judged: a trace may begin after most of the files were written. `None`
+    /// if nothing is valid.
+    pub fn share(&self) -> Option<f64> {
+        Self { file_bytes: None, ..*self }.ratio()
+    }
+
     /// Ghost data: valid on the drive, but no longer in any file; `None` if the files are not known.
     pub fn ghost_bytes(&self) -> Option<u64> {
         self.file_bytes.map(|bytes| self.valid_bytes.saturating_sub(bytes))

@@ -6,7 +6,7 @@
 //! | locality | access with locality | misses of a mapping cache, by the share of the space that it covers | page-level mapping, loaded on demand |
 //! | alignment | start at the beginning of a block, and write on to its end | unaligned bytes, by block size | hybrid mapping, a log of its own for each block, nothing striped |
 //! | grouping by death time | put together what dies together | zombie curve | page-level mapping, striped over 16 channels, space without end |
-//! | uniform data lifetime | create data of like lifetimes | writes of each page | the trace alone |
+//! | uniform data lifetime | create data of similar lifetimes | writes of each page | the trace alone |
 //!
 //! Enters: the I/Os of a trace. Leaves: [`Scores`].
 //!

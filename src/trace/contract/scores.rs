@@ -143,7 +143,7 @@ impl Scores {
         let lights = [
             Light::Unjudged(Why::NoModel),
             miss.map_or(not_asked, locality),
-            unaligned.map_or(not_asked, |of| wrote(of.ratio(), 0.1, 0.5)),
+            unaligned.map_or(not_asked, |of| wrote(of.share(), 0.1, 0.5)),
             match grouping {
                 Light::Unjudged(_) => grouping,
                 _ if zombies.is_stable => grouping,

@@ -211,6 +211,12 @@ fn unaligned_bytes_are_held_against_the_files() {
     let scores = score(&trace(serial(&halves_swapped(128 * KIB))), &spec).unwrap();
     // Ghosts: more than the files hold.
     close(scores.alignment[0].ratio(), 2.0);
+    close(scores.alignment[0].share(), 1.0);
+    // A trace that begins after most of the files were written is judged by what it saw.
+    let large = ContractSpec { file_bytes: Some(512 * MIB), ..spec };
+    let scores = score(&trace(serial(&halves_swapped(128 * KIB))), &large).unwrap();
+    assert!(scores.alignment[0].ratio().unwrap() < 0.01);
+    assert_eq!(scores.lights()[2], Light::Poor);
 }
 
 #[test]

@@ -76,13 +76,13 @@ pub struct ContractArgs {
 pub enum RuleName {
     /// Large requests, or many at once
     RequestScale,
-    /// Access that stays near
+    /// Accesses near each other
     Locality,
     /// Flash blocks written from beginning to end
     Alignment,
-    /// What dies together lies together
+    /// Data that dies together is stored together
     Grouping,
-    /// Data of like lifetimes
+    /// Data of similar lifetimes
     Lifetime,
 }
 
@@ -217,7 +217,7 @@ pub enum TraceForm {
     Mqsim,
     /// WiscSee's events of a single drive: all but flushes
     Wiscsee,
-    /// A table of comma-separated values, an I/O a line
+    /// A table of comma-separated values, one I/O per line
     Csv,
 }
 

@@ -10,7 +10,7 @@ use crate::runs::session::StopIf;
 use crate::units::parse_duration;
 
 pub(super) const PROGRAM_HELP: &str = "\
-COMMAND is run in a folder of its own on the profile's target, and measured. In its words {dir} stands for that folder, \
+COMMAND is run in a folder of its own on the profile's target, and measured. In its arguments, {dir} stands for that folder, \
 {seconds} for the time that it runs, {memory} for the bytes that it may use and {cpus} for the processors. \
 `stacktune help run` has the rest.
 
@@ -55,7 +55,7 @@ pub struct ProgramDuelArgs {
     #[arg(long, value_name = "KNOB=A,B", conflicts_with_all = ["duration", "turns"])]
     pub duel: Option<String>,
     /// The figure that decides a duel: one of [command.metrics] or [command.probes] that has `better` [default: the first
-    /// that is better higher, else lower]
+    /// with `better = "higher"`, else `"lower"`]
     #[arg(long, value_name = "NAME", requires = "duel")]
     pub duel_figure: Option<String>,
     /// When it ends.

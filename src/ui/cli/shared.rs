@@ -53,10 +53,10 @@ pub struct RunArgs {
 /// When a duel ends, and in which order its values come.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct DuelRules {
-    /// The difference that matters, in percent: a duel ends when it is known to be less
+    /// The smallest difference that matters, in percent: a duel ends once the difference is known to be less
     #[arg(long, value_name = "PERCENT", requires = "duel", value_parser = clap::value_parser!(u32).range(1..=100), default_value = "5")]
     pub duel_margin: u32,
-    /// What decides the order of each pair, to repeat a duel [default: a random one]
+    /// The seed that decides the order of each pair, to repeat a duel [default: a random one]
     #[arg(long, value_name = "NUMBER", requires = "duel")]
     pub duel_seed: Option<u64>,
 }

@@ -108,16 +108,19 @@ pub fn rule_figures(scores: &Scores) -> [String; 5] {
         .iter()
         .filter_map(|miss| Some(format!("{} at {}%", percent(miss.ratio()?), miss.coverage_percent)))
         .collect();
-    let unaligned: Vec<_> = scores
-        .alignment
-        .iter()
-        .map(|of| format!("{} in blocks of {}", shown(of.ratio()), format_size(of.block_bytes)))
-        .collect();
+    let unaligned = |figure: fn(&Unaligned) -> Option<f64>| {
+        let of =
+            |of: &Unaligned| format!("{} in blocks of {}", shown(figure(of)), format_size(of.block_bytes));
+        scores.alignment.iter().map(of).collect::<Vec<_>>().join(", ")
+    };
+    let has_files = scores.alignment.iter().any(|of| of.file_bytes.is_some());
+    let of_files =
+        if has_files { format!("; of the files: {}", unaligned(Unaligned::ratio)) } else { String::new() };
     let lifetime = &scores.lifetime;
     [
         busiest(scores),
         format!("misses of a cache that covers a share: {}", misses.join(", ")),
-        format!("unaligned: {}", unaligned.join(", ")),
+        format!("unaligned: {}{of_files}", unaligned(Unaligned::share)),
         format!(
             "zombies: {}; {} in segments of {}",
             one.zombie_share().map_or_else(|| NONE.to_owned(), percent),

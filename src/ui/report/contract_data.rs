@@ -124,6 +124,7 @@ fn alignment(scores: &Scores) -> Vec<Value> {
                 "file_bytes": of.file_bytes,
                 "ghost_bytes": of.ghost_bytes(),
                 "ratio": of.ratio(),
+                "share_of_valid": of.share(),
             })
         })
         .collect()

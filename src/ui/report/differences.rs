@@ -11,6 +11,7 @@ use crate::runs::record::{PROFILE, Recording};
 use crate::settings::knobs::{self, Value};
 use crate::settings::profile;
 use crate::settings::{Layer, Program, Settings, Sync};
+use crate::stack::plan::{StackSpec, drives_to_lose};
 use crate::units::approx_size;
 
 /// Something that is not the same in all recordings.
@@ -147,10 +148,15 @@ pub fn unreadable_settings(recording: &Recording) -> Option<String> {
     Some(format!("its settings can't be read, and are not compared: {}.", error.what))
 }
 
-/// What makes commits less durable with these settings than with the others, as knobs with their values.
+/// What makes data less durable with these settings than with the others: knobs with their values, and how many
+/// drives may be lost. What a power cut leaves also depends on the drives' caches, which settings don't say.
 pub fn less_durable_by(settings: &Settings, others: &Settings) -> Vec<String> {
     let is_not = |of: &Settings| of.classes[Class::Wal.index()].enabled && of.wal.sync == Sync::None;
     let mut less = Vec::new();
+    let [here, there] = [settings, others].map(|of| drives_to_lose(&StackSpec::of(of)));
+    if here < there {
+        less.push(format!("survives the loss of drives: {there} → {here}"));
+    }
     if is_not(settings) && !is_not(others) {
         less.push("wal.sync none".to_owned());
     }

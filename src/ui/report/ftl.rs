@@ -139,7 +139,7 @@ fn notes(of: &Simulated) -> Vec<String> {
     }
     if of.lost > 0 {
         let lost = grouped(of.lost);
-        notes.push(format!("{lost} events are missing from the trace: the figures are of what is left"));
+        notes.push(format!("{lost} events are missing from the trace: the figures cover only the others"));
     }
     if sum(&of.counts.programs) > 0 && of.counts.erases == [0; 6] {
         notes.push(

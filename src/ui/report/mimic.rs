@@ -101,8 +101,8 @@ fn verdict(load: &MimicLoad) -> String {
         (known().filter(|by| !is_alike(*by)).count(), known().count())
     };
     let in_words = |what: &str, (off, all): (usize, usize)| match off {
-        0 => format!("All {all} figures of {what} are within 10% of what was held out."),
-        _ => format!("{off} of {all} figures of {what} are not within 10% of what was held out (!)."),
+        0 => format!("All {all} figures of {what} are within 10% of the second half."),
+        _ => format!("{off} of {all} figures of {what} are not within 10% of the second half (!)."),
     };
     let mut text = in_words("the fit", off(Likeness::difference));
     let replayed = off(Likeness::replayed_difference);

@@ -238,6 +238,33 @@ fn less_durable_is_never_a_gain() {
 }
 
 #[test]
+fn a_stack_that_survives_fewer_drives_never_gains() {
+    let dir = tempfile::tempdir().unwrap();
+    let of = |name: &str, raid: &str, array: &str| {
+        let mut header = fixture::header();
+        let own = format!(
+            "[target]\ndevices = [\"/dev/a\", \"/dev/b\", \"/dev/c\", \"/dev/d\"]\n\
+             [stack]\nraid = \"{raid}\"\n[md]\narray = \"{array}\"\n"
+        );
+        header.profile_toml += &own;
+        recorded(dir.path(), name, &header, &fixture::windows(Like::default()))
+    };
+    let note = |a: &Recording, b: &Recording| {
+        let text = compare(&[a.clone(), b.clone()]).unwrap().to_string();
+        text.lines().find(|line| line.contains("less durable")).map(str::to_owned)
+    };
+    let [striped, mirrored, degraded] =
+        [("a", "md0", "healthy"), ("b", "md10", "healthy"), ("c", "md10", "degraded")]
+            .map(|(name, raid, array)| of(name, raid, array));
+    for fewer in [&striped, &degraded] {
+        let less = note(&mirrored, fewer).unwrap();
+        assert!(less.contains("B is less durable than A (survives the loss of drives: 1 → 0)"), "{less}");
+        assert_eq!(note(fewer, &mirrored), None);
+    }
+    assert_eq!(note(&striped, &degraded), None, "neither survives a loss");
+}
+
+#[test]
 fn a_programs_less_durable_value_is_never_a_gain() {
     let dir = tempfile::tempdir().unwrap();
     let of = |name: &str, value: &str, slack: &str| {

@@ -125,7 +125,7 @@ impl Agreement {
         let mut row = |text: &str| entry(lines, "", wrap(text, cells.saturating_sub(2)));
         match plan.writes_bytes {
             _ if plan.live => self.beside_the_load().iter().for_each(|sentence| row(sentence)),
-            None => row("bytes written: only what filling needs, if the target is not filled yet"),
+            None => row("bytes written: unknown; what filling needs, or what the program itself writes"),
             Some(0) => row("bytes written: none, as the target is filled"),
             Some(bytes) => {
                 row(&format!("bytes written: {} ({bytes} bytes), the fill included", approx_size(bytes)));

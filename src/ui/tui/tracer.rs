@@ -94,8 +94,8 @@ fn begin(folders: &[PathBuf], cpus: &[u32], wake: Sender<Wake>) -> Result<Begun>
 
 /// Where a run takes the figures of its windows, under the names that the ledger shows.
 fn tap(watch: &Watch) -> Tap {
-    let stretches = watch.stretches();
-    Tap::of(move |length_ns| {
+    let (stretches, notes) = (watch.stretches(), watch.notes());
+    let tap = Tap::of(move |length_ns| {
         let of = stretches.take(length_ns);
         let figures = [
             ("write p50 KiB", of.write_median_bytes.map(|bytes| bytes / 1024.0)),
@@ -105,7 +105,8 @@ fn tap(watch: &Watch) -> Tap {
         ];
         let figures = figures.into_iter().filter_map(|(name, figure)| Some((name.to_owned(), figure?)));
         ByTrace { figures: figures.collect(), p99_ns: of.p99_ns }
-    })
+    });
+    tap.noting(move |at_ns, text| notes.add(at_ns, text))
 }
 
 /// Ends a trace, and keeps it.

@@ -58,9 +58,9 @@ impl Session {
             let id = StackId::random();
             own = Some(Journal::begin(&state_dir(), &id, &self.resolved.settings.name, &[])?);
         }
-        let limit = program.memory_max_bytes;
+        let is_limited = program.memory_max_bytes.is_some();
         let groups = match (self.target.journal(), &mut own) {
-            (Some(journal), _) | (None, Some(journal)) => Groups::make(journal, limit.is_some()),
+            (Some(journal), _) | (None, Some(journal)) => Groups::make(journal, is_limited),
             (None, None) => Err(Error::failed("the program has no journal")),
         };
         let groups = match (groups, own.take_if(|journal| is_undone(journal))) {
@@ -91,13 +91,7 @@ impl Session {
             urgent: false,
             log: String::new(),
         });
-        running.prepare(&target, wal.as_deref(), notice, goes_on)?;
-        // Only now: making the data may take all memory, since a cap too low for an index would just kill it.
-        if let Some(bytes) = limit {
-            running.site.groups.limit(bytes)?;
-        }
-        running.start_server(goes_on)?;
-        running.turn_knobs(goes_on)?;
+        running.begin(&target, wal.as_deref(), notice, goes_on)?;
         self.begin_anew();
         Ok(())
     }
@@ -184,13 +178,24 @@ impl Session {
         ended
     }
 
-    /// Asks the measured part to end, more firmly each time; returns whether it has.
+    /// Asks the measured part to end, more firmly each time; returns whether it has. If the host can't bear the
+    /// program, its server ends at once, too.
     pub(in crate::runs::session) fn is_program_over(&mut self) -> bool {
         let over = self.program.as_mut().is_none_or(Running::is_over);
         if over {
             self.look_at_program();
+            if let Some(running) = self.program.as_mut().filter(|running| running.urgent) {
+                // Whatever is left of it is killed with its cgroup.
+                let _ = running.end_server(&mut || true);
+            }
         }
         over
+    }
+
+    /// Why the run ended for the host's sake (`--stop-if`), if it did.
+    pub fn stopped_for_host(&self) -> Option<Error> {
+        self.program.as_ref().filter(|running| running.urgent)?;
+        self.losses.failed.clone().map(Error::stopped)
     }
 
     /// Resources that the program used since the last window.

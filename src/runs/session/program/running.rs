@@ -67,8 +67,40 @@ pub(in crate::runs::session) struct Running {
 }
 
 impl Running {
+    /// Sets the program up and starts its server, unless it may not go on, or the host can't bear it.
+    pub(super) fn begin(
+        &mut self,
+        target: &Path,
+        wal: Option<&Path>,
+        notice: &mut dyn FnMut(&str),
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<()> {
+        let (mut stop_if, mut why) = (self.stop_if.clone(), None);
+        let mut goes_on = || {
+            why = why.take().or_else(|| stop_if.as_mut().and_then(StopIf::look));
+            why.is_none() && goes_on()
+        };
+        let begun = self
+            .prepare(target, wal, notice, &mut goes_on)
+            // Only now: making the data may take all memory, since a cap too low for an index would just kill it.
+            .and_then(|()| self.limit_memory())
+            .and_then(|()| self.start_server(&mut goes_on))
+            .and_then(|()| self.turn_knobs(&mut goes_on));
+        match why {
+            Some(why) => {
+                self.urgent = true;
+                Err(Error::stopped(why))
+            }
+            None => begun,
+        }
+    }
+
+    fn limit_memory(&self) -> Result<()> {
+        self.program.memory_max_bytes.map_or(Ok(()), |bytes| self.site.groups.limit(bytes))
+    }
+
     /// Sets up its folder, unless that has been done, and drops its pages from the page cache.
-    pub(super) fn prepare(
+    fn prepare(
         &mut self,
         target: &Path,
         wal: Option<&Path>,
@@ -142,7 +174,7 @@ impl Running {
         HeldFolder::open_own(target)?.replace(SETUP_NAME, text.as_bytes())
     }
 
-    pub(super) fn start_server(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
+    fn start_server(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
         if self.program.start.is_empty() {
             return Ok(());
         }
@@ -173,7 +205,7 @@ impl Running {
     }
 
     /// Turns those knobs that have a turn command to their values.
-    pub(super) fn turn_knobs(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
+    fn turn_knobs(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
         for knob in self.program.knobs.iter().filter(|knob| !knob.turn.is_empty()) {
             let mut turn = Process::start(&self.site, "knob.turn", &self.values.turn(knob)?, &[])?;
             let until = Instant::now() + turning::PATIENCE;
@@ -258,6 +290,15 @@ impl Running {
         while !self.is_over() && goes_on() {
             std::thread::sleep(LOOK);
         }
+        let stopped = self.end_server(goes_on);
+        if let Some(run) = &self.run {
+            self.log += &run.log();
+        }
+        stopped
+    }
+
+    /// Ends the server, if there still is one.
+    pub(super) fn end_server(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
         let mut stopped = Ok(());
         if let Some(mut server) = self.server.take() {
             // The command and the server's end share this time.
@@ -278,9 +319,6 @@ impl Running {
             }
             server.wait(&mut goes_on);
             self.log += &server.log();
-        }
-        if let Some(run) = &self.run {
-            self.log += &run.log();
         }
         stopped
     }

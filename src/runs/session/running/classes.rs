@@ -41,7 +41,8 @@ pub(in crate::runs::session) struct Stopped {
     pub why: String,
     /// Nothing more may be written; a higher limit restarts it.
     pub exhausted: bool,
-    /// Its workers failed by themselves or through their interface, not because of the storage's answers.
+    /// Its workers could not start, or failed by themselves or through their interface, not because of the
+    /// storage's answers.
     pub failed: bool,
 }
 
@@ -253,7 +254,8 @@ impl Classes {
             settled.turned = true;
             return None;
         }
-        self.start(class, around).err().map(|error| Stopped::because(error.one_line()))
+        // A run without one of its classes would measure something else.
+        self.start(class, around).err().map(|error| Stopped::failed(error.one_line()))
     }
 
     /// Whether classes must wait until the database is open with the current settings.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::key_value::{FoundPairs, KeyValue};
 use super::layout::Layout;
 use super::pages::{FoundPages, Pages};
+use super::program_folder::ProgramFolder;
 use super::spec::{ImaginedSpec, KvSpec, TargetSpec};
 use super::stack::request;
 use crate::error::{Error, Result};
@@ -35,7 +36,7 @@ pub(in crate::runs::session) enum Content {
     /// A data set of pairs.
     KeyValue(KeyValue),
     /// A folder for a program's files.
-    Folder(Layout),
+    Folder(ProgramFolder),
 }
 
 /// Regions without storage, and the simulated devices for them.
@@ -116,7 +117,7 @@ impl FoundTarget {
             Self::KeyValue(pairs) => pairs.open(attendant).map(Content::KeyValue),
             Self::Folder(dir, wal) => {
                 make_own_folder(&dir, Trusting::Caller)?;
-                Ok(Content::Folder(Layout::of_folders(dir, wal)))
+                Ok(Content::Folder(ProgramFolder::of(dir, wal)))
             }
         }
     }

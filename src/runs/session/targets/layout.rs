@@ -48,16 +48,6 @@ impl Layout {
         Self { data: region.clone(), wal: region, levels: layers::levels(&members), members, notes }
     }
 
-    /// The layout of a program's folder, and of its log's folder if that is separate.
-    pub fn of_folders(dir: PathBuf, wal: Option<PathBuf>) -> Self {
-        let region = |id| Arc::new(Region { id, set: 0, extents: Vec::new(), extent_bytes: 0 });
-        let member = |name: &str, path| Member { name: name.into(), device: None, path: Some(path) };
-        let wal = wal.map(|wal| member("wal", wal));
-        let members: Vec<Member> = [member("program", dir)].into_iter().chain(wal).collect();
-        let levels = layers::levels(&members);
-        Self { data: region(Region::DATA), wal: region(Region::WAL), members, levels, notes: Vec::new() }
-    }
-
     /// A layout without storage, as large as the files would be.
     pub fn imagined(count: u32, size_bytes: u64, is_simulated: bool) -> Self {
         let region = |id, offset_bytes, extent_bytes: u64| {

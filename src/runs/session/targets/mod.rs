@@ -12,6 +12,7 @@
 //! | [`layout`] | regions, members and notes of a target; of an imagined one, all there is |
 //! | [`pages`] | files and devices, read and written in pages |
 //! | [`key_value`] | a data set of key-value pairs |
+//! | [`program_folder`] | a folder for a program's files |
 //! | [`stack`] | pages, pairs or a program's folder on a stack |
 //! | `userspace_drives` | drives that have left the kernel; `absent` replaces them in a build without |
 
@@ -21,6 +22,7 @@ mod found;
 mod key_value;
 mod layout;
 mod pages;
+mod program_folder;
 mod spec;
 mod stack;
 mod target;

@@ -1,8 +1,8 @@
 //! A stack, and its open content.
 
 use super::key_value::KeyValue;
-use super::layout::Layout;
 use super::pages::Pages;
+use super::program_folder::ProgramFolder;
 use crate::error::Result;
 use crate::load::volume::Request;
 use crate::runs::session::opening::consent::source;
@@ -24,7 +24,7 @@ pub enum OnStack {
     /// A data set of pairs in its file system.
     KeyValue(KeyValue),
     /// A program's folder in its file system.
-    Folder(Layout),
+    Folder(ProgramFolder),
 }
 
 /// The request for the target's content on a stack, with the claims that lock its devices.

@@ -8,6 +8,7 @@ use super::found::{Content, Imagined};
 use super::key_value::KeyValue;
 use super::layout::Layout;
 use super::pages::Pages;
+use super::program_folder::ProgramFolder;
 use super::spec::UserspaceSpec;
 use super::stack::{OnStack, Stack};
 use super::userspace_drives::UserspaceDrives;
@@ -43,7 +44,7 @@ pub enum Target {
     /// A data set of key-value pairs in a folder.
     KeyValue(KeyValue),
     /// A folder for a program's files.
-    Folder(Layout),
+    Folder(ProgramFolder),
 }
 
 impl Target {
@@ -57,10 +58,10 @@ impl Target {
             (Content::KeyValue(pairs), Some(built)) => {
                 Self::Stack(Stack { content: OnStack::KeyValue(pairs), built })
             }
-            (Content::Folder(layout), Some(built)) => {
-                Self::Stack(Stack { content: OnStack::Folder(layout), built })
+            (Content::Folder(folder), Some(built)) => {
+                Self::Stack(Stack { content: OnStack::Folder(folder), built })
             }
-            (Content::Folder(layout), None) => Self::Folder(layout),
+            (Content::Folder(folder), None) => Self::Folder(folder),
             (Content::Pages(pages), None) if pages.is_on_devices() => Self::Devices(pages),
             (Content::Pages(pages), None) => Self::Files(pages),
             (Content::KeyValue(pairs), None) => Self::KeyValue(pairs),
@@ -157,7 +158,9 @@ impl Target {
             Self::KeyValue(pairs) | Self::Stack(Stack { content: OnStack::KeyValue(pairs), .. }) => {
                 &pairs.layout
             }
-            Self::Folder(layout) | Self::Stack(Stack { content: OnStack::Folder(layout), .. }) => layout,
+            Self::Folder(folder) | Self::Stack(Stack { content: OnStack::Folder(folder), .. }) => {
+                &folder.layout
+            }
         }
     }
 
@@ -172,18 +175,28 @@ impl Target {
             Self::KeyValue(pairs) | Self::Stack(Stack { content: OnStack::KeyValue(pairs), .. }) => {
                 &mut pairs.layout
             }
-            Self::Folder(layout) | Self::Stack(Stack { content: OnStack::Folder(layout), .. }) => layout,
+            Self::Folder(folder) | Self::Stack(Stack { content: OnStack::Folder(folder), .. }) => {
+                &mut folder.layout
+            }
         };
         layout.notes.extend(notes);
     }
 
     /// Its abilities; none if nothing touches storage.
     pub fn facts(&self) -> Option<&TargetFacts> {
-        if let Self::UserspaceDrives(drives) = self {
-            return Some(drives.facts());
+        match self {
+            Self::Imagined(_) => None,
+            Self::UserspaceDrives(drives) => Some(drives.facts()),
+            Self::Folder(folder) | Self::Stack(Stack { content: OnStack::Folder(folder), .. }) => {
+                folder.facts.as_ref()
+            }
+            Self::Files(pages)
+            | Self::Devices(pages)
+            | Self::Stack(Stack { content: OnStack::Pages(pages), .. }) => Some(&pages.volume.facts),
+            Self::KeyValue(pairs) | Self::Stack(Stack { content: OnStack::KeyValue(pairs), .. }) => {
+                Some(&pairs.facts)
+            }
         }
-        let pairs = || self.key_value().map(|pairs| &pairs.facts);
-        self.pages().map(|pages| &pages.volume.facts).or_else(pairs)
     }
 
     /// The volume, if the kernel reads and writes it in pages.
@@ -198,9 +211,10 @@ impl Target {
 
     /// How it was last written before the load.
     pub(in crate::runs::session) fn last_written(&self) -> Prepared {
-        match self.key_value() {
-            Some(_) => Prepared::Loaded,
-            None => self.pages().map_or(Prepared::Earlier, |pages| pages.last),
+        match self {
+            Self::Folder(_) | Self::Stack(Stack { content: OnStack::Folder(_), .. }) => Prepared::ByProgram,
+            Self::KeyValue(_) | Self::Stack(Stack { content: OnStack::KeyValue(_), .. }) => Prepared::Loaded,
+            _ => self.pages().map_or(Prepared::Earlier, |pages| pages.last),
         }
     }
 

@@ -195,8 +195,8 @@ impl Session {
             fit_files(&mut fitted, &mut Vec::new())?;
         }
         let writes_bytes = match &held {
-            // A program makes its own data.
-            _ if settings.program.is_some() => Some(0),
+            // A program makes its own data; how much is not known.
+            _ if settings.program.is_some() => None,
             Some(held) => bytes_to_write(&fitted, facts, &held.wiped, folder.as_deref())?,
             None => None,
         };

@@ -185,6 +185,9 @@ impl Session {
 
     /// Enters a turn into the ledger. The last turn of a program's knob in a duel may come when the duel is over.
     pub(in crate::runs::session) fn enter(&mut self, turn: Turn) {
+        if let Some(tap) = &self.tap {
+            tap.note(self.schedule.epoch_ns + turn.at_ns, format!("turn {} = {}", turn.knob, turn.to));
+        }
         let (ledger, on) = (&mut self.turns.ledger, &self.turns.duel);
         let is_late = turn
             .duel

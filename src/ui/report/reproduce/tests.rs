@@ -116,10 +116,20 @@ fn a_table_is_shown_beside_the_paper_and_others() {
 #[test]
 fn what_was_put_into_simulated_and_emulated_drives_proves_no_claim() {
     use crate::meter::flag::FlagKind;
-    for (kind, why) in [(FlagKind::Simulated, "simulated"), (FlagKind::Emulated, "emulated")] {
+    // Where a program is the load, the window has the flag, and no class does.
+    for (kind, why, of_program) in [
+        (FlagKind::Simulated, "simulated", false),
+        (FlagKind::Emulated, "emulated", false),
+        (FlagKind::Emulated, "emulated", true),
+    ] {
         let dir = tempfile::tempdir().unwrap();
         let unreal = |window: &mut Window| {
-            window.classes.iter_mut().for_each(|class| class.flags = vec![kind.flag("They are not real.")]);
+            let flags = vec![kind.flag("They are not real.")];
+            if of_program {
+                window.flags = flags;
+            } else {
+                window.classes.iter_mut().for_each(|class| class.flags.clone_from(&flags));
+            }
         };
         let rows = [("1", 40_000), ("2", 60_000)]
             .map(|(label, scan)| row(dir.path(), label, &[scan, scan + 100, scan + 200], &unreal));

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::input::blocked;
 use crate::runs::session::message::Command;
+use crate::settings::Named as _;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::State;
 use crate::ui::tui::tracing::{Said, Tracing, Wanted};
@@ -17,8 +18,8 @@ pub fn turn(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     let Some(status) = &state.status else { return Vec::new() };
-    if status.settings.leaves_kernel() {
-        state.say("no trace: this interface's I/O does not go through the kernel, which traces");
+    if let Some(interface) = status.settings.past_block_layer() {
+        state.say(format!("no trace: I/O by {} bypasses the kernel's block layer", interface.name()));
         return Vec::new();
     }
     if status.drives.is_empty() {
@@ -33,9 +34,11 @@ fn end(state: &State) -> Effect {
     Effect::Trace(Wanted::End(state.recording.clone(), name))
 }
 
-/// Ends a trace whose drives are no longer the target's.
+/// Ends a trace whose drives are no longer the target's, or that no longer sees all of the load's I/O.
 pub fn settle(state: &State, before: &[PathBuf]) -> Vec<Effect> {
-    let moved = state.status.as_ref().is_some_and(|status| status.drives != before);
+    let status = state.status.as_ref();
+    let moved =
+        status.is_some_and(|status| status.drives != before || status.settings.past_block_layer().is_some());
     if moved && state.tracing.is_on { vec![end(state)] } else { Vec::new() }
 }
 
@@ -55,8 +58,9 @@ pub fn said(state: &mut State, said: Said) -> Vec<Effect> {
             Some(tap)
         }
         Said::Live(live) => {
+            let ends = live.is_full && state.tracing.is_on;
             state.tracing.live = Some(live);
-            return Vec::new();
+            return if ends { vec![end(state)] } else { Vec::new() };
         }
         Said::Ended(outcome) => {
             (state.tracing.is_on, state.tracing.tap) = (false, None);

@@ -42,7 +42,7 @@ fn live(lost: u64) -> Live {
     trace.lost = lost;
     let scores = score(&trace, &ContractSpec::default()).unwrap();
     let other = Err("nothing was issued to it".to_owned());
-    Live { events: 1_234_567, scored_max: 200_000, lost, scores: vec![Ok(scores), other] }
+    Live { events: 1_234_567, is_full: false, scored_max: 200_000, lost, scores: vec![Ok(scores), other] }
 }
 
 fn begun() -> State {
@@ -82,8 +82,19 @@ fn a_trace_is_begun_and_ended_and_says_where_it_is() {
     assert_eq!(update(&mut state, other(&["/sys/class/block/nvme0n1"])), []);
     assert_eq!(
         update(&mut state, other(&["/sys/class/block/sda"])),
-        [Effect::Trace(Wanted::End(None, name))]
+        [Effect::Trace(Wanted::End(None, name.clone()))]
     );
+
+    // So does an interface whose I/O it can't see, and a trace that is full.
+    let mut state = begun();
+    let mut status = fixture::status(Phase::Running);
+    status.settings.classes[0].interface = Some(Interface::NvmePassthrough);
+    let passthrough = Msg::Session(Event::Status(Arc::new(status)));
+    let ends = [Effect::Trace(Wanted::End(None, name))];
+    assert_eq!(update(&mut state, passthrough), ends);
+    let mut state = begun();
+    let full = Live { is_full: true, ..live(0) };
+    assert_eq!(update(&mut state, Msg::Traced(Said::Live(Arc::new(full)))), ends);
 }
 
 #[test]
@@ -98,7 +109,7 @@ fn what_cannot_be_traced_says_why() {
     status.settings.io.interface = Interface::Vfio;
     tell(&mut state, Event::Status(Arc::new(status)));
     assert_eq!(letter(&mut state, 'T'), []);
-    assert!(said(&state).contains("does not go through the kernel"), "{}", said(&state));
+    assert!(said(&state).contains("I/O by vfio bypasses"), "{}", said(&state));
     let mut state = running(120, 40);
     tell(&mut state, Event::Status(Arc::new(fixture::status(Phase::Filling))));
     assert_eq!(letter(&mut state, 'T'), []);
@@ -115,7 +126,7 @@ fn the_page_shows_the_rules_as_they_are_kept() {
         let mut state = begun();
         state.screen = ratatui::layout::Rect::new(0, 0, columns, lines);
         letter(&mut state, 'C');
-        assert!(shown(&state).contains("a second of I/O is waited for"), "{}", shown(&state));
+        assert!(shown(&state).contains("scores follow after one second of I/O"), "{}", shown(&state));
         hear(&mut state, Said::Live(Arc::new(live(0))));
         insta::assert_snapshot!(format!("contract_{columns}x{lines}"), shown(&state));
         hear(&mut state, Said::Live(Arc::new(live(7))));

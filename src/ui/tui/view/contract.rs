@@ -18,7 +18,7 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
     let (theme, tracing) = (&state.theme, &state.tracing);
     let Some(live) = &tracing.live else {
         let text = if tracing.is_on {
-            "The trace has begun: a second of I/O is waited for."
+            "Tracing: scores follow after one second of I/O."
         } else {
             "Nothing has been traced yet. T traces the target's drives while the load runs, and this page shows how the \
              five rules of He et al. 2017 are kept."

@@ -196,7 +196,7 @@ fn open(
     lines.push(Line::default());
     lines.extend(below_profiles(state, entries, place.map(|_| chosen), cells));
     let enter = match place.map(|_| &entries[chosen]) {
-        Some(entry) if entry.refused.is_some() => "it can't be opened here: the reason stands above",
+        Some(entry) if entry.refused.is_some() => "it can't be opened here: see the reason above",
         _ if state.is_changed() => "Enter opens it; the settings in force are not saved: s saves them",
         _ => "Enter opens it (the target is rebuilt if it differs)",
     };

@@ -70,7 +70,7 @@ const FIGURES: &[(&str, &str)] = &[
     ),
     (
         "duel",
-        "Blocks of windows with each of two values, in pairs whose order a coin decides; the evidence says how surely they differ: at 40, by chance in one duel of 40. Each dot is a pair, the bar what the change is between.",
+        "Blocks of windows with each of two values, in pairs whose order a coin decides; the evidence says how surely they differ: it reaches 40 by chance in at most one duel of 40. Each dot is a pair, and the bar is the interval of the change.",
     ),
 ];
 
