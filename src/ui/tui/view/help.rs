@@ -62,7 +62,7 @@ const FIGURES: &[(&str, &str)] = &[
     ),
     (
         "verdict",
-        "In a word, of a turn's clear changes: better, worse, trade-off (some better, some worse, or less durable), no clear change, or can't be judged.",
+        "In a word, of a turn's clear changes: better, worse, different (no direction is better), trade-off (some better, some worse, or less durable), no clear change, or can't be judged.",
     ),
     (
         "ledger",
