@@ -16,7 +16,7 @@ use crate::runs::session::headless::{self, Until};
 use crate::runs::session::{Event, Options, Session};
 use crate::settings::knobs::Conditions;
 use crate::settings::profile::{by_identity, check};
-use crate::settings::{Interface, Named as _, Profile, Settings};
+use crate::settings::{Profile, Settings};
 use crate::threads;
 use crate::ui::cli::RecordArgs;
 use crate::ui::report;
@@ -39,7 +39,8 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     if !args.dry_run {
         refuse_folder(&out)?;
     }
-    trace::look(args.trace && !args.dry_run)?;
+    // Without the kernel, the workers can be traced, but not RocksDB.
+    trace::look(args.trace && !args.dry_run && profile.settings.is_keyed())?;
     let interrupts = Interrupts::watch()?;
     let facts = facts_with_versions();
     let mut settings = by_identity(&profile.settings, &facts);
@@ -129,18 +130,7 @@ fn refuse_arguments(args: &RecordArgs, profile: &Profile) -> Result<()> {
         let what = "--verify reads through the kernel, which gets these drives back only after the run";
         return Err(Error::input(what).hint("leave it out, and run `stacktune verify` afterwards"));
     }
-    match profile.settings.past_block_layer().filter(|_| args.trace) {
-        Some(interface) => Err(untraced(interface)),
-        None => Ok(()),
-    }
-}
-
-fn untraced(interface: Interface) -> Error {
-    let what = format!(
-        "--trace sees what the kernel's block layer does, which I/O by `{}` bypasses",
-        interface.name()
-    );
-    Error::input(what).hint("leave it out, or choose another io.interface")
+    Ok(())
 }
 
 /// Reads the target back if requested and the run was complete, and tears down the stack; returns the outcome

@@ -2,6 +2,7 @@
 //! converts a trace. `record --trace` traces the target's drives.
 
 mod command;
+mod own;
 mod recorded;
 
 use std::io::{BufWriter, Write as _};

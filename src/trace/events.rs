@@ -9,6 +9,8 @@ use crate::printable::Shown as _;
 
 /// Maximum issues and completions of a trace: 40 bytes each, and as much again for the resulting I/Os.
 const EVENTS_MAX: usize = 10_000_000;
+/// Maximum I/Os of a trace, each with its completion.
+pub const IOS_MAX: usize = EVENTS_MAX / 2;
 /// Maximum process names that are kept.
 const PROCESSES_MAX: usize = 4096;
 /// Maximum notes that are kept, and characters of each.

@@ -34,6 +34,7 @@ pub fn keep(
     let drives: Vec<Value> = drives.iter().map(Watched::to_json).collect();
     let about = json!({
         "drives": drives,
+        "source": if traced.is_own { "workers" } else { "block layer" },
         "ios": traced.trace.ios.len(),
         "lost": traced.trace.lost.all,
         "lost_completions": traced.trace.lost.completions,
@@ -68,6 +69,7 @@ impl Traced {
         };
         let cut =
             if self.is_cut { "; it stopped by itself at the maximum length that can be read" } else { "" };
-        format!("traced {ios} I/Os, {lost}{kept_back}, {cost}{cut}")
+        let what = if self.is_own { "I/Os as the workers submitted them" } else { "I/Os" };
+        format!("traced {ios} {what}, {lost}{kept_back}, {cost}{cut}")
     }
 }

@@ -31,10 +31,9 @@ mod watch;
 mod watched;
 mod windowed;
 
+pub use events::IOS_MAX;
 pub use forms::{WrittenForm, read, read_bytes, write};
-#[cfg(test)]
-pub use io::LostEvents;
-pub use io::{Op, PLACED, Trace, TracedDrive, TracedIo};
+pub use io::{Form, LostEvents, Op, PLACED, Trace, TracedDrive, TracedIo};
 pub use kept::{facts_by, keep};
 pub use live::Tracer;
 pub use selected::{Selected, select};

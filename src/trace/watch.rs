@@ -72,6 +72,8 @@ pub struct Traced {
     pub cpu: Duration,
     /// Whether it ended by itself, because it was as long as can be read back.
     pub is_cut: bool,
+    /// Whether it is what the workers submitted, and not what the kernel's block layer issued.
+    pub is_own: bool,
 }
 
 impl Traced {
@@ -189,7 +191,7 @@ fn follow(
     let cpu = threads::own_cpu();
     let start_ns = tracer.start_ns();
     let (trace, overrun) = tracer.stop(Path::new("the trace"))?;
-    Ok(Traced { trace, start_ns, overrun, cpu, is_cut: !goes_on })
+    Ok(Traced { trace, start_ns, overrun, cpu, is_cut: !goes_on, is_own: false })
 }
 
 /// Input of the scorer.

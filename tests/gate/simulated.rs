@@ -304,3 +304,30 @@ fn a_faulty_run_is_shown_alike_every_time() {
     assert_eq!(screen, faulty());
     insta::assert_snapshot!(screen);
 }
+
+/// Every I/O of a run, and nothing else, is in the trace that its workers leave.
+#[test]
+fn a_simulated_run_is_traced_by_its_workers() {
+    let home = Home::new();
+    let mut record = home.record("traced", "2s", &["io.interface=sim"]);
+    let ran = Outcome::of(&record.arg("--trace").output().unwrap()).expect(0);
+    assert!(ran.stderr.contains("as the workers submitted them, 0 events lost"), "{ran:?}");
+    let read = |name: &str| json_file(&home.path("traced").join(name));
+    let (summary, kept, facts) = (read("summary.json"), read("contract.json"), read("trace.json"));
+    assert_eq!(facts["source"], "workers");
+    let drives = kept["drives"].as_array().unwrap();
+    let traced = |op: &str| -> u64 {
+        let count = |drive: &Value| drive["request_scale"]["by_operation"][op]["bytes"]["count"].as_u64();
+        drives.iter().filter_map(count).sum()
+    };
+    let counted = |classes: [&str; 2]| -> u64 {
+        let ios = |class: &str| {
+            let figures = &summary["classes"][class];
+            figures["ios"].as_u64().unwrap() + figures["drained"]["ios"].as_u64().unwrap_or(0)
+        };
+        classes.into_iter().map(ios).sum()
+    };
+    assert_eq!(traced("read"), counted(["scan", "point"]), "{kept:#}");
+    assert_eq!(traced("write"), counted(["wal", "background"]), "{kept:#}");
+    assert!(traced("read") > 1000 && traced("write") > 100, "{kept:#}");
+}

@@ -37,6 +37,11 @@ rings_polled_from_both_sides_are_verified() {
 
 nvme_commands_are_verified() {
     runs commands io.interface=nvme_passthrough
+    # The workers trace what bypasses the block layer.
+    "$STACKTUNE" record "$array" --for 1s --trace --out /share/polled-traced --set io.interface=nvme_passthrough \
+        --set io.buffering=direct --json >/dev/null
+    grep -q '"source": "workers"' /share/polled-traced/trace.json
+    grep -q '"lost": 0,' /share/polled-traced/trace.json
 }
 
 polled_nvme_commands_with_a_sleep_are_verified() {

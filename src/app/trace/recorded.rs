@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::own::OwnTrace;
 use crate::app::inputs::facts;
 use crate::app::output::eprint_line;
 use crate::app::watcher::{Around, Watcher};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::held_folder::HeldFolder;
 use crate::json;
 use crate::printable::Shown as _;
@@ -20,10 +21,18 @@ use crate::units::grouped;
 pub struct TraceUnderWay(Option<UnderWay>);
 
 struct UnderWay {
-    watch: Watch,
+    source: Source,
     drives: Vec<Watched>,
     /// Marks for moments after the run.
     marks: Vec<(u64, String)>,
+}
+
+/// Where the events come from.
+enum Source {
+    /// The kernel's tracepoints.
+    Kernel(Watch),
+    /// The workers themselves.
+    Workers(OwnTrace),
 }
 
 /// Checks that drives can be traced at all, before a target is built and filled.
@@ -37,22 +46,46 @@ pub fn look(asked: bool) -> Result<()> {
     Ok(())
 }
 
-/// Traces the drives below a session's target from now on, if that is asked for.
+/// Traces the drives below a session's target from now on, if that is asked for: by the kernel, or, where it does not
+/// see the I/O or may not be asked, by the workers.
 ///
 /// # Errors
-/// Of the kind `Input` if there are none, or they can't be traced.
+/// Of the kind `Input` if neither can.
 pub fn begin(session: &mut Session, asked: bool) -> Result<TraceUnderWay> {
     if !asked {
         return Ok(TraceUnderWay(None));
     }
+    let (source, drives) = if session.is_past_block_layer() {
+        by_workers(session)?
+    } else {
+        match by_kernel(session) {
+            Ok(begun) => begun,
+            // Users other than root may not ask the kernel, and some targets are on no drive that it names.
+            Err(error) if error.kind == Kind::Input => {
+                let begun = by_workers(session).map_err(|_| error.clone())?;
+                eprint_line(&format!("stacktune: {}; tracing the workers' own I/Os instead", error.what));
+                begun
+            }
+            Err(error) => return Err(error),
+        }
+    };
+    session.traced(true);
+    Ok(TraceUnderWay(Some(UnderWay { source, drives, marks: Vec::new() })))
+}
+
+fn by_workers(session: &mut Session) -> Result<(Source, Vec<Watched>)> {
+    let (own, files) = OwnTrace::begin(session)?;
+    Ok((Source::Workers(own), files))
+}
+
+fn by_kernel(session: &Session) -> Result<(Source, Vec<Watched>)> {
     let drives = session.drives().iter().map(|folder| Watched::of(folder)).collect::<Result<Vec<_>>>()?;
     if drives.is_empty() {
         return Err(Error::input("--trace: no drive is below the target")
             .hint("choose a target on a drive, or leave --trace out"));
     }
     let watch = Watch::start(drives.clone(), &facts().cpu.online, None)?;
-    session.traced(true);
-    Ok(TraceUnderWay(Some(UnderWay { watch, drives, marks: Vec::new() })))
+    Ok((Source::Kernel(watch), drives))
 }
 
 /// Ends the trace, if there is one, and keeps it in the recording of that session.
@@ -60,8 +93,11 @@ pub fn begin(session: &mut Session, asked: bool) -> Result<TraceUnderWay> {
 /// # Errors
 /// If nothing was traced, or it can't be written.
 pub fn keep(tracing: TraceUnderWay, session: &Session, out: &Path) -> Result<()> {
-    let Some(UnderWay { watch, drives, marks }) = tracing.0 else { return Ok(()) };
-    let mut traced = watch.stop()?;
+    let Some(UnderWay { source, drives, marks }) = tracing.0 else { return Ok(()) };
+    let mut traced = match source {
+        Source::Kernel(watch) => watch.stop()?,
+        Source::Workers(own) => own.stop()?,
+    };
     traced.note([session.marks(), marks].concat());
     let folder = HeldFolder::open_own(out)?;
     trace::keep(&traced, &drives, &folder, [TRACE, TRACE_FACTS])?;

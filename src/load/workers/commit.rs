@@ -100,6 +100,11 @@ impl Commits {
         }
     }
 
+    /// When the flush that is under way was submitted.
+    pub fn flush_started_ns(&self) -> Option<u64> {
+        self.flush.as_ref().map(|flush| flush.started_ns)
+    }
+
     /// How many files are still being synced.
     pub fn flushing(&self) -> u32 {
         self.flush.as_ref().map_or(0, |flush| flush.left)

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use super::control::{Control, Shared, Writes};
 use super::launch::{WorkerThread, launch};
 use super::lifecycle::{Activity, Workers};
+use super::observed::Ring;
 use super::worker::Orders;
 use crate::class::Class;
 use crate::error::{Result, describe_errno};
@@ -75,6 +76,13 @@ impl Generations {
         tracked.inspect_err(|_| map.void()).ok().map(Arc::new)
     }
 
+    /// Where a worker puts its I/Os, if somebody observes them; the generator alone does none.
+    fn observed(&self, job: &Job) -> Option<Arc<Ring>> {
+        let waits = job.interface.is_simulated();
+        let observer = self.writes.observer().filter(|_| waits || job.interface.touches_storage())?;
+        Some(observer.ring(waits))
+    }
+
     fn orders(&self, job: &Job, number: u64, control: &Arc<Control>) -> Orders {
         Orders {
             job: Arc::new(job.clone()),
@@ -85,6 +93,7 @@ impl Generations {
             shared: self.shared[job.class.index()].clone(),
             writes: self.writes.clone(),
             tracked: None,
+            observed: self.observed(job),
             cell: Arc::new(
                 WorkerCell::new(job.class, job.rate_bytes_per_s.is_some(), self.members)
                     .with_room(job.depth + job.sync_every)

@@ -22,6 +22,7 @@ mod io_priority;
 mod kv;
 pub mod launch;
 mod lifecycle;
+pub mod observed;
 mod offsets;
 mod pacing;
 mod simulated;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::commit::{Commits, Written};
 use super::control::{Control, Shared, Writes};
+use super::observed::{EndedIo, Ring};
 use super::offsets::Offsets;
 use super::pacing::Pacer;
 use crate::class::Class;
@@ -44,6 +45,8 @@ pub struct Orders {
     pub writes: Arc<Writes>,
     /// Records its class's writes, if there is a write map.
     pub tracked: Option<Arc<Tracked>>,
+    /// Where it puts each I/O that has ended, if that is observed.
+    pub observed: Option<Arc<Ring>>,
     /// Its counters.
     pub cell: Arc<WorkerCell>,
 }
@@ -85,6 +88,8 @@ pub struct Worker {
     offsets: Offsets,
     pacer: Option<Pacer>,
     commits: Option<Commits>,
+    /// The files that the flush under way syncs.
+    synced: Box<[u32]>,
     stamper: Option<Stamper>,
     /// The next sequence number, and how many are left of those taken.
     sequence: (u64, u64),
@@ -124,6 +129,7 @@ impl Worker {
             offsets,
             pacer,
             commits: flushes.then(|| Commits::new(job.sync_every, region.extents.len())),
+            synced: vec![0; if flushes { region.extents.len() } else { 0 }].into(),
             stamper,
             sequence: (0, 0),
             first_slot: number as usize * depth as usize,
@@ -195,6 +201,7 @@ impl Worker {
         if commits.flushing() == 0 && commits.is_due(ending) && self.outstanding == 0 {
             let first = self.slots.len() as u32;
             for (i, file) in commits.begin(now_ns).enumerate() {
+                self.synced[i] = file;
                 queue.queue(Op { slot: first + i as u32, kind: OpKind::Flush, file, offset_bytes: 0 });
             }
         }
@@ -321,11 +328,12 @@ impl Worker {
             pages.for_each(|done| tracked.fetch(self.first_slot + done.slot as usize));
         }
         for done in done {
-            if done.slot as usize >= self.slots.len() {
-                self.flushed(now_ns, done.result);
+            if let Some(at) = (done.slot as usize).checked_sub(self.slots.len()) {
+                self.flushed(now_ns, at, done.result);
                 continue;
             }
             let slot = self.slots[done.slot as usize];
+            self.observe(self.kind, slot, now_ns);
             self.free.push(done.slot);
             self.orders.cell.under_way.end(done.slot as usize);
             self.outstanding -= 1;
@@ -344,6 +352,21 @@ impl Worker {
         }
         self.orders.cell.ios.add(ios);
         self.orders.cell.bytes.add(bytes);
+    }
+
+    /// Puts an I/O that has ended into the ring, if that is observed.
+    #[inline]
+    fn observe(&self, kind: OpKind, slot: Slot, end_ns: u64) {
+        let Some(ring) = &self.orders.observed else { return };
+        ring.put(EndedIo {
+            start_ns: slot.start_ns,
+            end_ns,
+            offset_bytes: slot.offset_bytes,
+            bytes: if kind == OpKind::Flush { 0 } else { self.page_bytes as u32 },
+            region: self.orders.region.id,
+            file: slot.file as u16,
+            kind,
+        });
     }
 
     #[inline]
@@ -395,9 +418,14 @@ impl Worker {
         self.orders.control.error(now_ns, errno);
     }
 
-    fn flushed(&mut self, now_ns: u64, result: i32) {
+    /// Handles the end of the flush of one of the files.
+    fn flushed(&mut self, now_ns: u64, at: usize, result: i32) {
         if result < 0 {
             self.failed(now_ns, -result);
+        }
+        if let Some(start_ns) = self.commits.as_ref().and_then(Commits::flush_started_ns) {
+            let slot = Slot { start_ns, file: self.synced[at], ..Slot::default() };
+            self.observe(OpKind::Flush, slot, now_ns);
         }
         let Some(commits) = &mut self.commits else { return };
         let Some(flushed) = commits.synced(result >= 0) else { return };

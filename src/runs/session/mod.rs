@@ -18,6 +18,7 @@
 //! | [`opening`] | opening a target: asking, planning, consent, building and examining |
 //! | [`running`] | classes, windows, the end, and recording |
 //! | [`turning`] | knobs turned while the load runs, and rebuilding the target for a turn |
+//! | [`observed`] | the I/Os of the workers, one by one, for a trace |
 //! | [`run`] | a session: its parts, and what is due when |
 //! | [`duel`] | a duel in a run: turns the knob as the course says |
 //! | [`live_duels`] | duels that the operator asks for while the load runs |
@@ -31,6 +32,7 @@ pub mod headless;
 pub mod live;
 mod live_duels;
 pub mod message;
+mod observed;
 mod opening;
 mod options;
 mod program;
@@ -45,6 +47,7 @@ mod write_budget;
 pub use attendant::Attendant;
 pub use duel::{Duel, Sides, course_of};
 pub use message::{Advance, Command, DuelAsked, Event, Phase, PlanShown, Progress, Tap, Wanted};
+pub use observed::Observed;
 pub use opening::candidates::{Candidate, OnDevice, candidates};
 pub use opening::consent::{OursCheck, destroy_of, names_of, refuse_stray_consent};
 pub use opening::data_set::verify_pairs;
