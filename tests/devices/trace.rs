@@ -100,6 +100,16 @@ pub const ATTEMPTS: usize = 10;
 /// idle processor.
 pub struct Busy(Vec<Child>);
 
+/// Ends a process at last.
+struct Killed<'a>(&'a mut Child);
+
+impl Drop for Killed<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 impl Busy {
     pub fn start() -> Self {
         let processors = std::thread::available_parallelism().unwrap().get();
@@ -201,13 +211,20 @@ fn is_running(argument: &str) -> bool {
     fs::read_dir("/proc").unwrap().any(|entry| has(of(entry.unwrap())))
 }
 
-/// A killed trace leaves no tracing enabled.
+/// A trace that is killed at any moment, with I/O under way, leaves no tracing enabled.
 #[test]
 fn a_killed_trace_leaves_nothing_behind() {
     let test = "a_killed_trace_leaves_nothing_behind";
     let Some(loops) = Loops::alone(test) else { return };
     let (home, device) = (Home::new(), loops.blank(16));
-    for pause_ms in [0, 3, 30] {
+    let to = format!("of={}", device.path);
+    let writes = format!("while dd if=/dev/zero {to} bs=4k count=2000 oflag=direct 2>/dev/null; do :; done");
+    let mut writer = Command::new("sh").args(["-c", &writes]).spawn().unwrap();
+    let _writer = Killed(&mut writer);
+    // In the soak at twenty moments, which differ each time.
+    let seed = u64::from(std::process::id());
+    let kills = if is_soak() { 20 } else { 3 };
+    for pause_ms in (0..kills).map(|kill| (kill * 17 + seed * kill) % 60) {
         let words = ["trace", "--device", &device.path, "--out", "x"];
         let mut tracer = with_tracefs(&home, &words).stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(tracer.stderr.take().unwrap()).lines().map(Result::unwrap);
