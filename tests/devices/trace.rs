@@ -218,7 +218,7 @@ fn a_killed_trace_leaves_nothing_behind() {
     let Some(loops) = Loops::alone(test) else { return };
     let (home, device) = (Home::new(), loops.blank(16));
     let to = format!("of={}", device.path);
-    let writes = format!("while dd if=/dev/zero {to} bs=4k count=2000 oflag=direct 2>/dev/null; do :; done");
+    let writes = format!("while dd if=/dev/zero {to} bs=4k count=200 oflag=direct 2>/dev/null; do :; done");
     let mut writer = Command::new("sh").args(["-c", &writes]).spawn().unwrap();
     let _writer = Killed(&mut writer);
     // In the soak at twenty moments, which differ each time.
