@@ -231,7 +231,7 @@ const SPECS: &[FlagSpec] = &{
         forbids(K::Drifting, Class, "drifting", "the last six to ten windows drift in one direction, by over 5%"),
         forbids(K::Draining, Class, "draining", "I/O begun under the old setting was still under way"),
         forbids(K::Stopped, Class, "stopped", "the class was stopped, by errors or because nothing more may be written"),
-        forbids(K::Failed, Class, "failed", "a worker of the class panicked, or its interface broke: it does not run")
+        forbids(K::Failed, Class, "failed", "a worker of the class panicked or could not start, or its interface broke: it does not run")
             .marks_run(),
         forbids(K::TimedOut, Class, "timed out", "commands to a drive did not complete in time, and were aborted or ended by a reset")
             .marks_run(),

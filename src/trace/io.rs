@@ -211,6 +211,11 @@ impl Trace {
         Self { ios, processes, notes, form, lost, unpaired: 0, requeued: 0 }
     }
 
+    /// How many of its I/Os completed.
+    pub fn completed(&self) -> u64 {
+        self.ios.iter().filter(|io| io.completed_ns.is_some()).count() as u64
+    }
+
     /// The drives, in order of their numbers.
     pub fn drives(&self) -> Vec<TracedDrive> {
         let mut drives: Vec<TracedDrive> = self.ios.iter().map(|io| io.drive).collect();

@@ -36,6 +36,7 @@ pub fn keep(
         "drives": drives,
         "source": if traced.is_own { "workers" } else { "block layer" },
         "ios": traced.trace.ios.len(),
+        "completed": traced.trace.completed(),
         "lost": traced.trace.lost.all,
         "lost_completions": traced.trace.lost.completions,
         "lost_for_lack_of_room": traced.overrun,
@@ -47,12 +48,14 @@ pub fn keep(
     folder.replace(facts, &json::lines(&about)?)
 }
 
-/// The traced drives and the number of I/Os, from a trace's facts; empty if these are gone or unusable.
-pub fn facts_by(facts: &Path) -> (Vec<Watched>, Option<u64>) {
+/// The traced drives, and how many I/Os were traced and how many of them completed, from a trace's facts; empty if
+/// these are gone or unusable.
+pub fn facts_by(facts: &Path) -> (Vec<Watched>, [Option<u64>; 2]) {
     let bytes = regular_file::read(facts, FACTS_BYTES_MAX).unwrap_or_default();
     let facts: Value = json::read_of_others(&bytes).unwrap_or_default();
     let drives = facts["drives"].as_array().into_iter().flatten();
-    (drives.filter_map(Watched::from_json).collect(), facts["ios"].as_u64())
+    let counts = ["ios", "completed"].map(|key| facts[key].as_u64());
+    (drives.filter_map(Watched::from_json).collect(), counts)
 }
 
 impl Traced {

@@ -182,15 +182,15 @@ fn follow(
         // If the scorer is still busy or pausing, it skips this one.
         let _ = scorer.try_send(Taken::of(&tracer, lost));
     }
-    if let (false, Some(scorer), Some(follower)) = (goes_on, scorer, &mut follower) {
-        // What follows is in no figure, and whoever looks at the scores ends the trace.
-        follower.lost(LostEvents::unknown(1));
-        let lost = tracer.missing().map_err(|error| Error::failed(describe(&error)))?;
-        let _ = scorer.send(Taken::of(&tracer, lost));
-    }
+    let full = scorer.filter(|_| !goes_on).map(|scorer| (scorer, Taken::of(&tracer, LostEvents::default())));
     let cpu = threads::own_cpu();
     let start_ns = tracer.start_ns();
     let (trace, overrun) = tracer.stop(Path::new("the trace"))?;
+    if let (Some((scorer, taken)), Some(follower)) = (full, &mut follower) {
+        // What follows is in no figure, and whoever looks at the scores ends the trace.
+        follower.lost(LostEvents::unknown(1));
+        let _ = scorer.send(Taken { lost: trace.lost, ..taken });
+    }
     Ok(Traced { trace, start_ns, overrun, cpu, is_cut: !goes_on, is_own: false })
 }
 

@@ -47,7 +47,13 @@ impl Around for Programs {
         let (log, ended) = session.end_program(&mut || screen.interrupts.count() < 2);
         let all = ended.and(keep_program_log(dir, &log)).and(kept);
         // No other run may begin then.
-        stopped.map_or(all, Err)
+        match (stopped, all) {
+            (None, all) => all,
+            (Some(stopped), Ok(())) => Err(stopped),
+            (Some(stopped), Err(left)) => {
+                Err(Error { what: format!("{}; and then {}", stopped.what, left.what), ..stopped })
+            }
+        }
     }
 }
 

@@ -167,14 +167,16 @@ pub fn of_folder(path: &Path) -> Result<Option<(Trace, Vec<Watched>)>> {
         let what = format!("{} has no trace", path.shown());
         return Err(Error::input(what).hint("`stacktune record --trace` makes one"));
     }
-    let (trace, (drives, ios)) = (trace::read(&[file])?, trace::facts_by(&path.join(TRACE_FACTS)));
-    let left = trace.ios.len() as u64;
-    match ios.filter(|ios| *ios > left) {
-        None => Ok(Some((trace, drives))),
-        Some(ios) => {
-            let (left, ios) = (grouped(left), grouped(ios));
-            let what = format!("the trace in {} was cut off: it has {left} of {ios} I/Os", path.shown());
-            Err(Error::input(what).hint("score its file by itself, if a part will do"))
-        }
+    let (trace, (drives, traced)) = (trace::read(&[file])?, trace::facts_by(&path.join(TRACE_FACTS)));
+    let left = [trace.ios.len() as u64, trace.completed()];
+    if left.iter().zip(traced).all(|(left, traced)| traced.is_none_or(|traced| traced <= *left)) {
+        return Ok(Some((trace, drives)));
     }
+    let [(left, ios), (completed, of)] =
+        [0, 1].map(|at| (grouped(left[at]), grouped(traced[at].unwrap_or(left[at]))));
+    let what = format!(
+        "the trace in {} was cut off: it has {left} of {ios} I/Os, and {completed} of {of} completions",
+        path.shown()
+    );
+    Err(Error::input(what).hint("score its file by itself, if a part will do"))
 }

@@ -83,9 +83,9 @@ impl ProgramProbe {
         let stat = self.memory.as_ref().map(|(dir, _)| text(&dir.join("memory.stat"))).unwrap_or_default();
         Counts {
             cpu_ns: self.groups.each_ref().map(cpu_ns),
-            refaults: number(&stat, "workingset_refault_file")
-                .or_else(|| number(&stat, "workingset_refault")),
-            major_faults: number(&stat, "total_pgmajfault").or_else(|| number(&stat, "pgmajfault")),
+            refaults: counted(&stat, "workingset_refault_file")
+                .or_else(|| counted(&stat, "workingset_refault")),
+            major_faults: counted(&stat, "pgmajfault"),
             oom_kills: self.killed(),
             pressure: Pressure::read(),
         }
@@ -159,6 +159,11 @@ impl ProgramProbe {
             metrics: BTreeMap::new(),
         }
     }
+}
+
+/// A count of a cgroup and those below it, which version 1 tells from its own.
+fn counted(stat: &str, key: &str) -> Option<u64> {
+    number(stat, &format!("total_{key}")).or_else(|| number(stat, key))
 }
 
 /// A cgroup's current use of memory.

@@ -66,6 +66,8 @@ pub fn record_watched<'a>(
     session.record(out)?;
     let until = until.into();
     let ran = session.start().and_then(|()| run_until(session, until, interrupts, watch));
+    // What fails after the operator's signal may have failed by it.
+    let failed_first = interrupts() == 0 && session.failure().is_some();
     session.end();
     let waits = |session: &mut Session| !session.is_drained() && interrupts() < 2;
     while !session.drains_in_vain() && waits(session) {
@@ -73,11 +75,8 @@ pub fn record_watched<'a>(
     }
     let outcome = match &ran {
         Err(error) => Outcome::Failed(error.one_line()),
-        Ok(()) => match session.failure() {
-            Some(why) => Outcome::Failed(why.to_owned()),
-            None if interrupts() > 0 => Outcome::Interrupted,
-            None => Outcome::Complete,
-        },
+        Ok(()) if interrupts() > 0 && !failed_first => Outcome::Interrupted,
+        Ok(()) => session.failure().map_or(Outcome::Complete, |why| Outcome::Failed(why.to_owned())),
     };
     let finished = session.conclude(&outcome);
     let last: Vec<Event> = session.events().collect();

@@ -176,7 +176,7 @@ impl Resolved {
         if let Some(problem) = check(&settings, conditions).into_iter().next() {
             return Err(problem.to_string());
         }
-        // A program works in a folder, which has no such facts.
+        // A program works in a folder, whose facts may be unknown.
         let needs_target = settings.touches_storage() && settings.program.is_none() && target.is_none();
         if let Some(why) = change::refused(&self.settings, &settings) {
             return Err(why.into());

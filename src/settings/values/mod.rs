@@ -215,7 +215,8 @@ impl Settings {
     /// The interface of a class whose I/O reaches drives past the kernel's block layer, where no trace sees it.
     pub fn past_block_layer(&self) -> Option<Interface> {
         let passes_by = |of: &Interface| of.touches_storage() && !of.through_block_layer();
-        Class::ALL.iter().map(|&class| self.interface_of(class)).find(passes_by)
+        let enabled = Class::ALL.into_iter().filter(|class| self.classes[class.index()].enabled);
+        enabled.map(|class| self.interface_of(class)).find(passes_by)
     }
 
     /// Whether a stack is built under the target.

@@ -54,7 +54,7 @@ impl Groups {
     /// Makes them; if `limited`, where memory can be limited.
     ///
     /// # Errors
-    /// Refused if the kernel or this host has no cgroups for it, or none that can limit memory as requested.
+    /// Input if the kernel or this host has no cgroups for it, or none that can limit memory as requested.
     pub fn make(journal: &mut Journal, limited: bool) -> Result<Self> {
         let places = places(limited)?;
         let name = format!("stacktune-{}", journal.record().header.id.0);

@@ -200,7 +200,7 @@ fn notes(recordings: &[Recording], columns: &[Column]) -> Vec<String> {
     notes
 }
 
-/// What makes commits less durable than in the first recording; nothing is known of settings that can't be read.
+/// What makes data less durable than in the first recording; nothing is known of settings that can't be read.
 fn less_durable(recording: &Recording, first: &Recording) -> Vec<String> {
     parsed(recording)
         .map(|settings| less_durable_by(&settings, &parsed(first).unwrap_or_default()))

@@ -153,8 +153,14 @@ pub fn unreadable_settings(recording: &Recording) -> Option<String> {
 pub fn less_durable_by(settings: &Settings, others: &Settings) -> Vec<String> {
     let is_not = |of: &Settings| of.classes[Class::Wal.index()].enabled && of.wal.sync == Sync::None;
     let mut less = Vec::new();
-    let [here, there] = [settings, others].map(|of| drives_to_lose(&StackSpec::of(of)));
-    if here < there {
+    // What lies below a target that is not built, or in layers of others' making, is unknown.
+    let to_lose = |of: &Settings| {
+        let is_known = of.builds_stack() && of.stack.by_commands.is_empty();
+        is_known.then(|| drives_to_lose(&StackSpec::of(of)))
+    };
+    if let (Some(here), Some(there)) = (to_lose(settings), to_lose(others))
+        && here < there
+    {
         less.push(format!("survives the loss of drives: {there} → {here}"));
     }
     if is_not(settings) && !is_not(others) {

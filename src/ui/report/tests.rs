@@ -250,7 +250,10 @@ fn a_stack_that_survives_fewer_drives_never_gains() {
         recorded(dir.path(), name, &header, &fixture::windows(Like::default()))
     };
     let note = |a: &Recording, b: &Recording| {
-        let text = compare(&[a.clone(), b.clone()]).unwrap().to_string();
+        let comparison = compare(&[a.clone(), b.clone()]).unwrap();
+        let text = comparison.to_string();
+        let counts_as_no_gain = cell(&comparison, "classes.scan.mb_per_s", 1).less_durable;
+        assert_eq!(text.contains("less durable"), counts_as_no_gain, "{text}");
         text.lines().find(|line| line.contains("less durable")).map(str::to_owned)
     };
     let [striped, mirrored, degraded] =
@@ -262,6 +265,8 @@ fn a_stack_that_survives_fewer_drives_never_gains() {
         assert_eq!(note(fewer, &mirrored), None);
     }
     assert_eq!(note(&striped, &degraded), None, "neither survives a loss");
+    let bare = of("d", "none", "healthy");
+    assert_eq!(note(&mirrored, &bare), None, "what is below a bare device is unknown");
 }
 
 #[test]

@@ -19,10 +19,11 @@ const BLOCK_BYTES: u64 = 512;
 /// What is done with each file; returns whether that went well.
 type Visit<'a> = dyn FnMut(&OwnedFd, &Stat) -> bool + 'a;
 
-/// Drops cached pages of the files below a folder, which others may be changing. Returns whether that worked for all.
-pub(super) fn drop_cached(folder: &Path) -> bool {
+/// Drops cached pages of the files below a folder, which others may be changing, unless it may not go on. Returns
+/// whether that worked for all.
+pub(super) fn drop_cached(folder: &Path, goes_on: &mut dyn FnMut() -> bool) -> bool {
     visit_below(folder, &mut |file, _| {
-        fdatasync(file).and_then(|()| fadvise(file, 0, None, Advice::DontNeed)).is_ok()
+        goes_on() && fdatasync(file).and_then(|()| fadvise(file, 0, None, Advice::DontNeed)).is_ok()
     })
 }
 

@@ -29,8 +29,9 @@ impl Session {
     /// Makes the program's folder and cgroups, and runs the phases before it is measured: setup, start, ready.
     ///
     /// # Errors
-    /// Refused if it can't have its own folder or cgroups; failed if a phase fails; interrupted if it may not
-    /// go on. Whatever was started is ended with the session.
+    /// Refused if it can't have its own folder; input if this host has no cgroups for it; failed if a phase fails;
+    /// stopped if the host can't bear it, interrupted if it may not go on. Whatever was started is ended with the
+    /// session.
     pub fn begin_program(
         &mut self,
         options: ProgramOptions,
@@ -150,12 +151,11 @@ impl Session {
     pub(in crate::runs::session) fn look_at_program(&mut self) {
         let Some(running) = &mut self.program else { return };
         let mut failed = running.failure();
-        let goes_on =
-            running.asked.is_none() && running.run.as_mut().is_some_and(|run| run.ended().is_none());
-        if failed.is_none() && goes_on {
+        let runs = running.run.as_mut().is_some_and(|run| run.ended().is_none());
+        if failed.is_none() && runs {
             failed = running.stop_if.as_mut().and_then(StopIf::look);
             running.urgent |= failed.is_some();
-            let noted = running.ask();
+            let noted = if running.asked.is_none() { running.ask() } else { Vec::new() };
             noted.into_iter().for_each(|text| self.notice(text));
         }
         self.look_at_turning();
@@ -182,12 +182,10 @@ impl Session {
     /// program, its server ends at once, too.
     pub(in crate::runs::session) fn is_program_over(&mut self) -> bool {
         let over = self.program.as_mut().is_none_or(Running::is_over);
-        if over {
-            self.look_at_program();
-            if let Some(running) = self.program.as_mut().filter(|running| running.urgent) {
-                // Whatever is left of it is killed with its cgroup.
-                let _ = running.end_server(&mut || true);
-            }
+        self.look_at_program();
+        if let Some(running) = self.program.as_mut().filter(|running| over && running.urgent) {
+            // Nothing of it may burden the host while the recording is written; `end` reports what is left.
+            let _ = running.end_server(&mut || true).and_then(|()| running.site.groups.end());
         }
         over
     }

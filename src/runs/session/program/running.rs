@@ -114,7 +114,7 @@ impl Running {
             self.mark_set_up(target, wal)?;
         }
         for folder in std::iter::once(target).chain(wal) {
-            if !drop_cached(&folder.join(PROGRAM_NAME)) {
+            if !drop_cached(&folder.join(PROGRAM_NAME), goes_on) && goes_on() {
                 notice("the program's folder could not be dropped from the page cache completely");
             }
         }

@@ -26,7 +26,9 @@ impl ProgramFolder {
             wal.as_deref().and_then(exists).and_then(|dir| emulated_drive(&File::open(dir).ok()?));
         let facts = examine_folder(&dir).ok();
         let facts = facts.map(|facts| TargetFacts { emulated: facts.emulated.or(log_drive), ..facts });
-        let notes = emulated(facts.as_ref().and_then(|facts| facts.emulated.as_ref()));
+        let unknown = || emulated_drive(&File::open(&dir).ok()?);
+        let model = facts.as_ref().map_or_else(unknown, |facts| facts.emulated.clone());
+        let notes = emulated(model.as_ref());
         Self { layout: layout(dir, wal, notes), facts }
     }
 }

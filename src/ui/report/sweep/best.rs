@@ -90,7 +90,7 @@ fn of_figure(
     Some(text)
 }
 
-/// What makes commits less durable than with the settings of another step.
+/// What makes data less durable than with the settings of another step.
 fn less_durable(settings: &Settings, ran: &[Option<Settings>]) -> Vec<String> {
     let mut less: Vec<_> = ran.iter().flatten().flat_map(|other| less_durable_by(settings, other)).collect();
     less.sort_unstable();
