@@ -124,10 +124,11 @@ fn postgresqls_commits_are_turned_on_the_screen_and_the_server_agrees() {
     terminal.press("\x1b[C");
     terminal.wait_for("synchronous_commit on → off");
     assert_eq!(shown(&home, "synchronous_commit"), "off");
-    // More transactions per second, but the loss on a crash is stated before that.
-    terminal.wait("its gain and its price", |screen| {
-        screen.contains("TRADE-OFF  less durable") && screen.contains("tps +")
-    });
+    // Where flushes are slow, it gives more transactions per second; whatever it gives, it is never called a gain.
+    let judged = ["TRADE-OFF  less durable", "WORSE  less durable", "no clear change  less durable"];
+    let screen = terminal
+        .wait("its verdict and its price", |screen| judged.iter().any(|verdict| screen.contains(verdict)));
+    assert!(!screen.contains("tps +") || screen.contains(judged[0]), "{screen}");
     terminal.press("u");
     terminal.wait_for("undo command.synchronous_commit off → on");
     assert_eq!(shown(&home, "synchronous_commit"), "on");

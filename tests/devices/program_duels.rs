@@ -145,7 +145,7 @@ fn a_duel_that_can_not_be_is_refused_or_ends_with_the_reason() {
         ("scan.depth=1,4", &[][..], "no effect where a program is the load"),
         ("command.size=small,large", &["--keep"], "no stack stays"),
         ("command.rate=1000,300", &[], "`command.rate` is one of 1000, 1400"),
-        ("command.memory_max=1GB,2GB", &[], "no blocks with different limits of memory"),
+        ("command.memory_max=1GB,2GB", &[], "all blocks of a duel have the same memory limit"),
         ("command.rate=1000,1400", &["--duel-figure=count"], "it is one of rate"),
         ("command.rate=1000,1400", &["--turn=1s:command.idle=b"], "cannot be used with"),
     ] {
