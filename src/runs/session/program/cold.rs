@@ -89,12 +89,15 @@ mod tests {
         std::fs::write(dir.path().join("a/b/f"), [1; 5000]).unwrap();
         std::os::unix::fs::symlink("/proc/kmsg", dir.path().join("link")).unwrap();
         std::fs::hard_link(dir.path().join("a/b/f"), dir.path().join("again")).unwrap();
-        assert!(drop_cached(dir.path()));
+        assert!(drop_cached(dir.path(), &mut || true));
         // 5,000 bytes take two blocks of 4 KiB, or other amounts on other file systems.
         let occupied = occupied_below(dir.path()).unwrap();
         assert!((5000..10_000).contains(&occupied), "{occupied}");
         assert_eq!(occupied_below(&dir.path().join("none")), None);
         assert_eq!(std::fs::read(dir.path().join("a/b/f")).unwrap(), [1; 5000]);
-        assert!(!drop_cached(&dir.path().join("none")) && !drop_cached(&dir.path().join("link")));
+        assert!(
+            !drop_cached(&dir.path().join("none"), &mut || true)
+                && !drop_cached(&dir.path().join("link"), &mut || true)
+        );
     }
 }

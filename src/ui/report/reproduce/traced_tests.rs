@@ -76,7 +76,7 @@ fn traced() -> Traced {
         requeued: 0,
         notes: Vec::new(),
     };
-    Traced { trace, start_ns: 0, overrun: 0, cpu: Duration::ZERO, is_cut: false }
+    Traced { trace, start_ns: 0, overrun: 0, cpu: Duration::ZERO, is_cut: false, is_own: false }
 }
 
 fn watched() -> Watched {
