@@ -43,8 +43,8 @@ impl OwnTrace {
             })
             .collect();
         let ends = Arc::new(AtomicBool::new(false));
-        let (theirs, numbers) = (ends.clone(), drives.iter().map(|of| of.drive).collect());
-        let thread = threads::start("trace the workers", move || collect(&observed, numbers, &theirs))?;
+        let (theirs, numbers) = (ends.clone(), drives.iter().map(|of| of.drive).collect::<Vec<_>>());
+        let thread = threads::start("trace the workers", move || collect(&observed, &numbers, &theirs))?;
         Ok((Self { ends: Ends(ends), thread }, drives))
     }
 
@@ -63,10 +63,10 @@ impl OwnTrace {
     }
 }
 
-fn collect(observed: &Observed, drives: Vec<TracedDrive>, ends: &AtomicBool) -> Traced {
+fn collect(observed: &Observed, drives: &[TracedDrive], ends: &AtomicBool) -> Traced {
     let (mut ios, mut ended) = (Vec::new(), Vec::new());
     let pid = std::process::id();
-    let of = |io: EndedIo| traced(io, observed, &drives, pid);
+    let of = |io: EndedIo| traced(io, observed, drives, pid);
     let (lost, is_cut) = loop {
         let is_last = ends.load(Ordering::Relaxed);
         let lost = observed.observer.take(&mut ended);
