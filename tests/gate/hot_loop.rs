@@ -118,9 +118,9 @@ struct Looked {
 /// Runs these classes together until each has done enough.
 fn look(regions: &Regions, plans: &[Job], what: &str) -> Vec<Looked> {
     let writes = Arc::new(Writes::new(0, Arc::default()).keeping(Some(Arc::new(map_of(regions, plans)))));
-    // As for a trace of the workers' own I/Os.
-    writes.observe();
     let mut workers = ThreadedWorkers::new(regions.data.clone(), regions.wal.clone(), 2, writes);
+    // As for a trace of the workers' own I/Os.
+    workers.observe().unwrap();
     let mut sources: Vec<_> = plans.iter().flat_map(|plan| workers.start(plan, &[]).unwrap()).collect();
     let mut done = vec![0; sources.len()];
     wait(&mut sources, &mut done, STARTED, what);

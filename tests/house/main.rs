@@ -240,7 +240,7 @@ fn unsafe_code_is_allowed_in_named_places_only() {
 /// checks the source of its loop for any lock at all.
 #[test]
 fn the_code_of_a_workers_loop_knows_no_lock() {
-    let workers = ["worker", "commit", "control", "offsets", "kv", "pacing"];
+    let workers = ["worker", "commit", "control", "ended", "offsets", "kv", "pacing"];
     let nvme = ["queue", "lane", "transfer", "dma"];
     let volume = ["stamp", "region", "write_map/tracked", "write_map/table", "write_map/mapping"];
     let files = |dir: &str, names: &[&str]| -> Vec<String> {

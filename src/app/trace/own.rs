@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::load::io::OpKind;
-use crate::load::workers::observed::EndedIo;
+use crate::load::workers::ended::EndedIo;
 use crate::runs::session::{Observed, Session};
 use crate::threads;
 use crate::trace::{Form, IOS_MAX, LostEvents, Op, Trace, Traced, TracedDrive, TracedIo, Watched};

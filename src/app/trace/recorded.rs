@@ -21,14 +21,14 @@ use crate::units::grouped;
 pub struct TraceUnderWay(Option<UnderWay>);
 
 struct UnderWay {
-    source: Source,
+    source: TracedBy,
     drives: Vec<Watched>,
     /// Marks for moments after the run.
     marks: Vec<(u64, String)>,
 }
 
 /// Where the events come from.
-enum Source {
+enum TracedBy {
     /// The kernel's tracepoints.
     Kernel(Watch),
     /// The workers themselves.
@@ -73,19 +73,19 @@ pub fn begin(session: &mut Session, asked: bool) -> Result<TraceUnderWay> {
     Ok(TraceUnderWay(Some(UnderWay { source, drives, marks: Vec::new() })))
 }
 
-fn by_workers(session: &mut Session) -> Result<(Source, Vec<Watched>)> {
+fn by_workers(session: &mut Session) -> Result<(TracedBy, Vec<Watched>)> {
     let (own, files) = OwnTrace::begin(session)?;
-    Ok((Source::Workers(own), files))
+    Ok((TracedBy::Workers(own), files))
 }
 
-fn by_kernel(session: &Session) -> Result<(Source, Vec<Watched>)> {
+fn by_kernel(session: &Session) -> Result<(TracedBy, Vec<Watched>)> {
     let drives = session.drives().iter().map(|folder| Watched::of(folder)).collect::<Result<Vec<_>>>()?;
     if drives.is_empty() {
         return Err(Error::input("--trace: no drive is below the target")
             .hint("choose a target on a drive, or leave --trace out"));
     }
     let watch = Watch::start(drives.clone(), &facts().cpu.online, None)?;
-    Ok((Source::Kernel(watch), drives))
+    Ok((TracedBy::Kernel(watch), drives))
 }
 
 /// Ends the trace, if there is one, and keeps it in the recording of that session.
@@ -95,8 +95,8 @@ fn by_kernel(session: &Session) -> Result<(Source, Vec<Watched>)> {
 pub fn keep(tracing: TraceUnderWay, session: &Session, out: &Path) -> Result<()> {
     let Some(UnderWay { source, drives, marks }) = tracing.0 else { return Ok(()) };
     let mut traced = match source {
-        Source::Kernel(watch) => watch.stop()?,
-        Source::Workers(own) => own.stop()?,
+        TracedBy::Kernel(watch) => watch.stop()?,
+        TracedBy::Workers(own) => own.stop()?,
     };
     traced.note([session.marks(), marks].concat());
     let folder = HeldFolder::open_own(out)?;

@@ -1,9 +1,8 @@
 //! State that a class's workers share with each other and with the code that starts them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
-use super::observed::Observer;
 use crate::load::volume::write_map::WriteMap;
 use crate::units::SECOND_NS;
 
@@ -144,7 +143,6 @@ pub struct Writes {
     written_bytes: Arc<AtomicU64>,
     limit_bytes: AtomicU64,
     map: Option<Arc<WriteMap>>,
-    observer: OnceLock<Arc<Observer>>,
 }
 
 impl Writes {
@@ -158,7 +156,6 @@ impl Writes {
             written_bytes,
             limit_bytes: AtomicU64::new(u64::MAX),
             map: None,
-            observer: OnceLock::new(),
         }
     }
 
@@ -171,16 +168,6 @@ impl Writes {
     /// The write map, if there is one.
     pub fn map(&self) -> Option<&Arc<WriteMap>> {
         self.map.as_ref()
-    }
-
-    /// Observes the I/Os of all workers that start from now on; returns who does.
-    pub fn observe(&self) -> &Arc<Observer> {
-        self.observer.get_or_init(Arc::default)
-    }
-
-    /// Who observes the workers' I/Os, if anybody does.
-    pub fn observer(&self) -> Option<&Arc<Observer>> {
-        self.observer.get()
     }
 
     /// Takes `count` sequence numbers for a worker; returns the first.

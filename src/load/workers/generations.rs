@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::control::{Control, Shared, Writes};
+use super::ended::EndedIos;
 use super::launch::{WorkerThread, launch};
 use super::lifecycle::{Activity, Workers};
-use super::observed::Ring;
+use super::observer::Observer;
 use super::worker::Orders;
 use crate::class::Class;
 use crate::error::{Result, describe_errno};
@@ -29,6 +30,8 @@ pub(super) struct Generations {
     running: [Option<Generation>; 4],
     /// How often each class was started, so that a restart draws different pages.
     starts: [u64; 4],
+    /// Takes the I/Os of workers that have ended, if there is one.
+    observer: Option<Arc<Observer>>,
 }
 
 /// The workers of a class under one job.
@@ -41,7 +44,21 @@ impl Generations {
     /// Starts out with no class running.
     pub fn new(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>) -> Self {
         let shared = std::array::from_fn(|_| Arc::default());
-        Self { data, wal, members, shared, writes, running: Default::default(), starts: [0; 4] }
+        Self {
+            data,
+            wal,
+            members,
+            shared,
+            writes,
+            running: Default::default(),
+            starts: [0; 4],
+            observer: None,
+        }
+    }
+
+    /// Observes the I/Os of all workers that start from now on.
+    pub fn observe(&mut self) -> Arc<Observer> {
+        self.observer.get_or_insert_default().clone()
     }
 
     /// Starts a class, which must be idle, by passing its workers' orders to `launch`. Returns the sources of
@@ -77,9 +94,9 @@ impl Generations {
     }
 
     /// Where a worker puts its I/Os, if somebody observes them; the generator alone does none.
-    fn observed(&self, job: &Job) -> Option<Arc<Ring>> {
+    fn observed(&self, job: &Job) -> Option<Arc<EndedIos>> {
         let waits = job.interface.is_simulated();
-        let observer = self.writes.observer().filter(|_| waits || job.interface.touches_storage())?;
+        let observer = self.observer.as_ref().filter(|_| waits || job.interface.touches_storage())?;
         Some(observer.ring(waits))
     }
 
@@ -167,6 +184,10 @@ impl ThreadedWorkers {
 impl Workers for ThreadedWorkers {
     fn start(&mut self, job: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
         self.0.start(job, |orders| launch(job, cpus, orders))
+    }
+
+    fn observe(&mut self) -> Option<Arc<Observer>> {
+        Some(self.0.observe())
     }
 
     fn stop(&mut self, class: Class) {

@@ -1,7 +1,10 @@
 //! A session's view of the workers: it starts and stops them, and asks what they are doing.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use super::observer::Observer;
 use crate::class::Class;
 use crate::error::Result;
 use crate::host::FlashWrites;
@@ -44,6 +47,11 @@ pub trait Workers {
     /// # Errors
     /// Why it can't be started.
     fn start(&mut self, job: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>>;
+
+    /// Observes the I/Os of all workers that start from now on; none if they are not in this process.
+    fn observe(&mut self) -> Option<Arc<Observer>> {
+        None
+    }
 
     /// Makes a class's workers drain and end.
     fn stop(&mut self, class: Class);

@@ -17,12 +17,13 @@
 
 mod commit;
 pub mod control;
+pub mod ended;
 mod generations;
 mod io_priority;
 mod kv;
 pub mod launch;
 mod lifecycle;
-pub mod observed;
+pub mod observer;
 mod offsets;
 mod pacing;
 mod simulated;

@@ -8,6 +8,7 @@ use super::control::{Control, Writes};
 use super::generations::{Generations, end};
 use super::launch::launch;
 use super::lifecycle::{Activity, Workers};
+use super::observer::Observer;
 use super::worker::{Orders, Turn, Worker};
 use crate::class::Class;
 use crate::error::Result;
@@ -45,6 +46,10 @@ impl Workers for SimulatedWorkers {
             simulation.start(orders);
             Ok(Vec::new())
         })
+    }
+
+    fn observe(&mut self) -> Option<Arc<Observer>> {
+        Some(self.generations.observe())
     }
 
     fn stop(&mut self, class: Class) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::commit::{Commits, Written};
 use super::control::{Control, Shared, Writes};
-use super::observed::{EndedIo, Ring};
+use super::ended::{EndedIo, EndedIos};
 use super::offsets::Offsets;
 use super::pacing::Pacer;
 use crate::class::Class;
@@ -46,7 +46,7 @@ pub struct Orders {
     /// Records its class's writes, if there is a write map.
     pub tracked: Option<Arc<Tracked>>,
     /// Where it puts each I/O that has ended, if that is observed.
-    pub observed: Option<Arc<Ring>>,
+    pub observed: Option<Arc<EndedIos>>,
     /// Its counters.
     pub cell: Arc<WorkerCell>,
 }

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use super::run::Session;
 use crate::class::Class;
 use crate::error::{Error, Result};
-use crate::load::workers::observed::Observer;
-use crate::settings::Interface;
+use crate::load::workers::observer::Observer;
 
 /// A file or device that the workers use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,18 +43,17 @@ impl Session {
     pub fn observe(&mut self) -> Result<Observed> {
         let settings = &self.resolved.settings;
         let none = |why: &str| Err(Error::input(format!("--trace: {why}")));
-        if settings.is_keyed() || settings.program.is_some() {
-            return none("the I/O is not the workers' own, and the kernel has to be asked about it");
-        }
-        let interfaces = Class::ALL.map(|class| settings.interface_of(class));
-        if interfaces.contains(&Interface::Spdk) {
-            return none("SPDK's workers run in another process, and are not observed");
-        }
-        if !interfaces.iter().any(|of| of.touches_storage() || of.is_simulated()) {
+        let mut interfaces = Class::ALL.into_iter().map(|class| settings.interface_of(class));
+        if !interfaces.any(|of| of.touches_storage() || of.is_simulated()) {
             return none("no class does I/O");
         }
+        let observer = if settings.program.is_some() { None } else { self.classes.observe() };
+        let Some(observer) = observer else {
+            return none(
+                "what does the I/O here can't be observed, and the kernel does not see it, or can't be asked",
+            );
+        };
         let (places, files) = self.places();
-        let observer = self.written.writes.observe().clone();
         Ok(Observed { observer, places, files, start_ns: self.classes.now_ns() })
     }
 

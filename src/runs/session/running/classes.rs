@@ -1,8 +1,11 @@
 //! The classes of a session and their workers: which run, drain, or are stopped and why.
 
+use std::sync::Arc;
+
 use crate::class::Class;
 use crate::error::{Result, describe, describe_errno};
 use crate::host::{Facts, FlashWrites};
+use crate::load::workers::observer::Observer;
 use crate::load::workers::{Activity, Workers};
 use crate::meter::Meters;
 use crate::meter::context::ClassContext;
@@ -80,6 +83,11 @@ impl Classes {
     /// With no class running yet.
     pub fn new(workers: Box<dyn Workers>) -> Self {
         Self { workers, runs: Default::default() }
+    }
+
+    /// Observes the I/Os of all workers that start from now on, if they are in this process.
+    pub fn observe(&mut self) -> Option<Arc<Observer>> {
+        self.workers.observe()
     }
 
     /// The workers' clock.
