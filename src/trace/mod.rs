@@ -37,5 +37,5 @@ pub use io::{Form, LostEvents, Op, PLACED, Trace, TracedDrive, TracedIo};
 pub use kept::{facts_by, keep};
 pub use live::Tracer;
 pub use selected::{Selected, select};
-pub use watch::{Live, Traced, Watch, scored};
+pub use watch::{Ends, Live, Traced, Watch, scored};
 pub use watched::Watched;

@@ -68,7 +68,8 @@ pub struct Paired {
     pub unpaired: u64,
     /// I/Os that were requeued.
     pub requeued: u64,
-    /// What is still open at the end, in order of issue: issues, of the rest where a part has completed.
+    /// What is still open at the end, in order of issue: issues, of the rest where a part has completed. Empty if
+    /// nothing ever completes.
     pub open: Vec<TraceEvent>,
 }
 
@@ -111,7 +112,7 @@ pub fn pair(events: &[TraceEvent]) -> Option<Paired> {
             paired.ios[found.io].completed_ns = Some(event.at_ns);
         }
     }
-    paired.open = if has_ends { rests(open, &paired.ios) } else { events.to_vec() };
+    paired.open = rests(open, &paired.ios);
     paired.requeued = handed_back.len() as u64;
     remove(&mut paired.ios, handed_back);
     Some(paired)

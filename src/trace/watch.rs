@@ -98,8 +98,16 @@ pub struct Watch {
     thread: JoinHandle<Result<Traced>>,
 }
 
-#[derive(Debug)]
-struct Ends(Arc<AtomicBool>);
+/// Ends a thread that looks at the flag; dropping this sets it.
+#[derive(Debug, Default)]
+pub struct Ends(Arc<AtomicBool>);
+
+impl Ends {
+    /// The flag.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        self.0.clone()
+    }
+}
 
 impl Drop for Ends {
     fn drop(&mut self) {
@@ -121,12 +129,12 @@ impl Watch {
         let is_live = report.is_some();
         let (follower, stretches) = Follower::of(&drives);
         let scorer = report.map(|report| scorer(drives, report)).transpose()?;
-        let ends = Arc::new(AtomicBool::new(false));
-        let theirs = Arc::clone(&ends);
+        let ends = Ends::default();
+        let theirs = ends.flag();
         let thread = threads::start("trace drives", move || {
             follow(tracer, &theirs, scorer.as_ref(), is_live.then_some(follower))
         })?;
-        Ok(Self { ends: Ends(ends), stretches, notes: Notes::default(), thread })
+        Ok(Self { ends, stretches, notes: Notes::default(), thread })
     }
 
     /// Where to take the figures of stretches of time, if live scores are reported.

@@ -164,7 +164,9 @@ impl Follower {
                 _ => {}
             }
         }
-        self.open = paired.open;
+        let can_end = |event: &TraceEvent| event.bytes > 0 || event.op == Op::Flush;
+        let has_ends = all.iter().any(|event| event.act != Act::Issue);
+        self.open = if has_ends { paired.open } else { all.into_iter().filter(can_end).collect() };
         if self.open.len() > OPEN_MAX {
             self.open.clear();
             stretch.lost_completions = true;

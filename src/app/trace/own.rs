@@ -1,6 +1,5 @@
 //! A trace of what the workers submit themselves, where the kernel does not see it, or may not be asked.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use crate::load::io::OpKind;
 use crate::load::workers::ended::EndedIo;
 use crate::runs::session::{Observed, Session};
 use crate::threads;
-use crate::trace::{Form, IOS_MAX, LostEvents, Op, Trace, Traced, TracedDrive, TracedIo, Watched};
+use crate::trace::{Ends, Form, IOS_MAX, LostEvents, Op, Trace, Traced, TracedDrive, TracedIo, Watched};
 
 /// Pause between two looks, in which no worker's ring fills up below three million I/Os a second.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -19,14 +18,6 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub struct OwnTrace {
     ends: Ends,
     thread: JoinHandle<Traced>,
-}
-
-struct Ends(Arc<AtomicBool>);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 impl OwnTrace {
@@ -42,10 +33,10 @@ impl OwnTrace {
                 Some(Watched { name: place.name.clone(), drive, start_bytes: 0, bytes: place.bytes })
             })
             .collect();
-        let ends = Arc::new(AtomicBool::new(false));
-        let (theirs, numbers) = (ends.clone(), drives.iter().map(|of| of.drive).collect::<Vec<_>>());
+        let ends = Ends::default();
+        let (theirs, numbers) = (ends.flag(), drives.iter().map(|of| of.drive).collect::<Vec<_>>());
         let thread = threads::start("trace the workers", move || collect(&observed, &numbers, &theirs))?;
-        Ok((Self { ends: Ends(ends), thread }, drives))
+        Ok((Self { ends, thread }, drives))
     }
 
     /// Ends it, once the workers have ended.
@@ -76,7 +67,6 @@ fn collect(observed: &Observed, drives: &[TracedDrive], ends: &AtomicBool) -> Tr
         }
         std::thread::sleep(PAUSE);
     };
-    observed.observer.end();
     ios.truncate(IOS_MAX);
     ios.sort_by_key(|io: &TracedIo| io.issued_ns);
     let trace = Trace {

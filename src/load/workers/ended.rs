@@ -28,7 +28,7 @@ pub struct EndedIo {
     pub kind: OpKind,
 }
 
-const KINDS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::WriteDurable, OpKind::Flush];
+pub(super) const KINDS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::WriteDurable, OpKind::Flush];
 
 impl EndedIo {
     fn words(self) -> [u64; 4] {

@@ -35,10 +35,7 @@ impl Observer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::io::OpKind;
-    use crate::load::workers::ended::KEPT;
-
-    const KINDS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::WriteDurable, OpKind::Flush];
+    use crate::load::workers::ended::{KEPT, KINDS};
 
     fn io(number: u64) -> EndedIo {
         EndedIo {

@@ -30,6 +30,13 @@ pub struct Observed {
     pub start_ns: u64,
 }
 
+impl Drop for Observed {
+    fn drop(&mut self) {
+        // No worker on a virtual clock may wait for whoever took them, however that ended.
+        self.observer.end();
+    }
+}
+
 impl Session {
     /// Whether the I/O of some class reaches drives past the kernel's block layer.
     pub fn is_past_block_layer(&self) -> bool {
@@ -61,7 +68,7 @@ impl Session {
     fn places(&self) -> (Vec<ObservedPlace>, [Vec<usize>; 2]) {
         let layout = self.target.layout();
         let mut places: Vec<ObservedPlace> = Vec::new();
-        // Imagined files have no path, and are told apart by their member.
+        // Imagined files have no path, and differ by their member.
         let mut keys: Vec<(&Path, u32)> = Vec::new();
         let mut files = [Vec::new(), Vec::new()];
         for (region, files) in [&layout.data, &layout.wal].into_iter().zip(&mut files) {

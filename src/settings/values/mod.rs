@@ -212,7 +212,7 @@ impl Settings {
         Class::ALL.iter().any(|&class| self.interface_of(class).touches_storage())
     }
 
-    /// The interface of a class whose I/O reaches drives past the kernel's block layer, where no trace sees it.
+    /// The interface of a class whose I/O reaches drives past the kernel's block layer, where its tracepoints don't see it.
     pub fn past_block_layer(&self) -> Option<Interface> {
         let passes_by = |of: &Interface| of.touches_storage() && !of.through_block_layer();
         let enabled = Class::ALL.into_iter().filter(|class| self.classes[class.index()].enabled);

@@ -7,15 +7,15 @@ use super::*;
 use crate::meter::source::Source;
 use crate::meter::window::{LedgerLine, Verdict, Window};
 use crate::runs::record::fixture;
-use crate::runs::session::headless::record;
 use crate::runs::session::headless::tests::Nobody;
+use crate::runs::session::headless::{record, record_watched};
 use crate::runs::session::message::Event;
 use crate::runs::session::options::Options;
 use crate::runs::session::run::Session;
 use crate::settings::knobs::Value;
 use crate::settings::{Interface, Settings};
 
-/// How a class's workers should end next.
+/// How a class's workers should end next; if idle, they can't be started then.
 type Fate = Arc<Mutex<Option<(Class, Activity)>>>;
 
 /// Workers that fail on demand.
@@ -26,13 +26,18 @@ struct Failing {
 
 impl Workers for Failing {
     fn start(&mut self, job: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
-        self.inner.start(job, cpus)
+        let refuses = |(of, fate): &mut (Class, Activity)| (*of, &*fate) == (job.class, &Activity::Idle);
+        match self.fate.lock().unwrap().take_if(refuses) {
+            Some(_) => Err(crate::error::Error::failed("no more threads")),
+            None => self.inner.start(job, cpus),
+        }
     }
     fn stop(&mut self, class: Class) {
         self.inner.stop(class);
     }
     fn activity(&mut self, class: Class) -> Activity {
-        let fate = self.fate.lock().unwrap().take_if(|(of, _)| *of == class);
+        let ends = |(of, fate): &mut (Class, Activity)| *of == class && *fate != Activity::Idle;
+        let fate = self.fate.lock().unwrap().take_if(ends);
         let Some((_, ended)) = fate else { return self.inner.activity(class) };
         self.inner.stop(class);
         while self.inner.activity(class).is_busy() {
@@ -165,4 +170,22 @@ fn what_fails_while_it_drains_for_a_turn_is_not_started_again() {
         window.class(Class::Scan).state,
         ClassState::Failed("a worker panicked: page 7 is odd".into())
     );
+}
+
+#[test]
+fn a_class_that_cannot_be_started_again_has_failed_and_the_run_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut session, fate) = opened();
+    let mut turned = false;
+    let mut watch = |session: &mut Session, event: &Event| {
+        if matches!(event, Event::Window(..)) && !std::mem::replace(&mut turned, true) {
+            *fate.lock().unwrap() = Some((Class::Scan, Activity::Idle));
+            session.turn("scan.depth", &Value::Int(8));
+        }
+        Ok(true)
+    };
+    let (out, time) = (dir.path().join("run"), Duration::from_secs(20));
+    let summary = record_watched(&mut session, &out, time, &|| 0, &mut watch).unwrap();
+    assert_eq!(summary.failure.as_deref(), Some("scan failed: no more threads"));
+    assert!(summary.duration_s < 10.0, "{}", summary.duration_s);
 }
