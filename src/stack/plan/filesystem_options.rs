@@ -32,7 +32,7 @@ pub(super) fn mount(stack: &Stack) -> Result<String> {
 }
 
 /// The mount option that keeps the file system from flushing drives, if any; the last one counts.
-pub(super) fn without_barriers(stack: &Stack) -> Option<&str> {
+pub fn without_barriers(stack: &Stack) -> Option<&str> {
     // F2FS has two independent pairs.
     let last = |without: &[&str], with: &[&str]| {
         let mut options = stack.mount_options.split(',').map(str::trim);

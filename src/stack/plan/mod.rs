@@ -21,6 +21,7 @@ mod step;
 mod trial;
 
 pub use endurance::{DriveWear, Endurance, Rated};
+pub use filesystem_options::without_barriers;
 pub use live_values::{LiveValues, SCHEDULER, Wanted, live_values};
 pub use model::{Confirmed, Destroyed, Exposed, Plan};
 pub use planner::{PlanContext, plan};

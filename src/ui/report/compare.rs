@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::by_window::by_window;
 use super::cells::{NONE, WIDTH, left, paragraph};
-use super::differences::{Difference, differences, less_durable_by, parsed, unreadable_settings};
+use super::differences::{AsRun, Difference, differences, less_durable_by, parsed, unreadable_settings};
 use super::figures::{self, Figure, Unit};
 use crate::class::Class;
 use crate::error::{Error, Result};
@@ -202,8 +202,8 @@ fn notes(recordings: &[Recording], columns: &[Column]) -> Vec<String> {
 
 /// What makes data less durable than in the first recording; nothing is known of settings that can't be read.
 fn less_durable(recording: &Recording, first: &Recording) -> Vec<String> {
-    parsed(recording)
-        .map(|settings| less_durable_by(&settings, &parsed(first).unwrap_or_default()))
+    AsRun::of(recording)
+        .map(|run| less_durable_by(&run, &parsed(first).unwrap_or_default()))
         .unwrap_or_default()
 }
 

@@ -11,7 +11,7 @@ use crate::runs::record::{PROFILE, Recording};
 use crate::settings::knobs::{self, Value};
 use crate::settings::profile;
 use crate::settings::{Layer, Program, Settings, Sync};
-use crate::stack::plan::{StackSpec, drives_to_lose};
+use crate::stack::plan::{StackSpec, drives_to_lose, without_barriers};
 use crate::units::approx_size;
 
 /// Something that is not the same in all recordings.
@@ -148,9 +148,43 @@ pub fn unreadable_settings(recording: &Recording) -> Option<String> {
     Some(format!("its settings can't be read, and are not compared: {}.", error.what))
 }
 
-/// What makes data less durable with these settings than with the others: knobs with their values, and how many
-/// drives may be lost. What a power cut leaves also depends on the drives' caches, which settings don't say.
-pub fn less_durable_by(settings: &Settings, others: &Settings) -> Vec<String> {
+/// A recording's settings, and the host on which they were run.
+pub struct AsRun<'a> {
+    /// The settings.
+    pub settings: Settings,
+    host: &'a Json,
+}
+
+impl<'a> AsRun<'a> {
+    /// Those of a recording; none if its settings can't be read.
+    pub fn of(recording: &'a Recording) -> Option<Self> {
+        parsed(recording).map(|settings| Self { settings, host: &recording.host })
+    }
+
+    /// The mount option that keeps flushes from its drives' caches, if there is one and they may lose what they hold.
+    fn keeps_flushes(&self) -> Option<&str> {
+        let option = without_flushes(&self.settings)?;
+        let devices = self.host["devices"].as_array();
+        let is = |device: &&Json, name: &str| {
+            let by_id = device["by_id"].as_array().into_iter().flatten();
+            by_id.chain([&device["path"], &device["name"]]).any(|of| of == name)
+        };
+        let found = |name: &String| devices.into_iter().flatten().find(|device| is(device, name));
+        let names = &self.settings.target.devices;
+        let lasts = |name: &String| found(name).is_some_and(|device| device["volatile_write_cache"] == false);
+        (names.is_empty() || !names.iter().all(lasts)).then_some(option)
+    }
+}
+
+/// The mount option by which a stack's file system does not flush its drives, if it has one.
+fn without_flushes(settings: &Settings) -> Option<&str> {
+    if settings.stack.is_built() { without_barriers(&settings.stack) } else { None }
+}
+
+/// What makes data less durable as it was run than with other settings: knobs with their values, and how many drives
+/// may be lost.
+pub fn less_durable_by(run: &AsRun, others: &Settings) -> Vec<String> {
+    let settings = &run.settings;
     let is_not = |of: &Settings| of.classes[Class::Wal.index()].enabled && of.wal.sync == Sync::None;
     let mut less = Vec::new();
     // What lies below a target that is not built, or in layers of others' making, is unknown.
@@ -166,6 +200,8 @@ pub fn less_durable_by(settings: &Settings, others: &Settings) -> Vec<String> {
     if is_not(settings) && !is_not(others) {
         less.push("wal.sync none".to_owned());
     }
+    let option = run.keeps_flushes().filter(|_| without_flushes(others).is_none());
+    less.extend(option.map(|option| format!("stack.mount_options {option}")));
     let known = others.program.iter().flat_map(|program| &program.knobs);
     let known: BTreeMap<&str, _> = known.map(|knob| (knob.name.as_str(), knob)).collect();
     for knob in settings.program.iter().flat_map(|program| &program.knobs) {

@@ -8,6 +8,7 @@ use crate::meter::flag::FlagKind;
 use crate::meter::window::{CyclesSource, Flag, Verdict, Window};
 use crate::runs::record::fixture::{self, Like};
 use crate::runs::record::{Header, Outcome, Recording, Writer};
+use crate::settings::testing::capable_host;
 
 /// A recording in `dir/name`, written and read back.
 fn recorded(dir: &Path, name: &str, header: &Header, windows: &[Window]) -> Recording {
@@ -267,6 +268,34 @@ fn a_stack_that_survives_fewer_drives_never_gains() {
     assert_eq!(note(&striped, &degraded), None, "neither survives a loss");
     let bare = of("d", "none", "healthy");
     assert_eq!(note(&mirrored, &bare), None, "what is below a bare device is unknown");
+}
+
+#[test]
+fn a_file_system_that_does_not_flush_never_gains_unless_the_caches_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let of = |name: &str, options: &str, volatile: Option<bool>| {
+        let mut header = fixture::header();
+        header.facts.devices = capable_host().devices;
+        header.facts.devices.iter_mut().for_each(|device| device.volatile_write_cache = volatile);
+        let paths: Vec<_> = header.facts.devices.iter().map(|device| format!("{:?}", device.path)).collect();
+        let own = format!(
+            "[target]\ndevices = [{}]\n[stack]\nfilesystem = \"ext4\"\nraid = \"md0\"\nmount_options = \"{options}\"\n",
+            paths.join(", ")
+        );
+        header.profile_toml += &own;
+        recorded(dir.path(), name, &header, &fixture::windows(Like::default()))
+    };
+    let flushes = of("a", "", None);
+    let note = |other: Recording| {
+        let text = compare(&[flushes.clone(), other]).unwrap().to_string();
+        text.lines().find(|line| line.contains("less durable")).map(str::to_owned)
+    };
+    for volatile in [None, Some(true)] {
+        let less = note(of(&format!("b{volatile:?}"), "nobarrier", volatile)).unwrap();
+        assert!(less.contains("less durable than A (stack.mount_options nobarrier)"), "{less}");
+    }
+    assert_eq!(note(of("c", "nobarrier", Some(false))), None);
+    assert_eq!(note(of("d", "barrier=0,barrier", Some(true))), None);
 }
 
 #[test]

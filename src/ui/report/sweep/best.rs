@@ -5,10 +5,10 @@ use std::fmt::Write;
 
 use super::by_step::{StepRow, SweepShown};
 use crate::meter::spread::Spread;
-use crate::settings::{Better, Settings};
+use crate::settings::Better;
 use crate::short_list;
 use crate::ui::report::cells::{WIDTH, paragraph};
-use crate::ui::report::differences::{less_durable_by, parsed};
+use crate::ui::report::differences::{AsRun, less_durable_by};
 use crate::ui::report::figures::{self, Figure};
 use crate::units::three_digits;
 
@@ -21,10 +21,10 @@ pub(super) fn best(shown: &SweepShown) -> String {
     if metrics.is_empty() {
         return String::new();
     }
-    let ran: Vec<Option<Settings>> = shown
+    let ran: Vec<Option<AsRun>> = shown
         .steps
         .iter()
-        .map(|row| parsed(row.runs.iter().find_map(|run| run.recording.as_ref())?))
+        .map(|row| AsRun::of(row.runs.iter().find_map(|run| run.recording.as_ref())?))
         .collect();
     let mut out = String::new();
     for figure in metrics {
@@ -44,7 +44,7 @@ struct Ranked<'a> {
 }
 
 fn of_figure(
-    (shown, ran): (&SweepShown, &[Option<Settings>]),
+    (shown, ran): (&SweepShown, &[Option<AsRun>]),
     figure: &Figure,
     better: Better,
 ) -> Option<String> {
@@ -52,8 +52,8 @@ fn of_figure(
         .steps
         .iter()
         .zip(ran)
-        .filter_map(|(row, settings)| {
-            let less = settings.as_ref().map(|of| less_durable(of, ran)).unwrap_or_default();
+        .filter_map(|(row, run)| {
+            let less = run.as_ref().map(|of| less_durable(of, ran)).unwrap_or_default();
             Some(Ranked { row, spread: row.figures.get(&figure.key)?, less })
         })
         .collect();
@@ -91,8 +91,9 @@ fn of_figure(
 }
 
 /// What makes data less durable than with the settings of another step.
-fn less_durable(settings: &Settings, ran: &[Option<Settings>]) -> Vec<String> {
-    let mut less: Vec<_> = ran.iter().flatten().flat_map(|other| less_durable_by(settings, other)).collect();
+fn less_durable(run: &AsRun, ran: &[Option<AsRun>]) -> Vec<String> {
+    let mut less: Vec<_> =
+        ran.iter().flatten().flat_map(|other| less_durable_by(run, &other.settings)).collect();
     less.sort_unstable();
     less.dedup();
     less
