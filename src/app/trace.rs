@@ -134,10 +134,12 @@ fn csv_folder(dir: &Path) -> Result<HeldFolder> {
 
 /// Runs `stacktune trace`.
 pub fn run(args: &TraceArgs) -> Result<()> {
-    let folder = new_file::folder_of(&args.out)?;
-    let (trace, ended) = if args.from.is_empty() { live(args)? } else { (trace::read(&args.from)?, Ok(())) };
-    let form = match args.form {
+    let Some(out) = &args.out else { return show(args) };
+    let folder = new_file::folder_of(out)?;
+    let (trace, ended) = if args.from.is_empty() { live(args)? } else { (read(&args.from)?.0, Ok(())) };
+    let form = match args.form.unwrap_or(TraceForm::Blktrace) {
         TraceForm::Blktrace => WrittenForm::Blktrace,
+        TraceForm::Blkparse => WrittenForm::Blkparse,
         TraceForm::Fio => WrittenForm::Fio,
         TraceForm::Mqsim => WrittenForm::Mqsim,
         TraceForm::Wiscsee => WrittenForm::Wiscsee,
@@ -151,15 +153,27 @@ pub fn run(args: &TraceArgs) -> Result<()> {
         }
         Err(error) => return Err(error),
     };
-    let mut out = BufWriter::new(new_file::make(&folder, &args.out)?);
-    let written = trace::write(&trace, form, &mut out).and_then(|()| out.flush());
-    written.map_err(|error| Error::os("cannot write", &args.out, error))?;
+    let mut file = BufWriter::new(new_file::make(&folder, out)?);
+    let written = trace::write(&trace, form, &mut file).and_then(|()| file.flush());
+    written.map_err(|error| Error::os("cannot write", out, error))?;
     let (ios, lost) = (grouped(trace.ios.len() as u64), trace.lost.in_words());
-    eprint_line(&format!("stacktune: {ios} I/Os, {lost}: {}", args.out.shown()));
+    eprint_line(&format!("stacktune: {ios} I/Os, {lost}: {}", out.shown()));
     if let Some(text) = form.left_out(&trace) {
         eprint_line(&format!("stacktune: {text}"));
     }
     ended
+}
+
+/// Prints what a trace holds.
+fn show(args: &TraceArgs) -> Result<()> {
+    privileges::drop_to_reading();
+    let (trace, parts) = read(&args.from)?;
+    let name = args.from.first().map_or_else(String::new, |path| path.shown());
+    if args.json {
+        print_json(&report::held_json(&name, &trace, &parts))
+    } else {
+        print(&report::held(&name, &trace, &parts))
+    }
 }
 
 /// Traces drives for a time, until a signal, or while a command runs; also returns how that ended. The trace stays in

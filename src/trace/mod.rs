@@ -9,7 +9,8 @@
 //! | [`pairing`] | issues and completions, paired to I/Os | io |
 //! | [`events`] | events as they are read or traced, checked for plausibility | io, pairing |
 //! | [`selected`] | one drive's I/Os, within a space | io |
-//! | [`forms`] | files of traces, read in five forms and written in four of them and as a table | io, pairing, events |
+//! | [`holdings`] | what a trace holds, by operation, process and phase | io |
+//! | [`forms`] | files of traces, read in five forms, and written in these and as a table | io, pairing, events |
 //! | [`live`] | drives traced live, with the kernel's tracepoints | io, pairing, events |
 //! | [`contract`] | the five rules of He et al. 2017, scored from a trace | io, selected |
 //! | [`mimic`] | a load like a trace's, fitted to its first half and checked against its second | io |
@@ -21,6 +22,7 @@
 pub mod contract;
 mod events;
 mod forms;
+mod holdings;
 mod io;
 mod kept;
 mod live;
@@ -33,6 +35,7 @@ mod windowed;
 
 pub use events::IOS_MAX;
 pub use forms::{WrittenForm, read, read_bytes, write};
+pub use holdings::{HeldOperation, Holdings};
 pub use io::{Form, LostEvents, Op, PLACED, Trace, TracedDrive, TracedIo};
 pub use kept::{facts_by, keep};
 pub use live::Tracer;

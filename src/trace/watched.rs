@@ -19,6 +19,10 @@ pub struct Watched {
     pub start_bytes: u64,
     /// Its size in bytes.
     pub bytes: u64,
+    /// The drive's model; none if it has none, or the kernel does not say.
+    pub model: Option<String>,
+    /// Its serial number, likewise.
+    pub serial: Option<String>,
 }
 
 impl Watched {
@@ -36,11 +40,17 @@ impl Watched {
         let whole = if is_part { folder.parent().ok_or_else(unknown)? } else { folder.as_path() };
         let drive = TracedDrive::parse(text(whole.join("dev")).trim()).ok_or_else(unknown)?;
         let start = if is_part { sectors("start").ok_or_else(unknown)? } else { 0 };
+        let about = |name: &str| {
+            let text = text(whole.join("device").join(name));
+            Some(printable::line(text.trim()).into_owned()).filter(|text| !text.is_empty())
+        };
         Ok(Self {
             name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             drive,
             start_bytes: start.saturating_mul(SECTOR_BYTES),
             bytes: sectors("size").ok_or_else(unknown)?.saturating_mul(SECTOR_BYTES),
+            model: about("model"),
+            serial: about("serial"),
         })
     }
 
@@ -63,16 +73,21 @@ impl Watched {
             "drive": self.drive.to_string(),
             "start_bytes": self.start_bytes,
             "bytes": self.bytes,
+            "model": self.model,
+            "serial": self.serial,
         })
     }
 
     /// From what was stored; `None` if it is something else.
     pub fn from_json(of: &Value) -> Option<Self> {
+        let about = |key: &str| Some(printable::line(of[key].as_str()?).into_owned());
         Some(Self {
             name: printable::line(of["name"].as_str()?).into_owned(),
             drive: TracedDrive::parse(of["drive"].as_str()?)?,
             start_bytes: of["start_bytes"].as_u64()?,
             bytes: of["bytes"].as_u64()?,
+            model: about("model"),
+            serial: about("serial"),
         })
     }
 }
@@ -89,9 +104,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let drive = dir.path().join("devices/sda");
         create_dir_all(drive.join("sda1")).unwrap();
+        create_dir_all(drive.join("device")).unwrap();
         for (name, text) in [
             ("dev", "8:0\n"),
             ("size", "4096\n"),
+            ("device/model", "QEMU NVMe Ctrl   \n"),
             ("sda1/dev", "8:1\n"),
             ("sda1/partition", "1\n"),
             ("sda1/start", "2048\n"),
@@ -104,6 +121,7 @@ mod tests {
         assert_eq!((whole.drive, whole.start_bytes, whole.bytes), (TracedDrive(8 << 20), 0, 2 << 20));
         let part = Watched::of(&dir.path().join("8:1")).unwrap();
         assert_eq!((part.drive, part.start_bytes, part.bytes), (TracedDrive(8 << 20), 1 << 20, 512 << 10));
+        assert_eq!((part.model.as_deref(), &part.serial), (Some("QEMU NVMe Ctrl"), &None));
         assert!(part.is_part() && !whole.is_part() && part.name == "sda1");
         assert_eq!(Watched::from_json(&part.to_json()), Some(part));
         assert!(Watched::of(dir.path()).is_err());

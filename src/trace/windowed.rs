@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn watched(bytes: u64) -> Watched {
-        Watched { name: "sda".into(), drive: DRIVE, start_bytes: MIB, bytes }
+        Watched { name: "sda".into(), drive: DRIVE, start_bytes: MIB, bytes, model: None, serial: None }
     }
 
     #[track_caller]

@@ -330,4 +330,20 @@ fn a_simulated_run_is_traced_by_its_workers() {
     assert_eq!(traced("read"), counted(["scan", "point"]), "{kept:#}");
     assert_eq!(traced("write"), counted(["wal", "background"]), "{kept:#}");
     assert!(traced("read") > 1000 && traced("write") > 100, "{kept:#}");
+    // What the trace holds is the same, also after its way through blkparse's text.
+    let held = |from: &str| home.run(["trace", "--from", from, "--json"]).expect(0).json();
+    let trace = home.path("traced").display().to_string();
+    let text = home.path("text").display().to_string();
+    home.run(["trace", "--from", &trace, "--as", "blkparse", "--out", &text]).expect(0);
+    let (first, again) = (held(&trace), held(&text));
+    for key in
+        ["duration_ns", "ios", "completed", "open", "lost", "operations", "processes", "phases", "notes"]
+    {
+        assert_eq!(first[key], again[key], "{key}");
+    }
+    assert_eq!(first["drives"].as_array().unwrap().len(), drives.len());
+    let shown = home.run(["trace", "--from", &trace]).expect(0).stdout;
+    assert!(shown.contains("0 events lost") && shown.contains("\nstacktune "), "{shown}");
+    // The first line has the folder's name.
+    assert!(shown.lines().skip(1).all(|line| line.chars().count() <= 80), "{shown}");
 }

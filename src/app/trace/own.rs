@@ -30,7 +30,8 @@ impl OwnTrace {
         let drives: Vec<Watched> = (observed.places.iter().zip(1..))
             .filter_map(|(place, number)| {
                 let drive = TracedDrive::new(0, number)?;
-                Some(Watched { name: place.name.clone(), drive, start_bytes: 0, bytes: place.bytes })
+                let (name, bytes) = (place.name.clone(), place.bytes);
+                Some(Watched { name, drive, start_bytes: 0, bytes, model: None, serial: None })
             })
             .collect();
         let ends = Ends::default();

@@ -1,8 +1,11 @@
 //! blkparse's default text: `8,0 3 11 0.009507758 697 C W 223490 + 56 [0]`.
 
+use std::io::Write;
+
 use super::lines::seconds_as_ns;
-use crate::trace::events::{Events, NAME_BYTES, Wrong, op_of};
-use crate::trace::io::{SECTOR_BYTES, TracedDrive};
+use crate::printable;
+use crate::trace::events::{Events, NAME_BYTES, Wrong, lost_noted, op_of};
+use crate::trace::io::{Note, Op, SECTOR_BYTES, Trace, TracedDrive, edges};
 use crate::trace::pairing::{Act, TraceEvent};
 
 /// How the lines of its summary begin, which follows all events.
@@ -51,6 +54,8 @@ pub fn line(line: &str, events: &mut Events) -> Result<(), Wrong> {
     };
     // Messages are not numbered.
     if act == "m" {
+        let text = line.split_once(" m ").and_then(|(_, text)| text.trim_start().strip_prefix("N "));
+        text.into_iter().for_each(|text| events.note(at_ns, text));
         return Ok(());
     }
     events.count(drive, cpu, number, at_ns)?;
@@ -93,4 +98,64 @@ fn summary(line: &str, events: &mut Events) -> Result<(), Wrong> {
         return Ok(());
     }
     Err("it is not one of blkparse's".into())
+}
+
+/// The sector of a completed flush.
+const NO_SECTOR: u64 = u64::MAX;
+
+/// Writes issues, completions and notes in order of time, as if from one processor, and a summary of what is missing.
+pub fn write(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
+    let drives = trace.drives();
+    let first = drives.first().copied().unwrap_or(TracedDrive(0));
+    lost_noted(trace.lost).iter().try_for_each(|note| message(note, first, out))?;
+    let mut numbers = vec![0_u32; drives.len()];
+    let mut notes = trace.notes.iter().peekable();
+    for edge in edges(&trace.ios) {
+        while let Some(note) = notes.next_if(|note| note.at_ns <= edge.at_ns) {
+            message(note, first, out)?;
+        }
+        let io = &trace.ios[edge.io as usize];
+        let number = &mut numbers[drives.partition_point(|drive| *drive < io.drive)];
+        *number = number.wrapping_add(1);
+        let what = match io.op {
+            Op::Read => "R",
+            Op::Write => "W",
+            Op::Discard => "D",
+            Op::Flush => "FN",
+        };
+        let (act, pid, last) = if edge.is_issue() {
+            let name = trace.processes.binary_search_by_key(&io.pid, |(pid, _)| *pid);
+            ("D", io.pid, name.map_or("", |at| trace.processes[at].1.as_str()))
+        } else {
+            ("C", 0, "0")
+        };
+        let (sector, sectors) = (io.offset_bytes / SECTOR_BYTES, u64::from(io.bytes) / SECTOR_BYTES);
+        let place = match (io.bytes, edge.is_issue()) {
+            (0, true) => String::new(),
+            (0, false) => format!("{NO_SECTOR} "),
+            _ => format!("{sector} + {sectors} "),
+        };
+        line_of(io.drive, (*number, edge.at_ns, pid), (act, what), &format!("{place}[{last}]"), out)?;
+    }
+    notes.try_for_each(|note| message(note, first, out))?;
+    writeln!(out, "Total:\nSkips: 0 forward ({} -   0.0%)", trace.lost.all)
+}
+
+fn message(note: &Note, drive: TracedDrive, out: &mut dyn Write) -> std::io::Result<()> {
+    line_of(drive, (0, note.at_ns, 0), ("m", "N"), &printable::line(&note.text), out)
+}
+
+fn line_of(
+    drive: TracedDrive,
+    (number, at_ns, pid): (u32, u64, u32),
+    (act, what): (&str, &str),
+    rest: &str,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let [major, minor] = [drive.0 >> 20, drive.0 & 0xf_ffff];
+    let (seconds, ns) = (at_ns / 1_000_000_000, at_ns % 1_000_000_000);
+    writeln!(
+        out,
+        "{major:>3},{minor:<3} 0 {number:>8} {seconds:>5}.{ns:09} {pid:>5} {act:>2} {what:>3} {rest}"
+    )
 }

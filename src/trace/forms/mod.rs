@@ -1,4 +1,4 @@
-//! Trace files: read in five forms, told apart by their content, and written in four of them and as a table.
+//! Trace files: read in five forms, told apart by their content, and written in these and as a table.
 //!
 //! | form | an I/O's | process | several files |
 //! |---|---|---|---|
@@ -33,6 +33,8 @@ use crate::units::grouped;
 pub enum WrittenForm {
     /// blktrace's records, for blkparse, btt, iowatcher and fio.
     Blktrace,
+    /// blkparse's default text.
+    Blkparse,
     /// fio's log of version 3.
     Fio,
     /// MQSim's text.
@@ -48,6 +50,7 @@ impl WrittenForm {
     pub fn name(self) -> &'static str {
         match self {
             Self::Blktrace => Form::Blktrace.name(),
+            Self::Blkparse => Form::Blkparse.name(),
             Self::Fio => Form::FioV3.name(),
             Self::Mqsim => Form::Mqsim.name(),
             Self::Wiscsee => Form::Wiscsee.name(),
@@ -58,7 +61,7 @@ impl WrittenForm {
     /// Operations that it can't express.
     fn lacks(self) -> &'static [Op] {
         match self {
-            Self::Blktrace | Self::Fio | Self::Csv => &[],
+            Self::Blktrace | Self::Blkparse | Self::Fio | Self::Csv => &[],
             Self::Mqsim => &[Op::Discard, Op::Flush],
             Self::Wiscsee => &[Op::Flush],
         }
@@ -70,7 +73,7 @@ impl WrittenForm {
     /// Of the kind `Failed`.
     pub fn check(self, trace: &Trace) -> Result<()> {
         let lost = match self {
-            Self::Blktrace => 0,
+            Self::Blktrace | Self::Blkparse => 0,
             // These have issues only.
             Self::Fio | Self::Mqsim => trace.lost.others(),
             Self::Wiscsee | Self::Csv => trace.lost.all,
@@ -128,6 +131,7 @@ pub fn read_bytes(bytes: &[u8], name: &str) -> Result<Trace> {
 pub fn write(trace: &Trace, form: WrittenForm, out: &mut dyn Write) -> std::io::Result<()> {
     match form {
         WrittenForm::Blktrace => blktrace::write(trace, out),
+        WrittenForm::Blkparse => blkparse::write(trace, out),
         WrittenForm::Fio => iolog::write(trace, out),
         WrittenForm::Mqsim => simulators::write_mqsim(trace, out),
         WrittenForm::Wiscsee => simulators::write_wiscsee(trace, out),

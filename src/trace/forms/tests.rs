@@ -200,6 +200,22 @@ fn files_of_several_processors_are_one_trace() {
     assert_eq!(read(&[path("none")]).unwrap_err().exit_status(), 2);
 }
 
+#[test]
+fn text_of_blkparse_is_read_as_it_was_written() {
+    let note = |at_ns, text: &str| Note { at_ns, text: text.into() };
+    let notes = vec![note(0, "phase warmup"), note(3000, "turn a = b"), note(8_000_000_000, "the end")];
+    let lost = LostEvents { all: 7, completions: 3 };
+    let mut noted = Trace { notes, lost, form: Form::Blkparse, ..trace() };
+    noted.ios[1].drive = TracedDrive(3);
+    noted.processes = vec![(42, "Web [Content".into())];
+    let mut bytes = Vec::new();
+    write(&noted, WrittenForm::Blkparse, &mut bytes).unwrap();
+    let read = read_bytes(&bytes, "x").unwrap();
+    // A bracket starts the name.
+    noted.processes = vec![(42, "Content".into())];
+    assert_eq!(read, noted);
+}
+
 const TEXT: &str = "Input file sdb.blktrace.0 added
   8,16   0        1     0.000001000    42  D   R 8 + 8 [mkfs.ext4]
   8,16   0        2     0.000001500    42  Q   W 8 + 8 [mkfs.ext4]
@@ -232,6 +248,7 @@ fn text_of_blkparse_is_read() {
     ];
     assert_eq!(read.ios, expected);
     assert_eq!((read.form, read.lost.all, read.unpaired), (Form::Blkparse, 0, 0));
+    assert_eq!(read.notes, [Note { at_ns: 1700, text: "a message of others".into() }]);
     assert_eq!(read.processes, [(42, "mkfs.ext4".to_owned())]);
     let with = |from: &str, to: &str| TEXT.replacen(from, to, 1).into_bytes();
     assert_eq!(read_bytes(&with("(0 - ", "(7 - "), "x").unwrap().lost, LostEvents::unknown(7));
@@ -312,13 +329,19 @@ fn what_a_form_cannot_say_is_said_or_refused() {
     assert_eq!(left_out(WrittenForm::Mqsim), "MQSim's text can't say, and lacks: discard (1), flush (1)");
     let lost = |all, completions| Trace { lost: LostEvents { all, completions }, ..trace() };
     let is_refused = |form: WrittenForm, trace: &Trace| form.check(trace).is_err();
-    let forms =
-        [WrittenForm::Blktrace, WrittenForm::Fio, WrittenForm::Mqsim, WrittenForm::Wiscsee, WrittenForm::Csv];
-    assert_eq!(forms.map(|form| is_refused(form, &lost(2, 0))), [false, true, true, true, true]);
-    assert_eq!(forms.map(|form| is_refused(form, &lost(2, 2))), [false, false, false, true, true]);
+    let forms = [
+        WrittenForm::Blktrace,
+        WrittenForm::Blkparse,
+        WrittenForm::Fio,
+        WrittenForm::Mqsim,
+        WrittenForm::Wiscsee,
+        WrittenForm::Csv,
+    ];
+    assert_eq!(forms.map(|form| is_refused(form, &lost(2, 0))), [false, false, true, true, true, true]);
+    assert_eq!(forms.map(|form| is_refused(form, &lost(2, 2))), [false, false, false, false, true, true]);
     let mut two = trace();
     two.ios[1].drive = TracedDrive(3);
-    assert_eq!(forms.map(|form| is_refused(form, &two)), [false, false, false, true, false]);
+    assert_eq!(forms.map(|form| is_refused(form, &two)), [false, false, false, false, true, false]);
 }
 
 #[test]

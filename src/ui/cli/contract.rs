@@ -94,6 +94,7 @@ Examples:
   sudo stacktune trace --on ./raid.toml --out run1 --destroy /dev/sdb \\
       --prepare 'seq 30000000 > a' -- sort -T . a -o b
   stacktune trace --from trace.txt --as fio --out trace.iolog
+  stacktune trace --from run1
 
 ";
 
@@ -127,7 +128,9 @@ pub struct TraceArgs {
     /// How long to trace at most [default: until COMMAND ends, or Ctrl-C; with --on an hour at most]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_positive, conflicts_with = "from")]
     pub duration: Option<Duration>,
-    /// A trace to convert instead: a file, or blktrace's files of all processors
+    /// A trace to convert instead: a file, blktrace's files of all processors, or a recording's folder
+    ///
+    /// Without --out, what it holds is printed: I/Os, bytes and times by operation, process and phase, and what is missing.
     #[arg(
         long,
         value_name = "TRACE",
@@ -141,12 +144,15 @@ pub struct TraceArgs {
     /// Root must be named: it is never run as root otherwise.
     #[arg(long, value_name = "NAME", requires = "words")]
     pub user: Option<String>,
-    /// The form of the file to write
-    #[arg(long = "as", value_name = "FORM", default_value = "blktrace", conflicts_with = "on")]
-    pub form: TraceForm,
+    /// The form of the file to write [default: blktrace]
+    #[arg(long = "as", value_name = "FORM", requires = "out", conflicts_with = "on")]
+    pub form: Option<TraceForm>,
     /// The file to write, or with --on the folder; it must not exist
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
-    pub out: PathBuf,
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, required_unless_present = "from")]
+    pub out: Option<PathBuf>,
+    /// Print what a trace holds as JSON
+    #[arg(long, requires = "from", conflicts_with = "out")]
+    pub json: bool,
     /// A command to trace the drives for, while it runs, and its arguments; no shell reads them
     ///
     /// It runs in this folder, with --on in one of its own on the target, without a terminal. All that it starts is ended
@@ -185,7 +191,7 @@ impl TraceArgs {
         let sets = SetArgs { set };
         Some(ProgramArgs {
             profile: Some(self.on.clone()?),
-            out: Some(self.out.clone()),
+            out: self.out.clone(),
             duration: Some(self.duration.unwrap_or(ON_TARGET)),
             warmup: None,
             user: self.user.clone(),
@@ -211,6 +217,8 @@ impl TraceArgs {
 pub enum TraceForm {
     /// blktrace's records, for blkparse, btt, iowatcher and fio: name the file NAME.blktrace.0
     Blktrace,
+    /// blkparse's text, as it prints it by default: issues, completions and messages
+    Blkparse,
     /// fio's log of version 3, which has the times of issue alone
     Fio,
     /// MQSim's text: reads and writes, and when they come

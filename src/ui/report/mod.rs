@@ -20,6 +20,8 @@ pub mod duel;
 mod figures;
 #[cfg(feature = "trace")]
 mod ftl;
+#[cfg(feature = "trace")]
+mod held;
 pub mod host;
 mod kept_rules;
 pub mod knobs;
@@ -54,6 +56,8 @@ pub use differences::host_facts;
 pub use duel::{cost as duel_cost, duel};
 #[cfg(feature = "trace")]
 pub use ftl::{Simulated, SimulatedLatencies, ftl, ftl_csv, ftl_json};
+#[cfg(feature = "trace")]
+pub use held::{held, held_json};
 #[cfg(feature = "trace")]
 pub use mimic::{mimic, mimic_json};
 pub use over_time::OverTime;

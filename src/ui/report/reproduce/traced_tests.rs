@@ -80,7 +80,7 @@ fn traced() -> Traced {
 }
 
 fn watched() -> Watched {
-    Watched { name: "sda".into(), drive: DRIVE, start_bytes: 0, bytes: 4 * MIB }
+    Watched { name: "sda".into(), drive: DRIVE, start_bytes: 0, bytes: 4 * MIB, model: None, serial: None }
 }
 
 #[test]
