@@ -30,6 +30,7 @@ gate     | the program on files and simulated devices                           
 series   | how often verdicts err, on the whole of the made series                             | $ cargo test --locked --lib -- --nocapture estimate turn_figures duel wander recorded steady_state cusum
 turns    | equal settings on a loop device: how often the ledger calls them different         | $ env TURNS=60/0/0 cargo test --locked --test devices -- --nocapture turns::
 duels    | the same by duels                                                                   | $ env TURNS=0/10/0 cargo test --locked --test devices -- --nocapture turns::
+compared | recordings of equal settings: how often compare calls them different             | $ env RECORDINGS=40 cargo test --locked --test devices -- --nocapture equal_recordings::
 planted  | a depth halved and a tenth of a rate taken: how often ledger and duels find it      | $ env TURNS=0/0/6 cargo test --locked --test devices -- --nocapture turns::
 hlog     | latency.hlog as the tools of HdrHistogram read it, in Java and Python              | $ scripts/hlog.sh
 fuzz     | readers of files, fuzzed for up to seven minutes each                              | $ scripts/fuzz.sh

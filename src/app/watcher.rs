@@ -11,12 +11,13 @@ use crate::error::Result;
 use crate::runs::session::{Advance, Attendant, Event, PlanShown, Progress as Filling, Session, Wanted};
 use crate::ui::report::Progress;
 
-/// Reads the target back, and reports the outcome on standard error.
+/// Reads the target back, and reports the outcome on standard error. The signal that ended the run does not end this;
+/// another one does.
 pub(super) fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
-    let stop = AtomicBool::new(false);
+    let (stop, before) = (AtomicBool::new(false), watcher.interrupts.count());
     let mut on_progress = |step: Filling| {
         watcher.progress.fill(&step);
-        stop.store(watcher.interrupts.count() > 0, Ordering::Relaxed);
+        stop.store(watcher.interrupts.count() > before, Ordering::Relaxed);
     };
     let Some(report) = session.verify(&mut on_progress, &stop)? else { return Ok(()) };
     watcher.notice(&report.to_string());

@@ -8,6 +8,7 @@ mod amplification;
 mod attest;
 mod consent;
 mod duel;
+mod equal_recordings;
 mod fallbacks;
 mod fio;
 #[cfg(feature = "rocksdb")]

@@ -31,7 +31,7 @@ const EQUAL: (&str, [&str; 2]) = ("run.slow_log", ["59s", "60s"]);
 const PLANTED: [(&str, [&str; 2], Figure); 2] =
     [("scan.depth", ["4", "2"], Figure::Scan), ("scan.rate", ["20MB/s", "18MB/s"], Figure::Scan)];
 /// One in twenty may be called different; a rule that calls one in ten must be found out.
-const ALLOWED: f64 = 0.05;
+pub const ALLOWED: f64 = 0.05;
 const FOUND_OUT: f64 = 0.1;
 
 #[test]
@@ -109,21 +109,21 @@ fn on_device(device: &str, amounts: &str) {
 
 /// The most that may be called different. One more fails the test, which more often than not happens to a
 /// rule that calls one in ten. A single one proves nothing.
-fn called_most(judged: u64) -> u64 {
+pub fn called_most(judged: u64) -> u64 {
     let most = (0..judged).take_while(|called| at_most(*called, judged, FOUND_OUT) < 0.5).last();
     most.unwrap_or(0).max(1)
 }
 
 /// How many of those judged were called different.
 #[derive(Default)]
-struct Share {
-    called: u64,
-    judged: u64,
+pub struct Share {
+    pub called: u64,
+    pub judged: u64,
     not_judged: u64,
 }
 
 impl Share {
-    fn add(&mut self, judged: bool, called: bool) {
+    pub fn add(&mut self, judged: bool, called: bool) {
         if judged {
             self.judged += 1;
             self.called += u64::from(called);
@@ -132,7 +132,7 @@ impl Share {
         }
     }
 
-    fn is_above(&self, share: f64) -> bool {
+    pub fn is_above(&self, share: f64) -> bool {
         self.called as f64 > share * self.judged as f64
     }
 

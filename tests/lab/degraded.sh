@@ -13,7 +13,7 @@ array=$(profile degraded "$(drives)")
 begins() {
     local consent
     mapfile -t consent < <(consent)
-    "$STACKTUNE" record "$array" --for 5m --out "/share/$1" --set "stack.raid=$2" \
+    "$STACKTUNE" record "$array" --for 5m --verify --out "/share/$1" --set "stack.raid=$2" \
         --set "stack.filesystem=$3" "${small[@]}" "${consent[@]}" >"$LAB_WORK/said" 2>&1 &
     pid=$!
     wait_for 120 has_windows "/share/$1/windows.jsonl" 3
@@ -51,6 +51,12 @@ flagged() {
     grep -q "$3" "$summary"
 }
 
+# The background run read back all that it had written, and found nothing else.
+verified() {
+    grep -q 'verified as written' "$LAB_WORK/said"
+    ! grep -E 'not checked|[0-9] pages? [a-z ]+\(|stopped before' "$LAB_WORK/said"
+}
+
 no_errors() { ! grep -E '"errors": *[1-9]' "/share/$1/summary.json"; }
 
 # The array checks itself under load, then a member fails: both are triggered through md.
@@ -67,6 +73,7 @@ goes_on_without_a_failed_member() {
     # After the failure md looks for a spare.
     flagged "$name" resync '(check)\|(recover)'
     no_errors "$name"
+    verified
     "$STACKTUNE" show "/share/$name" | grep -q degraded
     nothing_left
 }
@@ -80,6 +87,7 @@ goes_on_without_a_pulled_drive() {
     ended 1 'serial RIG3.*is missing'
     flagged "$name" degraded 'serial RIG3'
     no_errors "$name"
+    verified
     "$STACKTUNE" status | grep -q 'serial RIG3'
     plug 3
     "$STACKTUNE" cleanup
@@ -159,6 +167,7 @@ a_stripe_whose_member_is_failed_stops_in_order_or_goes_on() {
         kill -INT "$pid"
         ended 130 ''
         no_errors "$name"
+        verified
     fi
     nothing_left
 }

@@ -3,7 +3,8 @@
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
-readonly PAGE=16384 EACH=100
+# A thousand of each kind, in rounds that the drive has room for.
+readonly PAGE=16384 EACH=250 ROUNDS=4
 one=$(profile lost "$(drive 0)")
 
 # A run in which the background writer does most of the writing.
@@ -15,44 +16,56 @@ writes() {
 
 image() { dd if="$(drive 0)" of="$1" bs=1M iflag=direct status=none; }
 
-# Whether a half of a page differs; arguments: the page's number, and which half.
-differs() { ! cmp --quiet --bytes=$((PAGE / 2)) --ignore-initial=$(($1 * PAGE + $2 * PAGE / 2)) before after; }
-
-# In turn: reverts a page to its content before the last run, reverts half a page, and puts another page in its place.
-# The first MiB is the data set's header; the WAL may be beyond the first third.
+# In turn, in the pages of which both halves were written: reverts a page to its content before the last run, reverts
+# half a page, and puts another page in its place. The first MiB is the data set's header; the WAL may be beyond the
+# first third.
 plant() {
-    local at from=-1 kind=0 planted=0
-    for ((at = 64; at < 20000 && planted < 3 * EACH; at += 2)); do
-        differs "$at" 0 || continue
-        differs "$at" 1 || continue
-        case $kind in
-            0) dd if=before of="$(drive 0)" bs=$PAGE skip="$at" seek="$at" count=1 oflag=direct status=none ;;
-            1) dd if=before of="$(drive 0)" bs=$((PAGE / 2)) skip=$((2 * at)) seek=$((2 * at)) count=1 oflag=direct status=none ;;
-            *) dd if=after of="$(drive 0)" bs=$PAGE skip="$from" seek="$at" count=1 oflag=direct status=none ;;
-        esac
-        from=$at kind=$(((kind + 1) % 3)) planted=$((planted + 1))
-    done
-    ((planted == 3 * EACH)) || { echo "$planted writes were taken back"; return 1; }
+    # shellcheck disable=SC2016 # Perl's
+    perl -e '
+        use IO::Handle;
+        my ($drive, $page, $each) = @ARGV;
+        open(my $before, "<:raw", "before") or die $!;
+        open(my $after, "<:raw", "after") or die $!;
+        open(my $disk, "+<:raw", $drive) or die $!;
+        sub page { sysseek($_[0], $_[1] * $page, 0); sysread($_[0], my $bytes, $page); $bytes }
+        my ($half, $from, $planted) = ($page / 2, -1, 0);
+        for (my $at = 64; $at < 20000 && $planted < 3 * $each; $at++) {
+            my ($old, $new) = (page($before, $at), page($after, $at));
+            next if substr($old, 0, $half) eq substr($new, 0, $half) || substr($old, $half) eq substr($new, $half);
+            my @content = ($old, substr($old, 0, $half) . substr($new, $half), $from < 0 ? "" : page($after, $from));
+            sysseek($disk, $at * $page, 0);
+            syswrite($disk, $content[$planted % 3]) == $page or die "page $at: $!";
+            ($from, $planted) = ($at, $planted + 1);
+        }
+        $disk->sync;
+        $planted == 3 * $each or die "only $planted writes were taken back\n";
+    ' "$(drive 0)" "$PAGE" "$EACH"
+    blockdev --flushbufs "$(drive 0)"
 }
 
 #   are_found INTERFACE
 are_found() {
-    local kind report
+    local kind report round
+    need perl
     cd "$LAB_WORK"
     writes "$one" "first-$1" "$1"
-    image before
-    writes "$one" "second-$1" "$1"
-    "$STACKTUNE" verify "$one"
-    image after
-    plant
-    expect 1 'not everything is as written' "$STACKTUNE" verify "$one"
-    report=$("$STACKTUNE" verify "$one" --json 2>/dev/null | tr -d ' \n') || true
-    for kind in lost torn misplaced; do
-        grep -qE "\"$kind\":\{[^}]*\"pages\":${EACH}[,}]" <<<"$report" || { echo "$kind: $report"; return 1; }
+    for ((round = 1; round <= ROUNDS; round++)); do
+        image before
+        writes "$one" "second-$1-$round" "$1"
+        "$STACKTUNE" verify "$one"
+        image after
+        plant
+        expect 1 'not everything is as written' "$STACKTUNE" verify "$one"
+        report=$("$STACKTUNE" verify "$one" --json 2>/dev/null | tr -d ' \n') || true
+        for kind in lost torn misplaced; do
+            grep -qE "\"$kind\":\{[^}]*\"pages\":${EACH}[,}]" <<<"$report" || { echo "$kind: $report"; return 1; }
+        done
+        for kind in never_written foreign damaged stale unreadable; do
+            grep -qE "\"$kind\":\{[^}]*\"pages\":0[,}]" <<<"$report" || { echo "$kind: $report"; return 1; }
+        done
+        dd if=after of="$(drive 0)" bs=1M oflag=direct status=none
     done
-    for kind in never_written foreign damaged stale unreadable; do
-        grep -qE "\"$kind\":\{[^}]*\"pages\":0[,}]" <<<"$report" || { echo "$kind: $report"; return 1; }
-    done
+    echo "# $1: $((EACH * ROUNDS)) lost, torn and misplaced each, every one found"
     # The whole run is reverted, with the header.
     dd if=before of="$(drive 0)" bs=1M oflag=direct status=none
     expect 1 'not everything is as written' "$STACKTUNE" verify "$one"
