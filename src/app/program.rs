@@ -12,14 +12,14 @@ use self::turns::Turns;
 use super::duel::Asked;
 use super::inputs::{facts_with_versions, options, profile};
 use super::output::{eprint_line, print, print_json};
-use super::record::{ended_well, plan_printed};
+use super::record::{AT_MOST, ended_well, plan_printed, report_unsteady};
 use super::run_as::user;
 use super::signals::Interrupts;
 use super::trace;
 use super::watcher::{Around, Watcher, report_kept};
 use crate::error::{Error, Result};
 use crate::host::{Facts, User};
-use crate::runs::record::{Summary, keep_program_log, refuse_folder};
+use crate::runs::record::{Summary, refuse_folder};
 use crate::runs::session::headless::{Until, record_watched};
 use crate::runs::session::{
     Attendant, Duel, Event, Options, ProgramOptions, Session, for_program, program_noted,
@@ -74,9 +74,30 @@ pub fn run(args: &ProgramArgs) -> Result<()> {
     if args.dry_run {
         return plan_printed(&settings, &facts, args.run.allow_commands, args.output.json);
     }
-    let time = args.duration.unwrap_or(if duel.is_some() { FOR_A_DUEL } else { MEASURED });
+    refuse_never_steady(args, &settings)?;
+    let measured = if args.until_steady { args.at_most.or(Some(AT_MOST)) } else { args.duration };
+    let time = measured.unwrap_or(if duel.is_some() { FOR_A_DUEL } else { MEASURED });
     let time = args.warmup.unwrap_or_default() + time;
-    recorded(args, settings, facts, (ProgramOptions { user, time, stop_if: args.stop_if.clone() }, duel))
+    recorded(
+        args,
+        settings,
+        facts,
+        (
+            ProgramOptions { user, time, is_open_ended: args.is_open_ended, stop_if: args.stop_if.clone() },
+            duel,
+        ),
+    )
+}
+
+/// Refuses to wait for a program to be steady that reports nothing.
+fn refuse_never_steady(args: &ProgramArgs, settings: &Settings) -> Result<()> {
+    let reports = |program: &Program| !program.metrics.is_empty() || !program.probes.is_empty();
+    let reports = settings.program.as_ref().is_some_and(reports);
+    if args.until_steady && !reports {
+        return Err(Error::input("--until-steady needs a figure that the program reports")
+            .hint("give the profile one, in [command.metrics] or [command.probes]"));
+    }
+    Ok(())
 }
 
 /// Records a single run.
@@ -107,7 +128,7 @@ fn recorded(
             }
             duel.as_mut().map_or(Ok(true), |duel| duel.watch_and_close(session, event))
         };
-        let until = Until { time, steady: false };
+        let until = Until { time, steady: args.until_steady };
         let count = || interrupts.count();
         Ok((record_watched(&mut session, &out, until, &count, &mut watch)?, tracing))
     });
@@ -116,13 +137,16 @@ fn recorded(
         Ok((summary, tracing)) => (Ok(summary), trace::keep_all(tracing, &mut session, &out)),
         Err(error) => (Err(error), Ok(())),
     };
-    let ended = take_down(session, args, &mut watcher, recorded.is_ok());
+    let ended = take_down(session, args, &mut watcher);
     let summary: Summary = match (recorded, &ended) {
         (Err(error), Err(left)) => {
-            return Err(Error { what: format!("{}; and then {}", error.what, left.what), ..error });
+            return Err(error.and_then(left));
         }
         (recorded, _) => recorded?,
     };
+    if args.until_steady {
+        report_unsteady(&summary, time);
+    }
     if let Some(duel) = &duel {
         duel::report_early(duel, &summary, time.as_secs_f64());
         super::duel::finish(&duel.report(), &out, args.output.json)?;
@@ -141,7 +165,7 @@ fn recorded(
 pub(super) fn around(named: Option<&str>, program: &Program, is_traced: bool) -> Result<Box<dyn Around>> {
     program.programs().into_iter().try_for_each(|program| find(program).map(drop))?;
     let user = user(named, program.user.as_deref())?;
-    let options = ProgramOptions { user, time: Duration::ZERO, stop_if: None };
+    let options = ProgramOptions { user, time: Duration::ZERO, is_open_ended: false, stop_if: None };
     Ok(Box::new(steps::Programs::new(options, is_traced)))
 }
 
@@ -155,6 +179,7 @@ fn on_screen(
         (args.warmup.is_some(), "--warmup"),
         (args.stop_if.is_some(), "--stop-if"),
         (!args.turns.is_empty(), "--turn"),
+        (args.until_steady, "--until-steady"),
         (args.duel.duel.is_some(), "--duel"),
         (args.keep, "--keep"),
         (args.trace, "--trace"),
@@ -164,7 +189,12 @@ fn on_screen(
         return Err(Error::input(format!("{option} needs a recording")).hint("say where: --out DIR"));
     }
     let time = args.duration.unwrap_or(ON_SCREEN);
-    super::ui::run_program(profile, &args.run, theme, ProgramOptions { user, time, stop_if: None })
+    super::ui::run_program(
+        profile,
+        &args.run,
+        theme,
+        ProgramOptions { user, time, is_open_ended: false, stop_if: None },
+    )
 }
 
 /// The profile with the command line's program.
@@ -207,23 +237,19 @@ fn words_given(args: &ProgramArgs, program: &mut Option<Program>) -> Result<()> 
     Ok(())
 }
 
-/// Ends what is left of the program, keeps its last lines in the recording, and takes the stack down.
-fn take_down(mut session: Session, args: &ProgramArgs, watcher: &mut Watcher, recorded: bool) -> Result<()> {
+/// Ends what is left of the program, and takes the stack down.
+fn take_down(mut session: Session, args: &ProgramArgs, watcher: &mut Watcher) -> Result<()> {
     if watcher.interrupts.count() > 1 {
         // As in `record`, stop waiting for what does not end; but nothing of the program may go on.
         session.kill_program();
         std::mem::forget(session);
         return Ok(());
     }
-    let (log, ended) = session.end_program(&mut || watcher.interrupts.count() < 2);
-    let kept = match &args.out {
-        Some(out) if recorded => keep_program_log(out, &log),
-        _ => Ok(()),
-    };
+    let ended = session.end_program(&mut || watcher.interrupts.count() < 2);
     let dismantled = session.dismantle(args.keep, &mut |advance| {
         watcher.progress.step(advance);
         true
     });
     watcher.progress.done();
-    ended.and(dismantled.map(|commands| report_kept(&commands))).and(kept)
+    ended.and(dismantled.map(|commands| report_kept(&commands)))
 }

@@ -25,7 +25,7 @@ use crate::units::approx_span;
 /// A run is measured for this long unless the command line says otherwise.
 const MEASURED: Duration = Duration::from_secs(30);
 /// How long a run may take to become steady.
-const AT_MOST: Duration = Duration::from_hours(2);
+pub(super) const AT_MOST: Duration = Duration::from_hours(2);
 
 /// Runs the command.
 pub fn run(args: &RecordArgs) -> Result<()> {
@@ -80,12 +80,12 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let (verified, dismantled) = take_down(session, args, whole, &mut watcher);
     let summary = match (recorded, &dismantled) {
         (Err(error), Err(left)) => {
-            return Err(Error { what: format!("{}; and then {}", error.what, left.what), ..error });
+            return Err(error.and_then(left));
         }
         (recorded, _) => recorded?,
     };
     if args.until_steady {
-        report_unsteady(&summary);
+        report_unsteady(&summary, time);
     }
     if let Some(duel) = &duel {
         duel::finish(&duel.report(), &out, args.output.json)?;
@@ -177,17 +177,17 @@ pub(super) fn ended_well(summary: &Summary, ended: Result<()>) -> Result<()> {
     }
 }
 
-/// Reports that a run did not become steady.
-fn report_unsteady(summary: &Summary) {
+/// Reports that a run did not become steady in its time; its program may have ended before that.
+pub(super) fn report_unsteady(summary: &Summary, time: Duration) {
     if !summary.steady.is_steady() && !summary.interrupted && summary.failure.is_none() {
         let waits = summary.steady.waits_for().map_or_else(String::new, |waits| format!(": {waits}"));
         let span = approx_span(summary.duration_s);
         let is_unknown = summary.steady.at_s.is_none();
         let state =
             if is_unknown { "no level has lasted yet".to_owned() } else { summary.steady.to_string() };
-        eprint_line(&format!(
-            "stacktune: not steady after {span} ({state}{waits}); --at-most gives it longer"
-        ));
+        let all = summary.duration_s + summary.warmup_s + 1.0 >= time.as_secs_f64();
+        let longer = if all { "; --at-most gives it longer" } else { "" };
+        eprint_line(&format!("stacktune: not steady after {span} ({state}{waits}){longer}"));
     }
 }
 

@@ -83,6 +83,13 @@ impl Error {
         self
     }
 
+    /// The same error, which led to another one.
+    #[must_use]
+    pub fn and_then(mut self, next: &Self) -> Self {
+        self.what = format!("{}; and then {}", self.what, next.what);
+        self
+    }
+
     /// The error and what to do, in one line.
     pub fn one_line(&self) -> String {
         match &self.hint {

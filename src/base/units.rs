@@ -55,12 +55,15 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is not a size: write one like 16KiB or 1GiB"))
 }
 
-/// A size exactly, in the largest binary unit that divides it: `16KiB`, `1GiB`, `1000B`.
+/// A size exactly, in the unit that makes it shortest: `16KiB`, `1GiB`, `2GB`, `1001B`.
 pub fn format_size(bytes: u64) -> String {
-    match BINARY.iter().find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor)) {
-        Some((name, factor)) => format!("{}{name}", bytes / factor),
-        None => format!("{bytes}B"),
-    }
+    let in_units = |units: &[(&str, u64)]| {
+        let unit = units.iter().find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor));
+        unit.map_or_else(|| format!("{bytes}B"), |(name, factor)| format!("{}{name}", bytes / factor))
+    };
+    // The one that was probably meant: 2GB is a whole number of KiB, too.
+    let (binary, decimal) = (in_units(&BINARY), in_units(&DECIMAL));
+    if decimal.len() < binary.len() { decimal } else { binary }
 }
 
 /// A size rounded for reading: `1.43 GiB`.
@@ -195,7 +198,7 @@ mod tests {
 
     #[test]
     fn sizes_go_there_and_back() {
-        for text in ["512B", "16KiB", "1GiB", "3MiB", "1000B", "2TiB"] {
+        for text in ["512B", "16KiB", "1GiB", "3MiB", "1001B", "4kB", "2GB", "300MB", "2TiB"] {
             assert_eq!(format_size(parse_size(text).unwrap()), text);
         }
         assert_eq!(parse_size("1.5 GiB").unwrap(), 3 << 29);

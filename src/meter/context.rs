@@ -97,6 +97,8 @@ pub struct WindowContext<'a> {
     pub block_cache_bytes: u64,
     /// What the program did in the window, if a program is the load; none if the classes are.
     pub program: Option<ProgramFigures>,
+    /// Whether that program has ended by itself before its time.
+    pub ended_early: bool,
     /// Whether puts fail for lack of space.
     pub full: bool,
     /// Whether the drives are being traced.

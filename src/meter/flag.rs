@@ -73,6 +73,8 @@ pub enum FlagKind {
     CpuBound,
     /// Memory of a program is swapped out.
     Swapped,
+    /// A program ended by itself before its time.
+    EndedEarly,
     /// The block layer's count differs from the workers'.
     BlockLayerDiffers,
     /// Others may use the target.
@@ -253,6 +255,7 @@ const SPECS: &[FlagSpec] = &{
         notes(K::ClientBound, Window, "client-bound", "a program's client (`command.run` beside a server) used over 90% of all processors, or one of its threads ran for over 90% of the time: the load generator, and neither server nor storage, may be the limit"),
         notes(K::CpuBound, Window, "cpu-bound", "a program ran while over 95% of the processors' time was in use: the CPU, not the storage, is the limit"),
         notes(K::Swapped, Window, "swapped", "memory of a program was swapped out: it also waits for the swap device, which may not be one of the target's"),
+        notes(K::EndedEarly, Window, "ended early", "a program ended by itself, more than a second before its time: the run was measured until then").marks_run(),
         forbids(K::BlockLayerDiffers, Window, "block layer differs", "the kernel's count of bytes differs from stacktune's by that share")
             .adds(Adds::Share("7%")),
         forbids(K::Mounted, Window, "mounted", "read-only run on a drive that others may use at the same time"),

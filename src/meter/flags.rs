@@ -71,7 +71,12 @@ pub(super) fn of_processor(context: &WindowContext, cpu: &CpuFigures, duration_n
         .program
         .iter()
         .flat_map(|program| of_program(cpu, program, duration_ns).into_iter().chain(emulated(context)));
-    of_others(cpu).chain(of_program).collect()
+    of_others(cpu).chain(of_program).chain(ended_early(context)).collect()
+}
+
+fn ended_early(context: &WindowContext) -> Option<Flag> {
+    let why = "The program ended by itself before its time (--for, and the warm-up): the run was measured until then.";
+    context.ended_early.then(|| FlagKind::EndedEarly.flag(why))
 }
 
 /// A program's flags for a window: its client could do no more, or the program used up the processors.

@@ -37,6 +37,7 @@ pub fn context() -> WindowContext<'static> {
         pairs: false,
         engine: None,
         program: None,
+        ended_early: false,
         block_cache_bytes: 0,
         full: false,
         traced: false,

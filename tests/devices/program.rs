@@ -173,6 +173,7 @@ fn a_program_on_a_stack_is_measured_and_everything_goes() {
     let run = outcome(on_ext4(&home, "30s", &["--user", USER], script)).expect(0);
     let summary = run.json();
     assert!(summary["duration_s"].as_f64().unwrap() < 25.0, "it ended by itself");
+    assert!(summary["flags"].as_array().unwrap().iter().any(|flag| flag == "ended early"), "{summary}");
     let (mib, of) = (1 << 20, |name: &str| figure(&summary, name));
     for level in ["top", "drives"] {
         let (read, written) = (of(&format!("{level}_read_bytes")), of(&format!("{level}_written_bytes")));
@@ -278,13 +279,14 @@ fn killed_at_any_time_cleanup_ends_it_and_nothing_else() {
 fn killed_on_files_cleanup_ends_it() {
     let Some(_loops) = Loops::take("killed_on_files_cleanup_ends_it", 1) else { return };
     let (home, words) = (Home::new(), format!("sleep 7{}", std::process::id()));
-    let script = format!("(setsid {words} &); {words}; true");
+    let script = format!("echo begun; (setsid {words} &); {words}; true");
     let running = Running::start(&mut on_files(&home, "1m", &["--user", USER], &script));
     wait_for("the program", || process_with(&words));
     let windows = home.path("out/windows.jsonl");
     wait_for("a window", || (!json_lines(&windows).is_empty()).then_some(()));
     running.signal(Signal::KILL);
     assert!(running.outcome().status.is_none());
+    assert_eq!(log(&home), "[run]\nbegun\n");
     program(&home, &["cleanup"]).expect(0);
     assert_eq!(process_with(&words), None);
     nothing_runs(&home);
@@ -310,7 +312,7 @@ none = { line = 'never ([0-9.]+)' }
     let summary = outcome(of_profile(&home, "20s", text, &["--user", USER])).expect(0).json();
     assert_eq!(order(), "setup\nstart\nrun of 20\nstop\nserver ended\n");
     assert!(
-        log(&home).starts_with("[setup]\nmade\n[stop]\nstopped\n[start]\n[run]\ntps = 1.5\n"),
+        log(&home) == "[setup]\nmade\n[run]\ntps = 1.5\ntps = 2.5\ntps = 3.5\n[stop]\nstopped\n",
         "{}",
         log(&home)
     );

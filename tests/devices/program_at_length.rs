@@ -32,6 +32,35 @@ fn what_four_orphans_burn_is_counted_within_three_hundredths() {
     nothing_runs(&home);
 }
 
+#[test]
+fn a_run_until_it_is_steady_ends_soon_after_its_rate_is() {
+    let name = "a_run_until_it_is_steady_ends_soon_after_its_rate_is";
+    if !is_soak() {
+        return skip(name, LEFT_TO_SOAK);
+    }
+    let Some(_loops) = Loops::take(name, 1) else { return };
+    let home = Home::new();
+    // Ten seconds, or longer on a busy host, at twice the rate.
+    let text = "[command]\nrun = [\"sh\", \"-c\", \"i=0; while :; do echo rate = $((i < 50 ? 800 + i % 3 : 400 + i % 3)); \
+                i=$((i + 1)); sleep 0.2; done\"]\n\
+                [command.metrics]\nrate = { line = 'rate = ([0-9]+)', unit = \"1/s\", better = \"higher\" }\n";
+    let ran = outcome(of_profile(&home, "3m", text, &["--user", USER, "--until-steady"])).expect(2);
+    assert!(ran.stderr.contains("cannot be used with"), "{ran:?}");
+    let profile = home.path("p.toml");
+    let words = ["--user", USER, "--until-steady", "--at-most", "3m", "--json", "--out"];
+    let mut command = home.command([["run", profile.to_str().unwrap()].as_slice(), &words].concat());
+    command.arg(home.path("out")).env("XDG_STATE_HOME", home.path("state"));
+    let summary = outcome(command).expect(0).json();
+    assert!(summary["steady"]["state"] == "steady" && summary["steady"]["figures"][0] == "rate", "{summary}");
+    let at_s = summary["steady"]["at_s"].as_f64().unwrap();
+    assert!((9.0..30.0).contains(&at_s), "steady since {at_s} s");
+    // Thirty bins of a second.
+    let duration_s = summary["duration_s"].as_f64().unwrap();
+    assert!((29.0..35.0).contains(&(duration_s - at_s)), "{duration_s} s, steady since {at_s} s");
+    assert!(summary["flags"].as_array().unwrap().is_empty(), "{summary}");
+    nothing_runs(&home);
+}
+
 const MB: u64 = 1_000_000;
 
 #[test]

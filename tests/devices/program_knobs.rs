@@ -60,6 +60,8 @@ fn knobs_are_given_on_the_command_line_and_turned_by_their_commands() {
     assert!(no_turn.stderr.contains("has no `turn`"), "{no_turn:?}");
     let rebuilds = run(&["--turn", "1s:stack.filesystem=xfs"]).expect(2);
     assert!(rebuilds.stderr.contains("builds the stack anew"), "{rebuilds:?}");
+    let unlimited = run(&["--turn", "1s:command.memory_max=1GB"]).expect(2);
+    assert!(unlimited.stderr.contains("no memory limit from the beginning"), "{unlimited:?}");
     let checked = program(&home, &["check", home.path("p.toml").to_str().unwrap()]);
     assert!(checked.stdout.contains("knob rate = 100, turned by: sh -c"), "{checked:?}");
     nothing_runs(&home);
@@ -87,6 +89,29 @@ fn a_knob_that_is_turned_while_it_runs_is_a_line_of_the_ledger() {
     let text = home.run(["show".as_ref(), home.path("out").as_os_str()]).expect(0).stdout;
     assert!(text.contains("command.rate 100 → 400") && text.contains("rate          101 → 401"), "{text}");
     assert!(is_full || text.contains(", better\n"), "{text}");
+    nothing_runs(&home);
+}
+
+#[test]
+fn its_memory_limit_is_turned_while_it_runs() {
+    let Some(_loops) = Loops::take("its_memory_limit_is_turned_while_it_runs", 1) else { return };
+    let home = Home::new();
+    let text = "[run]\nwindow = \"200ms\"\n[command]\nsetup = [\"sh\", \"-c\", \"head -c 40M /dev/zero >{dir}/f\"]\n\
+                run = [\"sh\", \"-c\", \"while :; do cat {dir}/f >/dev/null; done\"]\n";
+    let turns = ["--mem=200MiB", "--turn=1s:command.memory_max=16MiB", "--turn=2s:command.memory_max=100MiB"];
+    outcome(of_profile(&home, "3s", text, &[&["--user", USER][..], &turns].concat())).expect(0);
+    let windows = json_lines(&home.path("out/windows.jsonl"));
+    let cached_mib = |from_s: f64, to_s: f64| {
+        let within = |window: &&Value| (from_s..to_s).contains(&(window["start_ns"].as_f64().unwrap() / 1e9));
+        let cached = |window: &Value| window["program"]["cache_bytes"].as_u64().unwrap() >> 20;
+        windows.iter().filter(within).map(cached).collect::<Vec<_>>()
+    };
+    assert!(cached_mib(0.0, 1.0).into_iter().any(|mib| mib >= 40), "{:?}", cached_mib(0.0, 9.0));
+    assert!(cached_mib(1.3, 1.9).into_iter().all(|mib| mib <= 16), "{:?}", cached_mib(0.0, 9.0));
+    assert!(cached_mib(2.3, 9.0).into_iter().any(|mib| mib >= 40), "{:?}", cached_mib(0.0, 9.0));
+    let lines = json_lines(&home.path("out/ledger.jsonl"));
+    let turned = |line: &&Value| line["knob"] == "command.memory_max" && line["from"] == "200MiB";
+    assert!(lines.iter().find(turned).is_some_and(|line| line["to"] == "16MiB"), "{lines:?}");
     nothing_runs(&home);
 }
 

@@ -74,7 +74,8 @@ pub(super) fn on_builds(
         verifies: false,
     };
     trace::look(args.trace && !args.dry_run)?;
-    let options = ProgramOptions { user, time: Duration::ZERO, stop_if: args.stop_if.clone() };
+    let options =
+        ProgramOptions { user, time: Duration::ZERO, is_open_ended: false, stop_if: args.stop_if.clone() };
     let around = Box::new(Programs::new(options, args.trace));
     build_and_fight(&builds, asked, facts, &Interrupts::watch()?, Some(around))
 }

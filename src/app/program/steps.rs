@@ -8,7 +8,6 @@ use crate::app::trace::{self, TraceUnderWay};
 use crate::app::watcher::{Around, Watcher};
 use crate::error::{Error, Result};
 use crate::host::User;
-use crate::runs::record::keep_program_log;
 use crate::runs::session::{Attendant, ProgramOptions, Session, for_program};
 use crate::settings::Profile;
 use crate::settings::knobs;
@@ -44,15 +43,13 @@ impl Around for Programs {
         screen.progress.done();
         let (tracing, stopped) = (self.tracing.take(), session.stopped_for_host());
         let kept = tracing.map_or(Ok(()), |tracing| trace::keep_all(tracing, session, dir));
-        let (log, ended) = session.end_program(&mut || screen.interrupts.count() < 2);
-        let all = ended.and(keep_program_log(dir, &log)).and(kept);
+        let ended = session.end_program(&mut || screen.interrupts.count() < 2);
+        let all = ended.and(kept);
         // No other run may begin then.
         match (stopped, all) {
             (None, all) => all,
             (Some(stopped), Ok(())) => Err(stopped),
-            (Some(stopped), Err(left)) => {
-                Err(Error { what: format!("{}; and then {}", stopped.what, left.what), ..stopped })
-            }
+            (Some(stopped), Err(left)) => Err(stopped.and_then(&left)),
         }
     }
 }
@@ -60,7 +57,12 @@ impl Around for Programs {
 /// Runs the steps.
 pub(super) fn run(args: &ProgramArgs, profile: &Profile, user: Option<User>) -> Result<()> {
     refuse_idle(profile)?;
-    for (given, option) in [(!args.turns.is_empty(), "--turn"), (args.duel.duel.is_some(), "--duel")] {
+    let single = [
+        (!args.turns.is_empty(), "--turn"),
+        (args.duel.duel.is_some(), "--duel"),
+        (args.until_steady, "--until-steady"),
+    ];
+    for (given, option) in single {
         if given {
             return Err(Error::input(format!("{option} needs a single run, but the profile has steps")));
         }
@@ -77,7 +79,12 @@ pub(super) fn run(args: &ProgramArgs, profile: &Profile, user: Option<User>) -> 
         verifies: false,
     };
     trace::look(args.trace && !args.dry_run)?;
-    let options = ProgramOptions { user, time: Duration::ZERO, stop_if: args.stop_if.clone() };
+    let options = ProgramOptions {
+        user,
+        time: Duration::ZERO,
+        is_open_ended: args.is_open_ended,
+        stop_if: args.stop_if.clone(),
+    };
     run_steps(&steps, profile, Some(Box::new(Programs::new(options, args.trace))))
 }
 

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use crate::error::{Error, Result};
 use crate::runs::session::Session;
 use crate::settings::Settings;
-use crate::settings::knobs::{Scope, Value};
+use crate::settings::knobs::{Scope, Value, of_program};
+use crate::settings::values::program::MEMORY_MAX;
 use crate::ui::cli::{ProgramTurn, parse_set};
 
 /// What to turn.
@@ -52,8 +53,12 @@ fn one(turn: &ProgramTurn, settings: &Settings) -> Result<(u64, Turned)> {
     let wrong = |why: String| Error::input(format!("--turn {}={}: {why}", turn.path, turn.value));
     if let Some(name) = turn.path.strip_prefix("command.") {
         let mut program = settings.program.clone().unwrap_or_default();
+        if name == MEMORY_MAX && program.memory_max_bytes.is_none() {
+            return Err(wrong("the program has no memory limit from the beginning".to_owned())
+                .hint("give it one: --mem SIZE"));
+        }
         program.turn(name, &turn.value).map_err(wrong)?;
-        if !program.knobs.iter().any(|knob| knob.name == name && !knob.turn.is_empty()) {
+        if !of_program(settings).iter().any(|knob| knob.path == turn.path && knob.spec.scope == Scope::Live) {
             return Err(wrong("the knob has no `turn`".to_owned()).hint("give it with --set, or in steps"));
         }
         return Ok((at_ns, Turned::OfProgram(name.to_owned(), turn.value.clone())));

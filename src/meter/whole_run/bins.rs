@@ -1,6 +1,9 @@
 //! A run of any length in at most 600 bins of equal length, which are merged as the run continues.
 
+use std::collections::BTreeMap;
+
 use crate::class::Class;
+use crate::meter::programs::program::MetricFigures;
 use crate::meter::window::Window;
 use crate::meter::written::Written;
 
@@ -22,6 +25,8 @@ pub struct Bin {
     pub ios: u64,
     /// Bytes written on each level.
     pub written: Written,
+    /// What a program reported.
+    pub metrics: BTreeMap<String, MetricFigures>,
 }
 
 /// The bins of a run.
@@ -47,6 +52,7 @@ impl Bin {
             class_bytes: Class::ALL.map(|class| window.class(class).bytes),
             ios: window.classes.iter().map(|class| class.ios).sum(),
             written: window.written.clone(),
+            metrics: window.program.as_ref().map(|program| program.metrics.clone()).unwrap_or_default(),
         }
     }
 
@@ -62,6 +68,12 @@ impl Bin {
             *sum += more;
         }
         self.written.add(&later.written);
+        for (name, later) in &later.metrics {
+            self.metrics
+                .entry(name.clone())
+                .and_modify(|sum| sum.add(later))
+                .or_insert_with(|| later.clone());
+        }
     }
 
     /// Bytes of all classes.

@@ -18,7 +18,13 @@
 //! the drives' capacity. A drive that reports a WA-D of 1 may still have room that has not been written since
 //! it was trimmed: its level counts from when it was written once over, as garbage collection begins then. A
 //! load that writes nothing need not wait for either. A turn or a pause restarts all of this.
+//!
+//! Where a program is the load, a figure that it reports stands in for the classes' MB/s: of those that it
+//! reports most often, one that is better if higher, else if lower, else any, and the first by name. Its reports
+//! may be further apart than the bins: a level needs thirty of them, and ends if they stop. A program that
+//! reports nothing has no steady state. It counts as writing if the drives took over a megabyte a second.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -28,7 +34,8 @@ use super::cusum::{self, LEVEL};
 use crate::class::Class;
 use crate::meter::window::Window;
 use crate::meter::written::Written;
-use crate::units::{approx_span, mb_per_s};
+use crate::settings::Better;
+use crate::units::{SECOND_NS, approx_span, mb_per_s};
 
 /// How many capacities must be written to a drive that does not report its WA-D.
 pub const CAPACITIES: f64 = 3.0;
@@ -70,7 +77,7 @@ pub struct Steadiness {
     /// How many times are needed.
     #[serde(default)]
     pub capacities_needed: Option<f64>,
-    /// The figures considered: `scan MB/s`, `WA-A`, `WA-D`.
+    /// The figures considered: `scan MB/s`, `WA-A`, `WA-D`; of a program, first the one that it reports.
     pub figures: Vec<String>,
     /// Means at the beginning.
     pub burst: Option<Mean>,
@@ -94,12 +101,20 @@ pub struct Mean {
     pub wa_a: Option<f64>,
     /// Bytes written to flash per byte that the drives accepted in this span; none where no drive reports it.
     pub wa_d: Option<f64>,
+    /// The first figure, if a program is the load and reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<f64>,
 }
+
+/// A program counts as writing above this, in bytes per second: file systems themselves write a little.
+const PROGRAM_WRITES: u64 = 1_000_000;
 
 /// Watches a run.
 #[derive(Debug, Default)]
 pub struct SteadyWatch {
     bins: Bins,
+    /// Whether a program is the load.
+    of_program: bool,
     setting: Option<u64>,
     /// Bytes written to the target before the first counted window.
     before_bytes: Option<u64>,
@@ -116,6 +131,7 @@ impl SteadyWatch {
         self.before_bytes
             .get_or_insert_with(|| window.written_bytes_total.saturating_sub(window.written.engine_bytes));
         self.written.add(&window.written);
+        self.of_program |= window.program.is_some();
         self.total_bytes = window.written_bytes_total;
         let other = self.setting.replace(window.setting).is_some_and(|setting| setting != window.setting);
         if other || window.turned || window.paused {
@@ -132,7 +148,12 @@ impl SteadyWatch {
     /// The result so far.
     pub fn steadiness(&self) -> Steadiness {
         let bins = self.bins.whole();
-        let series = series(bins);
+        let reported = self.of_program.then(|| leading(bins));
+        if reported == Some(None) {
+            return Steadiness::default();
+        }
+        let reported = reported.flatten();
+        let series = series(bins, reported.as_deref());
         let mut figures: Vec<String> = series.iter().map(|series| series.name.clone()).collect();
         // Both series of an amplification are one figure.
         figures.dedup();
@@ -140,13 +161,15 @@ impl SteadyWatch {
         changes.sort_unstable();
         changes.dedup();
         // A level needs all figures: if one appears later, there is none before that.
-        let known = series.iter().map(|series| series.first).max().unwrap_or(0);
-        let writes = bins.iter().any(|bin| bin.written.application_bytes > 0);
+        let known = series.iter().filter_map(|series| series.places.first()).max().copied().unwrap_or(0);
+        let writes = self.writes(bins);
         let capacities = self.capacities(bins).filter(|_| writes || bins.is_empty());
         let full = capacities.as_ref().and_then(|of| of.full_since).unwrap_or(0);
         let since = changes.last().copied().unwrap_or(0).max(known).max(full);
         let at_s = |bin: usize| bins.get(bin).map(|bin| seconds(bin.start_ns));
-        let level = !series.is_empty() && bins.len() - since >= LEVEL;
+        let level = !series.is_empty()
+            && bins.len() - since >= LEVEL
+            && series.iter().all(|series| series.has_level(since, bins.len()));
         // WA-D was known before a turn, but is not yet known for the time since.
         let wa_d_due = writes && self.written.wa_d().is_some() && !figures.iter().any(|name| name == "WA-D");
         let enough = !wa_d_due && capacities.as_ref().is_none_or(|of| of.written >= of.needed);
@@ -159,7 +182,7 @@ impl SteadyWatch {
         } else {
             (SteadyState::Warming, None)
         };
-        let (burst, steady) = means(bins, since);
+        let (burst, steady) = means(bins, since, reported.as_deref());
         Steadiness {
             state,
             at_s: at_s_of,
@@ -172,10 +195,20 @@ impl SteadyWatch {
         }
     }
 
+    /// Whether the load writes.
+    fn writes(&self, bins: &[Bin]) -> bool {
+        if !self.of_program {
+            return bins.iter().any(|bin| bin.written.application_bytes > 0);
+        }
+        let sum = bins::sum(bins);
+        let written = u128::from(sum.written.drives_bytes.unwrap_or(0)) * u128::from(SECOND_NS);
+        written > u128::from(PROGRAM_WRITES) * u128::from(sum.duration_ns)
+    }
+
     fn capacities(&self, bins: &[Bin]) -> Option<Capacities> {
         let written = &self.written;
         let needed = match written.wa_d() {
-            _ if written.application_bytes == 0 => return None,
+            _ if written.application_bytes == 0 && !self.of_program => return None,
             None => CAPACITIES,
             Some(wa_d) if wa_d < WA_D_FRESH => CAPACITIES_FRESH,
             Some(_) => return None,
@@ -216,35 +249,80 @@ fn left_at(changes: &[usize]) -> Option<usize> {
     from.zip(changes).filter(|(from, to)| **to - from >= LEVEL).map(|(_, to)| *to).last()
 }
 
-/// A figure by bin, from the first bin that has it.
+/// A figure, and the bin of each of its values.
 struct Series {
     name: String,
-    first: usize,
+    places: Vec<usize>,
     values: Vec<f64>,
+    /// Whether the values are a program's reports, which may be further apart than the bins.
+    is_of_reports: bool,
 }
 
 impl Series {
+    /// One with a value in each bin from the first on.
+    fn dense(name: &str, first: usize, values: Vec<f64>) -> Self {
+        Self {
+            name: name.to_owned(),
+            places: (first..first + values.len()).collect(),
+            values,
+            is_of_reports: false,
+        }
+    }
+
     /// Where levels were left.
     fn changes(&self) -> Vec<usize> {
-        cusum::changes(&self.values).into_iter().map(|at| self.first + at).collect()
+        cusum::changes(&self.values).into_iter().filter_map(|at| self.places.get(at).copied()).collect()
+    }
+
+    /// Whether enough reports say that it is level since a bin, and they have not stopped.
+    fn has_level(&self, since: usize, bins: usize) -> bool {
+        if !self.is_of_reports {
+            return true;
+        }
+        let gaps = self.places.windows(2).map(|pair| pair[1] - pair[0]);
+        let (longest, last) = (gaps.max().unwrap_or(1), self.places.last().copied().unwrap_or(0));
+        let of_level = self.places.iter().filter(|place| **place >= since).count();
+        of_level >= LEVEL && bins - 1 - last <= 2 * longest
     }
 }
 
 /// A figure of what was written.
 type Ratio = fn(&Written) -> Option<f64>;
 
-fn series(bins: &[Bin]) -> Vec<Series> {
+/// The figure of a program that stands for its progress.
+fn leading(bins: &[Bin]) -> Option<String> {
+    let mut reports: BTreeMap<&str, (usize, Option<Better>)> = BTreeMap::new();
+    for (name, of) in bins.iter().flat_map(|bin| &bin.metrics) {
+        let (count, better) = reports.entry(name).or_default();
+        (*count, *better) = (*count + 1, of.better);
+    }
+    let most = reports.values().map(|(count, _)| *count).max()?;
+    let rank = |better: Option<Better>| match better {
+        Some(Better::Higher) => 0,
+        Some(Better::Lower) => 1,
+        None => 2,
+    };
+    let often = reports.into_iter().filter(|(_, (count, _))| 2 * count >= most);
+    often.min_by_key(|(name, (_, better))| (rank(*better), *name)).map(|(name, _)| name.to_owned())
+}
+
+fn series(bins: &[Bin], reported: Option<&str>) -> Vec<Series> {
     let mut all = Vec::new();
+    if let Some(name) = reported {
+        let reports = bins.iter().enumerate().filter_map(|(at, bin)| Some((at, bin.metrics.get(name)?.mean)));
+        let (places, values) = reports.unzip();
+        all.push(Series { name: name.to_owned(), places, values, is_of_reports: true });
+    }
     for class in Class::ALL {
         let bytes = |bin: &Bin| bin.class_bytes[class.index()];
         if bins.iter().any(|bin| bytes(bin) > 0) {
             let values = bins.iter().map(|bin| mb_per_s(bytes(bin), bin.duration_ns)).collect();
-            all.push(Series { name: format!("{class} MB/s"), first: 0, values });
+            all.push(Series::dense(&format!("{class} MB/s"), 0, values));
         }
     }
     let ratios: [(&str, Ratio); 2] = [("WA-A", Written::wa_a), ("WA-D", Written::wa_d)];
     for (name, of) in ratios {
-        all.extend(of_bins(bins, of).map(|(first, values)| Series { name: name.into(), first, values }));
+        all.extend(of_bins(bins, of).map(|(first, values)| Series::dense(name, first, values)));
         let mut sum = Written::default();
         let values: Vec<Option<f64>> = bins
             .iter()
@@ -257,7 +335,7 @@ fn series(bins: &[Bin]) -> Vec<Series> {
         if values.last().is_some_and(Option::is_some) {
             let first = values.iter().rposition(Option::is_none).map_or(0, |at| at + 1);
             let values = values[first..].iter().copied().flatten().collect();
-            all.push(Series { name: name.into(), first, values });
+            all.push(Series::dense(name, first, values));
         }
     }
     all
@@ -281,7 +359,7 @@ fn of_bins(bins: &[Bin], of: Ratio) -> Option<(usize, Vec<f64>)> {
 }
 
 /// The means at the beginning of the run, and at the end of the level that begins at bin `since`.
-fn means(bins: &[Bin], since: usize) -> (Option<Mean>, Option<Mean>) {
+fn means(bins: &[Bin], since: usize, reported: Option<&str>) -> (Option<Mean>, Option<Mean>) {
     let run_s = bins.iter().map(|bin| seconds(bin.duration_ns)).sum::<f64>();
     let span_s = (run_s / MEAN_ONE_IN).min(MEAN_S);
     let counted = |all: &mut dyn Iterator<Item = &Bin>| {
@@ -294,10 +372,10 @@ fn means(bins: &[Bin], since: usize) -> (Option<Mean>, Option<Mean>) {
     };
     let first = counted(&mut bins.iter());
     let last = counted(&mut bins[since..].iter().rev());
-    (mean(&bins[..first]), mean(&bins[bins.len() - last..]))
+    (mean(&bins[..first], reported), mean(&bins[bins.len() - last..], reported))
 }
 
-fn mean(bins: &[Bin]) -> Option<Mean> {
+fn mean(bins: &[Bin], reported: Option<&str>) -> Option<Mean> {
     let (first, last) = (bins.first()?, bins.last()?);
     let sum = bins::sum(bins);
     Some(Mean {
@@ -307,6 +385,7 @@ fn mean(bins: &[Bin]) -> Option<Mean> {
         iops: crate::meter::rates::per_s(sum.ios, sum.duration_ns),
         wa_a: sum.written.wa_a(),
         wa_d: sum.written.wa_d(),
+        reported: reported.and_then(|name| sum.metrics.get(name)).map(|of| of.mean),
     })
 }
 

@@ -2,6 +2,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::*;
+use crate::meter::programs::program::{MetricFigures, ProgramFigures};
 use crate::meter::turns::recorded_tests::limit_halved;
 use crate::units::SECOND_NS;
 
@@ -226,7 +227,7 @@ fn varying(change_at: usize, factor: f64, percent: f64, seed: u64) -> Vec<Bin> {
 
 /// Where WA-A changes, by bin or cumulative.
 fn changes_of_wa_a(bins: &[Bin], by_bin: bool) -> Vec<usize> {
-    let mut of_wa_a = series(bins).into_iter().filter(|series| series.name == "WA-A");
+    let mut of_wa_a = series(bins, None).into_iter().filter(|series| series.name == "WA-A");
     let series = if by_bin { of_wa_a.next() } else { of_wa_a.next_back() };
     series.map(|series| series.changes()).unwrap_or_default()
 }
@@ -275,4 +276,73 @@ fn noise_of_the_bins_is_no_change_of_amplification() {
     let found = [5.0, 30.0].map(alarms);
     println!("of 100 runs of 600 bins, with noise of ±5 and ±30%: {found:?} with a change");
     assert!(found.iter().all(|alarms| *alarms <= 2), "{found:?}");
+}
+
+/// A second of a program that reports at an interval in seconds, while the drives take that many bytes.
+fn of_program(second: u64, (tps, every): (f64, u64), written_bytes: u64) -> Window {
+    let mut program = ProgramFigures::default();
+    // NaN stands for no report.
+    if second % every == every - 1 && !tps.is_nan() {
+        let figure = |value, better| MetricFigures { better: Some(better), ..MetricFigures::of(value, "") };
+        program.metrics.insert("a latency".into(), figure(1e3 / tps, Better::Lower));
+        program.metrics.insert("tps".into(), figure(tps, Better::Higher));
+    }
+    let mut window = window(second, Second { mb: 0, capacity_bytes: 8_000 * MB, ..LEVEL_SECOND });
+    window.written.drives_bytes = Some(written_bytes);
+    window.program = Some(program);
+    window
+}
+
+#[test]
+fn the_figure_that_a_program_reports_stands_in_for_the_classes() {
+    let run = |seconds, tps: fn(u64) -> f64, every, written_bytes| {
+        let mut watch = SteadyWatch::default();
+        (0..seconds).for_each(|second| {
+            watch.add(&of_program(second, (tps(second), every), written_bytes));
+        });
+        watch.steadiness()
+    };
+    let level = run(40, |_| 900.0, 1, 0);
+    assert_eq!(
+        (level.state, level.at_s, level.figures),
+        (SteadyState::Steady, Some(0.0), vec!["tps".to_owned()])
+    );
+    let mean = level.steady.unwrap();
+    assert_eq!((mean.reported, mean.mb_per_s), (Some(900.0), 0.0));
+    assert_eq!(run(29, |_| 900.0, 1, 0).state, SteadyState::Warming);
+    // It need not report in each window, but thirty times, and until the end.
+    assert_eq!(run(40, |_| 900.0, 5, 0).state, SteadyState::Warming);
+    let seldom = run(160, |_| 900.0, 5, 0);
+    assert_eq!((seldom.state, seldom.at_s), (SteadyState::Steady, Some(4.0)));
+    let stops = |second| if second < 50 { 900.0 } else { f64::NAN };
+    assert_eq!(run(80, stops, 1, 0).state, SteadyState::Warming, "its last report is old");
+    let late = run(60, |second| if second == 59 { 900.0 } else { f64::NAN }, 1, 0);
+    assert_eq!(late.state, SteadyState::Warming, "one report says nothing of the time before it");
+    let halved = run(70, |second| if second < 45 { 900.0 } else { 450.0 }, 1, 0);
+    assert_eq!((halved.state, halved.at_s), (SteadyState::Changed, Some(45.0)));
+    // What a file system writes by itself does not make the program one that writes.
+    assert_eq!(run(40, |_| 900.0, 1, MB / 2).state, SteadyState::Steady);
+    let writes = run(40, |_| 900.0, 1, 200 * MB);
+    assert_eq!((writes.state, writes.capacities_written), (SteadyState::Warming, Some(1.0)));
+    assert_eq!(run(120, |_| 900.0, 1, 200 * MB).state, SteadyState::Steady);
+    // It reports nothing.
+    assert_eq!(run(40, |_| 900.0, 1000, 0), Steadiness::default());
+}
+
+/// Reports that scatter by a tenth, every five seconds or every second, are not called a change more often than windows.
+#[test]
+fn a_programs_scattered_reports_are_seldom_called_a_change() {
+    let mut random = SmallRng::seed_from_u64(7);
+    for every in [1, 5] {
+        let changed = (0..200).filter(|_| {
+            let mut watch = SteadyWatch::default();
+            (0..60 * every).for_each(|second| {
+                let tps = 900.0 * (1.0 + 0.1 * (random.random::<f64>() + random.random::<f64>() - 1.0));
+                watch.add(&of_program(second, (tps, every), 0));
+            });
+            watch.steadiness().state != SteadyState::Steady
+        });
+        let changed = changed.count();
+        assert!(changed <= 4, "every {every} s: {changed} of 200");
+    }
 }

@@ -200,16 +200,16 @@ impl Sums {
             engine: self.engine.clone(),
             program: self.program.clone(),
             written: self.written.clone(),
-            steadiness: self.of_classes(|| self.steady.steadiness()),
-            variability: self.of_classes(|| self.variability.variability()),
+            steadiness: self.steady.steadiness(),
+            variability: self.variability(),
             slowest: self.slowest.clone(),
             flags,
         }
     }
 
-    /// Figures that say nothing where a program was the load: then their default.
-    fn of_classes<T: Default>(&self, figures: impl Fn() -> T) -> T {
-        if self.program.is_none() { figures() } else { T::default() }
+    /// How much the classes' throughput varies, which says nothing where a program was the load.
+    fn variability(&self) -> Variability {
+        if self.program.is_none() { self.variability.variability() } else { Variability::default() }
     }
 
     /// Flags that only a whole run can have.

@@ -109,7 +109,7 @@ fn steadiness(has: &Steadiness, again: &Steadiness) -> Option<String> {
 fn same_mean(one: Option<&Mean>, other: Option<&Mean>) -> bool {
     let (Some(one), Some(other)) = (one, other) else { return one.is_some() == other.is_some() };
     let rates = |of: &Mean| [of.from_s, of.to_s, of.mb_per_s, of.iops].map(Some);
-    let all = |of: &Mean| rates(of).into_iter().chain([of.wa_a, of.wa_d]).collect::<Vec<_>>();
+    let all = |of: &Mean| rates(of).into_iter().chain([of.wa_a, of.wa_d, of.reported]).collect::<Vec<_>>();
     !all(one).into_iter().zip(all(other)).any(|(one, other)| differ(one, other))
 }
 

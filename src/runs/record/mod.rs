@@ -11,7 +11,7 @@
 //! | `latency.hlog` | an HdrHistogram interval log, see [`hlog`] | after each window |
 //! | `ledger.jsonl` | a line a turn: [`crate::meter::window::LedgerLine`] | when a line closes |
 //! | `summary.json` | the totals, see [`summary`] | at the end |
-//! | `program.log` | of a program that was the load: the last lines of each phase | at the end |
+//! | `program.log` | of a program that was the load: what it prints | as it prints |
 //! | `trace.blktrace.0` | of a traced run: the requests issued to the drives, as blktrace records | at the end |
 //! | `trace.json` | the subject of that trace, and what it lacks | at the end |
 //! | `contract.json` | how well that run kept the rules of drives: see [`contract`] | at the end |
@@ -54,5 +54,5 @@ pub use names::{CONTRACT, TRACE, TRACE_FACTS, is_of_recording};
 pub use recording::Recording;
 pub use summary::{SUMMARY_SCHEMA, Summary};
 #[cfg(feature = "programs")]
-pub use writer::keep_program_log;
+pub use writer::program_log;
 pub use writer::{Destination, Header, Outcome, Writer, make_folder, refuse_folder};

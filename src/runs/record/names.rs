@@ -9,7 +9,7 @@ pub const WINDOWS: &str = "windows.jsonl";
 pub const LATENCY: &str = "latency.hlog";
 pub const LEDGER: &str = "ledger.jsonl";
 pub const SUMMARY: &str = "summary.json";
-/// The last output lines of a program that was the load.
+/// What a program that was the load printed.
 pub const PROGRAM_LOG: &str = "program.log";
 /// A trace of the target's drives, and its facts.
 pub const TRACE: &str = "trace.blktrace.0";

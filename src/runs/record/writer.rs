@@ -1,11 +1,15 @@
 //! Writing a recording during a run.
 
 use std::collections::BTreeMap;
+#[cfg(feature = "programs")]
+use std::fs::File;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hdrhistogram::serialization::V2DeflateSerializer;
 use rustix::fs::Access;
+#[cfg(feature = "programs")]
+use rustix::fs::OFlags;
 use serde::Serialize;
 
 use super::files::Appender;
@@ -249,13 +253,13 @@ fn refuse_unsafe(dir: &Path) -> Result<()> {
     refuse_exchangeable(dir, Trusting::Caller)
 }
 
-/// Keeps a program's last output of each phase in a recording.
+/// The file of a recording for what a program prints, newly made.
 ///
 /// # Errors
-/// If it can't be written.
+/// If it can't be made.
 #[cfg(feature = "programs")]
-pub fn keep_program_log(dir: &Path, log: &str) -> Result<()> {
-    HeldFolder::open_own(dir).and_then(|folder| folder.replace(PROGRAM_LOG, log.as_bytes()))
+pub fn program_log(dir: &Path) -> Result<File> {
+    HeldFolder::open_own(dir)?.create(PROGRAM_LOG, OFlags::APPEND)
 }
 
 /// Refuses a folder that is not empty, or can't be made and written; leaves everything unchanged.

@@ -7,6 +7,7 @@ use crate::runs::session::message::Event;
 use crate::runs::session::run::Session;
 use crate::runs::session::turning::survival::survives_less;
 use crate::settings::knobs::{self, Knob, Scope, Value};
+use crate::settings::values::program::MEMORY_MAX;
 use crate::settings::{ArrayState, Named, Program, Settings};
 
 const BY_ITS_METRICS: &str =
@@ -35,6 +36,9 @@ impl Sides {
         let knob = knob.ok_or_else(|| Error::input("there is no such knob"))?;
         if settings.program.is_some() && !knob.is_of_programs() {
             return Err(Error::input("it has no effect where a program is the load"));
+        }
+        if knob.of_program() == Some(MEMORY_MAX) {
+            return Err(Error::input("all blocks of a duel have the same memory limit"));
         }
         let parse = |text: &String| {
             let wrong = |expected| {

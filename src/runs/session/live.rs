@@ -142,7 +142,7 @@ fn begin_program(mut session: Session, waiting: &mut Waiting) -> Result<Session>
         Ok(()) => Ok(session),
         Err(error) => match session.dismantle(false, &mut |_| true) {
             Ok(_) => Err(error),
-            Err(left) => Err(Error { what: format!("{}; and then {}", error.what, left.what), ..error }),
+            Err(left) => Err(error.and_then(&left)),
         },
     }
 }

@@ -138,6 +138,8 @@ pub enum Event {
     },
     /// A sentence for the operator.
     Notice(String),
+    /// The last lines that a program printed, each after its phase.
+    Printed(Vec<String>),
     /// A duel began, has another pair, or is over.
     Duel(Arc<DuelShown>),
     /// Devices hold data: ask the operator to type the words shown with it.

@@ -87,10 +87,10 @@ impl Resolved {
         if !resolved.options.read_only {
             refuse_unsafe_folders(&resolved.settings, &resolved.facts)?;
         }
+        resolved.folder_note = others_in_folder(&resolved.settings);
         if resolved.options.agreed.is_none() {
             refuse_unable(&resolved.settings, &resolved.facts)?;
         }
-        resolved.folder_note = others_in_folder(&resolved.settings);
         Ok(resolved)
     }
 

@@ -397,6 +397,7 @@ impl Session {
             pairs: store.is_some(),
             engine: None,
             program: None,
+            ended_early: self.program.as_ref().is_some_and(Running::has_ended_early),
             block_cache_bytes: if resolved.settings.is_keyed() {
                 resolved.settings.kv.rocksdb.block_cache_bytes
             } else {
@@ -458,7 +459,7 @@ impl Session {
     /// Host settings that could not be restored.
     pub fn close_onto(self, retained: &mut RetainedStack) -> Result<()> {
         let Self { resolved, program, classes, mut target, mut host, .. } = self;
-        let ended = program.map_or(Ok(()), |running| running.end(&mut target, &mut || true).1);
+        let ended = program.map_or(Ok(()), |running| running.end(&mut target, &mut || true));
         if let Some(pairs) = target.key_value_mut() {
             pairs.end();
         }

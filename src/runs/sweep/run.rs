@@ -159,9 +159,7 @@ pub fn run(
     match (ran, ended) {
         (Ok(ran), Ok(kept)) => Ok(SweepEnd { kept, ..ran }),
         (Ok(_), Err(error)) | (Err(error), Ok(_)) => Err(error),
-        (Err(error), Err(left)) => {
-            Err(Error { what: format!("{}; and then {}", error.what, left.what), ..error })
-        }
+        (Err(error), Err(left)) => Err(error.and_then(&left)),
     }
 }
 

@@ -3,12 +3,14 @@
 //! A knob lives as long as stacktune does, which is why there is one table for all. A program's knobs are
 //! made when they are first asked for, and kept: there are few, however often a profile is opened.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use super::knob::{self, Knob};
 use super::spec::{PLAIN, Scope, Spec};
 use super::value::{Kind, Value};
+use crate::settings::values::program::MEMORY_MAX;
 use crate::settings::values::{ProgramKnob, Settings};
+use crate::units::{GIB, MIB};
 
 /// The table of profiles that they are in.
 pub(super) const TABLE: &str = "command";
@@ -21,8 +23,38 @@ pub fn of_program(settings: &Settings) -> Vec<&'static Knob> {
     static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
     let Some(program) = &settings.program else { return Vec::new() };
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    program.knobs.iter().map(|own| of_definition(&mut known, own)).collect()
+    let own = program.knobs.iter().map(|own| of_definition(&mut known, own));
+    // Without a limit from the beginning, its cgroup may be one whose memory can't be limited.
+    own.chain(program.memory_max_bytes.map(|_| &*MEMORY_LIMIT)).collect()
 }
+
+/// The limit of a program's memory.
+static MEMORY_LIMIT: LazyLock<Knob> = LazyLock::new(|| {
+    let kind = Kind::Size {
+        min: MIB,
+        max: 1 << 50,
+        multiple: 1,
+        power_of_two: false,
+        optional: false,
+        steps: &[
+            64 * MIB,
+            128 * MIB,
+            256 * MIB,
+            512 * MIB,
+            GIB,
+            2 * GIB,
+            4 * GIB,
+            8 * GIB,
+            16 * GIB,
+            32 * GIB,
+            64 * GIB,
+            128 * GIB,
+        ],
+    };
+    let help = "The most memory that the program may use, page cache included.";
+    let spec = Spec { key: MEMORY_MAX, help, kind, scope: Scope::Live, ..PLAIN };
+    Knob { path: format!("{TABLE}.{MEMORY_MAX}"), class: None, spec: Box::leak(Box::new(spec)) }
+});
 
 /// All knobs of the settings: the table's, and their program's.
 pub fn all_of(settings: &Settings) -> impl Iterator<Item = &'static Knob> {
@@ -78,8 +110,8 @@ impl Knob {
 
     /// The program's own value under that name.
     pub(super) fn own_value(&self, name: &str, settings: &Settings) -> Value {
-        let value = settings.program.as_ref().and_then(|program| program.value_of(name));
-        value.and_then(|value| self.spec.kind.parse(value).ok()).unwrap_or(Value::Inherit)
+        let value = settings.program.as_ref().and_then(|program| program.text_of(name));
+        value.and_then(|value| self.spec.kind.parse(&value).ok()).unwrap_or(Value::Inherit)
     }
 }
 
@@ -111,6 +143,15 @@ mod tests {
         assert_eq!(live.program.as_ref().unwrap().value_of("pool"), Some("4GB"));
         assert_eq!(knob.parse("5GB").unwrap_err(), "1GB or 4GB");
         assert!(std::ptr::eq(knob, find_of(&live, "command.pool").unwrap()), "made once");
+
+        // Its memory limit is one, if it has a limit.
+        assert!(find_of(&live, "command.memory_max").is_none());
+        live.program.as_mut().unwrap().memory_max_bytes = Some(GIB);
+        let limit = find_of(&live, "command.memory_max").unwrap();
+        assert_eq!((limit.get(&live), limit.spec.scope), (Value::Size(Some(GIB)), Scope::Live));
+        limit.set(&mut live, limit.parse("300MB").unwrap());
+        assert_eq!(live.program.as_ref().unwrap().memory_max_bytes, Some(300_000_000));
+        assert_eq!(limit.get(&live).to_string(), "300MB");
 
         // The same name in another program is another knob.
         let anew = settings(&["8GB"], &[]);

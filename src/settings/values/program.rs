@@ -8,7 +8,7 @@ use regex_lite::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
 use crate::printable;
-use crate::units::parse_size;
+use crate::units::{format_size, parse_size};
 
 /// The most words of a command.
 pub const WORDS_MAX: usize = 256;
@@ -237,6 +237,14 @@ impl Program {
     /// A knob's value.
     pub fn value_of(&self, name: &str) -> Option<&str> {
         self.knobs.iter().find(|knob| knob.name == name).map(|knob| knob.value.as_str())
+    }
+
+    /// The value of one of its own knobs, or its memory limit.
+    pub fn text_of(&self, name: &str) -> Option<String> {
+        match name {
+            MEMORY_MAX => self.memory_max_bytes.map(format_size),
+            _ => self.value_of(name).map(str::to_owned),
+        }
     }
 
     /// How much survives with the value of each of its knobs, by the knob's index.

@@ -74,7 +74,7 @@ pub fn hand_over(
         Ok(()) => Ok(handed),
         Err(error) => Err(match handed.give_back() {
             Ok(()) => error,
-            Err(left) => Error { what: format!("{}; and then {}", error.what, left.what), ..error },
+            Err(left) => error.and_then(&left),
         }),
     }
 }

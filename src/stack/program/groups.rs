@@ -83,7 +83,7 @@ impl Groups {
             Ok(()) => Ok(groups),
             Err(error) => match groups.remove(journal) {
                 Ok(()) => Err(error),
-                Err(left) => Err(Error { what: format!("{}; and then {}", error.what, left.what), ..error }),
+                Err(left) => Err(error.and_then(&left)),
             },
         }
     }
@@ -94,13 +94,26 @@ impl Groups {
     /// If the kernel can't reclaim what they have beyond it.
     pub fn limit(&self, bytes: u64) -> Result<()> {
         let Some((dir, version)) = &self.memory else { return Ok(()) };
-        write(&dir.join(version.limit()), &bytes.to_string())?;
+        let limit = dir.join(version.limit());
         let (swap, value) = match version {
-            CgroupVersion::V1 => ("memory.memsw.limit_in_bytes", bytes),
-            CgroupVersion::V2 => ("memory.swap.max", 0),
+            CgroupVersion::V1 => (dir.join("memory.memsw.limit_in_bytes"), bytes),
+            CgroupVersion::V2 => (dir.join("memory.swap.max"), 0),
         };
-        if dir.join(swap).exists() {
-            return write(&dir.join(swap), &value.to_string());
+        let mut limits = vec![(limit, bytes), (swap.clone(), value)];
+        // Version 1 wants the limit with swap never below the one without.
+        let is_raised = |file: &Path| {
+            let now = fs::read_to_string(file).ok().and_then(|now| now.trim().parse::<u64>().ok());
+            now.is_some_and(|now| now < bytes)
+        };
+        if *version == CgroupVersion::V1 && is_raised(&swap) {
+            limits.reverse();
+        }
+        if !swap.exists() {
+            limits.retain(|(file, _)| *file != swap);
+        }
+        write_all(&limits)?;
+        if swap.exists() {
+            return Ok(());
         }
         // Version 1 lacks that file if the kernel does not account for swap, or has no swap at all.
         let parts = [Part::Server, Part::Run].into_iter().filter_map(Part::name).map(|name| dir.join(name));
@@ -178,6 +191,21 @@ fn include_children(dir: &Path) -> Result<()> {
     let file = dir.join("memory.use_hierarchy");
     let is_off = fs::read_to_string(&file).is_ok_and(|text| text.trim() == "0");
     if is_off { write(&file, "1") } else { Ok(()) }
+}
+
+/// Writes all of these, or none.
+fn write_all(limits: &[(PathBuf, u64)]) -> Result<()> {
+    let mut before = Vec::new();
+    for (file, bytes) in limits {
+        let was = fs::read_to_string(file).unwrap_or_default();
+        if let Err(error) = write(file, &bytes.to_string()) {
+            // The last one first: each was possible after those before it.
+            before.iter().rev().for_each(|(file, was): &(&PathBuf, String)| drop(write(file, was.trim())));
+            return Err(error);
+        }
+        before.push((file, was));
+    }
+    Ok(())
 }
 
 fn places(limited: bool) -> Result<Places> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::attributes::Attributes;
 use super::cgroup::Limited;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::stack::devices::Drive;
 use crate::stack::id::StackId;
 use crate::stack::journal::Journal;
@@ -60,7 +60,7 @@ impl Adjustments {
         let applied = self.bring_to(stack.as_deref_mut(), values, cache_limit_bytes);
         let outcome = applied.map_err(|error| match self.bring_to(stack, &before.0, before.1) {
             Ok(()) => error,
-            Err(left) => Error { what: format!("{}; and then {}", error.what, left.what), ..error },
+            Err(left) => error.and_then(&left),
         });
         self.end_own_if_idle().and(outcome).map(|()| entered)
     }

@@ -52,7 +52,7 @@ impl Limited {
             Ok(()) => Ok(limited),
             Err(error) => match limited.leave(journal) {
                 Ok(()) => Err(error),
-                Err(left) => Err(Error { what: format!("{}; and then {}", error.what, left.what), ..error }),
+                Err(left) => Err(error.and_then(&left)),
             },
         }
     }

@@ -76,6 +76,19 @@ pub struct ProgramArgs {
     /// How long it runs at most, after the warm-up [default: 30s]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_positive)]
     pub duration: Option<Duration>,
+    /// Run until what the program reports is steady, instead of for a time
+    ///
+    /// Steady means that a figure that it reports (`better = "higher"` before `"lower"`) and WA-D have kept their level for
+    /// long enough (CUSUM); if it writes to a drive that does not report its WA-D, that must be written three times over
+    /// first, and once over if its WA-D is 1.
+    #[arg(long, conflicts_with_all = ["duration", "duel"])]
+    pub until_steady: bool,
+    /// The longest time to run with --until-steady, after the warm-up [default: 2h]
+    #[arg(long, value_name = "TIME", requires = "until_steady", value_parser = parse_positive)]
+    pub at_most: Option<Duration>,
+    /// Whether that is only the longest that a command may take, which ends when it ends.
+    #[arg(skip)]
+    pub is_open_ended: bool,
     /// How long to warm up first; these windows are recorded and marked, but left out of the totals
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub warmup: Option<Duration>,
@@ -92,7 +105,7 @@ pub struct ProgramArgs {
     pub stop_if: Option<StopIf>,
     /// Turn a knob this long after the start, as in 30s:command.sync=off (may be repeated)
     ///
-    /// For the program's own knobs with a `turn`, and the stack's live ones. The ledger says what each turn did.
+    /// For the program's own knobs with a `turn`, `command.memory_max`, and the stack's live ones. The ledger says what each turn did.
     #[arg(long = "turn", value_name = "TIME:KNOB=VALUE", value_parser = parse_turn)]
     pub turns: Vec<ProgramTurn>,
     /// A duel while it runs.

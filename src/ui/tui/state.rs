@@ -177,6 +177,8 @@ pub struct State {
     pub message: Option<Message>,
     /// The run's notices, newest last.
     pub notices: VecDeque<String>,
+    /// The last lines that the run's program printed.
+    pub printed: Vec<String>,
     /// Whether the first steps are shown as long as nothing has been turned.
     pub first_steps: bool,
     /// Whether the last key was an Esc that left a list or similar.
@@ -244,6 +246,7 @@ impl State {
             dialog: None,
             message: None,
             notices: VecDeque::new(),
+            printed: Vec::new(),
             first_steps: false,
             has_left: false,
             ran: Ran::default(),

@@ -131,6 +131,6 @@ pub(in crate::runs::session) fn give_up(built: Built, error: Error, attendant: &
     };
     match ended {
         Ok(()) => error,
-        Err(left) => Error { what: format!("{}; and then {}", error.what, left.what), ..error },
+        Err(left) => error.and_then(&left),
     }
 }

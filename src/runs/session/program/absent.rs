@@ -1,6 +1,6 @@
 //! The program of a session in a build that runs none.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::meter::programs::program::ProgramFigures;
@@ -12,15 +12,27 @@ use crate::runs::session::turning::turns::TurnedBy;
 pub(in crate::runs::session) enum Running {}
 
 impl Running {
-    pub(in crate::runs::session) fn end(
-        self,
-        _: &mut Target,
-        _: &mut dyn FnMut() -> bool,
-    ) -> (String, Result<()>) {
+    pub(in crate::runs::session) fn end(self, _: &mut Target, _: &mut dyn FnMut() -> bool) -> Result<()> {
         match self {}
     }
 
+    pub(in crate::runs::session) fn printed(&self) -> Vec<String> {
+        match *self {}
+    }
+
+    pub(in crate::runs::session) fn keep_log_in(&self, _: &Path) -> Result<()> {
+        match *self {}
+    }
+
+    pub(in crate::runs::session) fn end_log(&self) -> Result<()> {
+        match *self {}
+    }
+
     pub(in crate::runs::session) fn is_turning(&self) -> bool {
+        match *self {}
+    }
+
+    pub(in crate::runs::session) fn has_ended_early(&self) -> bool {
         match *self {}
     }
 

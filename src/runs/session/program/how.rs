@@ -13,6 +13,8 @@ pub struct ProgramOptions {
     pub user: Option<User>,
     /// How long it runs, warm-up included.
     pub time: Duration,
+    /// Whether it is expected to end by itself before that.
+    pub is_open_ended: bool,
     /// When the run ends itself.
     #[cfg(feature = "programs")]
     pub stop_if: Option<StopIf>,

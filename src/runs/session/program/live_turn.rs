@@ -11,6 +11,7 @@ use crate::runs::session::run::Session;
 use crate::runs::session::turning::survival::survival;
 use crate::runs::session::turning::turns::{self, TurnedBy};
 use crate::settings::knobs::{self, Value};
+use crate::settings::values::program::MEMORY_MAX;
 
 impl Running {
     /// Whether one of its own knobs is being turned, or waits to be.
@@ -55,7 +56,7 @@ impl Running {
                 self.turning = Some(Turning::new(process, wanted));
                 None
             }
-            Err(why) => Some(Turned { wanted, outcome: Err(why), log: String::new() }),
+            Err(why) => Some(Turned { wanted, outcome: Err(why) }),
         }
     }
 
@@ -63,7 +64,6 @@ impl Running {
     fn turned(&mut self) -> Option<Turned> {
         match self.turning.take()?.look() {
             Ok(turned) => {
-                self.log += &turned.log;
                 if turned.outcome.is_ok() {
                     // In `stop` and the probes the values stay the initial ones: the server was started with them.
                     let _ = self.program.turn(&turned.wanted.name, &turned.wanted.value);
@@ -96,10 +96,29 @@ impl Session {
     ) -> Result<bool, String> {
         let running = self.program.as_mut().ok_or("there is no program")?;
         let wanted = WantedTurn { name: name.to_owned(), value: value.trim().to_owned(), by };
+        if name == MEMORY_MAX {
+            return self.limit_program(wanted);
+        }
         let (in_force, given_up) = running.want(wanted)?;
         given_up.into_iter().for_each(|wanted| self.can_be_undone(&wanted.name, &wanted.value));
         self.look_at_turning();
         Ok(in_force)
+    }
+
+    /// Limits the program's memory, which is in force at once.
+    fn limit_program(&mut self, wanted: WantedTurn) -> Result<bool, String> {
+        let running = self.program.as_mut().ok_or("there is no program")?;
+        let mut turned = running.program.clone();
+        turned.turn(&wanted.name, &wanted.value)?;
+        let now = running.program.memory_max_bytes.ok_or("the program began without a memory limit")?;
+        let Some(bytes) = turned.memory_max_bytes.filter(|bytes| *bytes != now) else { return Ok(true) };
+        let limited = running.site.groups.limit(bytes).map_err(|error| error.one_line());
+        if limited.is_ok() {
+            running.program = turned;
+        }
+        self.schedule.turned = true;
+        self.take_turned(Turned { wanted, outcome: limited });
+        Ok(false)
     }
 
     pub(super) fn look_at_turning(&mut self) {
@@ -124,7 +143,7 @@ impl Session {
         } else {
             let before = self.survives();
             let Some(program) = &mut self.resolved.settings.program else { return };
-            let from = program.value_of(&name).unwrap_or_default().to_owned();
+            let from = program.text_of(&name).unwrap_or_default();
             let _ = program.turn(&name, &value);
             self.turns.setting += 1;
             let turn = Turn {

@@ -11,6 +11,8 @@ mod live;
 #[cfg(feature = "programs")]
 mod live_turn;
 #[cfg(feature = "programs")]
+mod log;
+#[cfg(feature = "programs")]
 mod output;
 #[cfg(feature = "programs")]
 mod phases;

@@ -1,12 +1,13 @@
-//! The output of a process: its last lines, and the figures in them.
+//! The output of a process: its last line, and the figures in all of them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, PipeReader};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use regex_lite::Regex;
 
+use super::log::ProgramLog;
 use crate::error::Result;
 use crate::meter::programs::program::MetricFigures;
 use crate::printable;
@@ -18,8 +19,9 @@ use crate::threads;
 const LINE_BYTES_MAX: usize = 4096;
 /// How long to wait for the rest of the output.
 const SETTLE: Duration = Duration::from_millis(200);
-/// The lines that are kept.
-const LINES_MAX: usize = 1000;
+
+/// A program's log, and the phase of it that prints.
+pub(super) type LogOf = (Arc<ProgramLog>, &'static str);
 
 /// The output of a process so far.
 #[derive(Debug, Default)]
@@ -27,18 +29,18 @@ pub(super) struct Output(Mutex<Printed>);
 
 #[derive(Debug, Default)]
 struct Printed {
-    last: VecDeque<String>,
+    last: Option<String>,
     /// Set once nobody can write any more.
     closed: bool,
     values: BTreeMap<String, MetricFigures>,
 }
 
 impl Output {
-    /// Reads in a thread of its own until all writers have closed the pipe.
+    /// Reads in a thread of its own until all writers have closed the pipe, into a log if it is to be kept.
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn read(from: PipeReader, metrics: &[Metric]) -> Result<Arc<Self>> {
+    pub fn read(from: PipeReader, metrics: &[Metric], log: Option<LogOf>) -> Result<Arc<Self>> {
         let output = Arc::new(Self::default());
         let theirs = output.clone();
         let compiled = |metric: &Metric| Some((pattern(&metric.line).ok()?, metric.clone()));
@@ -57,16 +59,16 @@ impl Output {
                 line.extend_from_slice(&bytes[..taken.min(room)]);
                 from.consume(taken + usize::from(end.is_some()));
                 if end.is_some() {
-                    theirs.line(&std::mem::take(&mut line), &metrics);
+                    theirs.line(&std::mem::take(&mut line), &metrics, log.as_ref());
                 }
             }
-            theirs.line(&line, &metrics);
+            theirs.line(&line, &metrics, log.as_ref());
             theirs.0.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         })?;
         Ok(output)
     }
 
-    fn line(&self, bytes: &[u8], metrics: &[(Regex, Metric)]) {
+    fn line(&self, bytes: &[u8], metrics: &[(Regex, Metric)], log: Option<&LogOf>) {
         let line = String::from_utf8_lossy(bytes);
         if line.trim().is_empty() {
             return;
@@ -78,10 +80,13 @@ impl Output {
             let of = MetricFigures { better: metric.better, ..MetricFigures::of(value, &metric.unit) };
             printed.values.entry(metric.name.clone()).and_modify(|sum| sum.add(&of)).or_insert(of);
         }
-        if printed.last.len() == LINES_MAX {
-            printed.last.pop_front();
+        let line = printable::line(&line).into_owned();
+        printed.last = Some(line.clone());
+        // A slow disk must not delay whoever takes the values.
+        drop(printed);
+        if let Some((log, phase)) = log {
+            log.line(phase, &line);
         }
-        printed.last.push_back(printable::line(&line).into_owned());
     }
 
     /// Waits until all output is read; not for long, since orphaned processes may still be printing.
@@ -97,9 +102,9 @@ impl Output {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).values)
     }
 
-    /// Its last lines.
-    pub fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).last.iter().cloned().collect()
+    /// Its last line.
+    pub fn last_line(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).last.clone()
     }
 }
 
@@ -118,7 +123,8 @@ mod tests {
             unit: "txn/s".into(),
             better: None,
         };
-        let output = Output::read(from, &[metric]).unwrap();
+        let log = Arc::new(ProgramLog::default());
+        let output = Output::read(from, &[metric], Some((log.clone(), "run"))).unwrap();
         let long = "x".repeat(3 * LINE_BYTES_MAX);
         write!(to, "tps 1.5\rother\ntps 2.5\n\ntps nan\ntps abc\n{long}tps 9\n\x1b[2Jtps 5").unwrap();
         drop(to);
@@ -126,8 +132,9 @@ mod tests {
         let values = output.take_values();
         assert_eq!((values["tps"].count, values["tps"].mean, values["tps"].max), (3, 3.0, 5.0));
         assert!(output.take_values().is_empty());
-        let lines = output.lines();
-        assert_eq!((lines[0].as_str(), lines[5].len()), ("tps 1.5", LINE_BYTES_MAX));
-        assert!(lines.iter().all(|line| printable::is_line(line)), "{lines:?}");
+        let lines = log.last(usize::MAX);
+        assert_eq!((lines[0].1.as_str(), lines[5].1.len()), ("tps 1.5", LINE_BYTES_MAX));
+        assert!(lines.iter().all(|(phase, line)| *phase == "run" && printable::is_line(line)), "{lines:?}");
+        assert_eq!(output.last_line().as_ref(), lines.last().map(|(_, line)| line));
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use rustix::fs::{Mode, OFlags, open, syncfs};
 
@@ -73,7 +74,7 @@ impl Session {
         let probes = program.probes.iter().cloned().map(Asked::new).collect();
         let environment = program.environment.clone().into_iter().collect();
         let by_name = probe.by_name().clone();
-        let site = Site { groups, place, user: options.user, environment, by_name };
+        let site = Site { groups, place, user: options.user, environment, by_name, log: Arc::default() };
         let running = self.program.insert(Running {
             site,
             program,
@@ -86,11 +87,14 @@ impl Session {
             wanted: VecDeque::new(),
             server: None,
             run: None,
-            ends_at: None,
+            due_at: None,
+            ends_itself: false,
+            ended_early: false,
             stop_if: options.stop_if,
+            time: options.time,
+            is_open_ended: options.is_open_ended,
             asked: None,
             urgent: false,
-            log: String::new(),
         });
         running.begin(&target, wal.as_deref(), notice, goes_on)?;
         self.begin_anew();
@@ -98,11 +102,12 @@ impl Session {
     }
 
     /// Ends what is left of the program in order: its measured part, then the server by `command.stop`, then
-    /// everything in its cgroups. Returns the last lines of each phase, and whether all ended well: `cleanup`
-    /// ends what does not. If it may not go on, everything is killed without asking.
-    pub fn end_program(&mut self, goes_on: &mut dyn FnMut() -> bool) -> (String, Result<()>) {
-        let running = self.program.take();
-        running.map_or_else(|| (String::new(), Ok(())), |running| running.end(&mut self.target, goes_on))
+    /// everything in its cgroups. If it may not go on, everything is killed without asking.
+    ///
+    /// # Errors
+    /// What did not end well; `cleanup` ends what is left.
+    pub fn end_program(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
+        self.program.take().map_or(Ok(()), |running| running.end(&mut self.target, goes_on))
     }
 
     /// Kills everything of the program at once.
@@ -140,10 +145,10 @@ impl Session {
         // Resources used before the measurement do not count.
         running.probe.window();
         // Knobs may have been turned before a restart.
-        let words = running.values.with_knobs(&running.program.knobs).words(&running.run_unfilled)?;
+        let words = running.values.as_turned(&running.program).words(&running.run_unfilled)?;
         running.run = Some(Process::start(&running.site, "run", &words, &running.program.metrics)?);
-        let seconds = running.values.seconds_of(&running.run_unfilled);
-        running.ends_at = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        running.due_at = Some(Instant::now() + running.time);
+        running.ends_itself = Values::say_how_long(&running.run_unfilled);
         Ok(())
     }
 
@@ -169,8 +174,7 @@ impl Session {
 
     /// Whether the program has ended by itself.
     pub(in crate::runs::session) fn has_program_ended(&mut self) -> bool {
-        let run = self.program.as_mut().and_then(|running| running.run.as_mut());
-        let ended = run.is_some_and(|run| run.ended().is_some());
+        let ended = self.program.as_mut().is_some_and(Running::has_ended);
         if ended {
             // It may have failed since the last check.
             self.look_at_program();

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rustix::process::Signal;
 
-use super::process::{Process, Site};
+use super::process::{PROBES, Process, Site};
 use crate::meter::programs::program::{MetricFigures, ProgramFigures};
 use crate::meter::programs::program_probe::ProgramProbe;
 use crate::settings::{Probe, ProbeKind};
@@ -63,7 +63,7 @@ impl Asked {
         } else if now >= self.next {
             self.next = now + self.probe.every;
             let metrics = std::slice::from_ref(&self.probe.metric);
-            match Process::start(site, "probes", &self.probe.run, metrics) {
+            match Process::start(site, PROBES, &self.probe.run, metrics) {
                 Ok(process) => self.question = Some(Question { process, began: now, late: false }),
                 Err(error) => failed = Some(error.one_line()),
             }

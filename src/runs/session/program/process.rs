@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+use super::log::ProgramLog;
 use super::output::Output;
 use crate::error::{Error, Result, describe};
 use crate::host::User;
@@ -16,6 +17,12 @@ use crate::settings::Metric;
 use crate::stack::program::{Groups, Part, Place, Start};
 
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Phases whose answers would fill the log.
+const ASKED_OFTEN: [&str; 2] = ["ready", PROBES];
+
+/// The phase of the probes' commands.
+pub(super) const PROBES: &str = "probes";
 
 /// The means to start a program's processes.
 #[derive(Debug)]
@@ -26,6 +33,7 @@ pub(super) struct Site {
     pub user: Option<User>,
     pub environment: Vec<(String, String)>,
     pub by_name: ByName,
+    pub log: Arc<ProgramLog>,
 }
 
 /// A process, and everything in its process group.
@@ -60,7 +68,8 @@ impl Process {
         let command = start.command(site.groups.entrances(part)?, to)?;
         let child = site.place.start(command)?;
         let by_name = site.by_name.clone();
-        Ok(Self { phase, child, by_name, output: Output::read(from, metrics)?, status: None })
+        let log = (!ASKED_OFTEN.contains(&phase)).then(|| (site.log.clone(), phase));
+        Ok(Self { phase, child, by_name, output: Output::read(from, metrics, log)?, status: None })
     }
 
     /// Its exit status, once it has ended.
@@ -104,19 +113,12 @@ impl Process {
             Some((None, Some(signal))) => format!("was ended by signal {signal}"),
             _ => "has not ended".to_owned(),
         };
-        let said = self.output.lines().pop().map_or_else(String::new, |line| format!(": {line}"));
+        let said = self.output.last_line().map_or_else(String::new, |line| format!(": {line}"));
         format!("command.{} {how}{said}", self.phase)
     }
 
     /// Its output.
     pub fn output(&self) -> &Output {
         &self.output
-    }
-
-    /// Its last lines, headed by its phase.
-    pub fn log(&self) -> String {
-        let lines = self.output.lines();
-        let lines = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect::<String>();
-        format!("[{}]\n{lines}", self.phase)
     }
 }

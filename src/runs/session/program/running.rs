@@ -18,6 +18,7 @@ use crate::marks::{PROGRAM_NAME, SETUP_BEGINS, SETUP_NAME};
 use crate::meter::programs::program::ProgramFigures;
 use crate::meter::programs::program_probe::ProgramProbe;
 use crate::printable::Shown as _;
+use crate::runs::record::program_log;
 use crate::runs::session::targets::Target;
 use crate::settings::Program;
 use crate::stack::journal::Journal;
@@ -39,6 +40,9 @@ const EARLY: Duration = Duration::from_secs(1);
 
 const LOOK: Duration = Duration::from_millis(20);
 
+/// How many of the last lines are reported.
+const PRINTED_LINES: usize = 20;
+
 /// A program that is set up, and its processes.
 pub(in crate::runs::session) struct Running {
     // Dropped first: it kills whatever is left of the program.
@@ -56,14 +60,21 @@ pub(in crate::runs::session) struct Running {
     pub(super) wanted: VecDeque<WantedTurn>,
     pub(super) server: Option<Process>,
     pub(super) run: Option<Process>,
-    /// When `run` ends by itself, if its words contain `{seconds}`.
-    pub(super) ends_at: Option<Instant>,
+    /// When the measured part's time is up, once it has begun.
+    pub(super) due_at: Option<Instant>,
+    /// Whether it ends by itself then: its words contain `{seconds}`.
+    pub(super) ends_itself: bool,
+    /// Whether it has ended by itself before that.
+    pub(super) ended_early: bool,
     pub(super) stop_if: Option<StopIf>,
+    /// How long the measured part runs at most.
+    pub(super) time: Duration,
+    /// Whether it is expected to end by itself before that.
+    pub(super) is_open_ended: bool,
     /// How often it was asked to end, and when last.
     pub(super) asked: Option<(usize, Instant)>,
     /// Whether it ends for the host's sake.
     pub(super) urgent: bool,
-    pub(super) log: String,
 }
 
 impl Running {
@@ -127,7 +138,6 @@ impl Running {
         }
         let mut process = Process::start(&self.site, "setup", &self.program.setup, &[])?;
         let status = process.wait(goes_on);
-        self.log += &process.log();
         match status {
             None => Err(Error::interrupted("interrupted while the program was set up")),
             Some(status) if status.success() => Ok(()),
@@ -210,7 +220,6 @@ impl Running {
             let mut turn = Process::start(&self.site, "knob.turn", &self.values.turn(knob)?, &[])?;
             let until = Instant::now() + turning::PATIENCE;
             let status = turn.wait(&mut || goes_on() && Instant::now() < until);
-            self.log += &turn.log();
             if !status.is_some_and(|status| status.success()) {
                 turn.signal(Signal::KILL);
                 let what = format!("the knob command.{} was not turned: {}", knob.name, turn.in_words());
@@ -236,6 +245,29 @@ impl Running {
             probe.add_to(&mut figures);
         }
         figures
+    }
+
+    /// The last lines that it printed, each after its phase.
+    pub(in crate::runs::session) fn printed(&self) -> Vec<String> {
+        let lines = self.site.log.last(PRINTED_LINES).into_iter();
+        lines.map(|(phase, line)| format!("{phase}: {line}")).collect()
+    }
+
+    /// From now on, keeps what it prints in a recording.
+    ///
+    /// # Errors
+    /// If the file can't be made.
+    pub(in crate::runs::session) fn keep_log_in(&self, dir: &Path) -> Result<()> {
+        self.site.log.keep_in(program_log(dir)?);
+        Ok(())
+    }
+
+    /// Keeps nothing more in the recording.
+    ///
+    /// # Errors
+    /// If lines could not be written.
+    pub(in crate::runs::session) fn end_log(&self) -> Result<()> {
+        self.site.log.end()
     }
 
     /// The cgroups that its processes may be in.
@@ -265,12 +297,28 @@ impl Running {
         server.ended().map(|_| server.in_words())
     }
 
+    /// Whether the measured part has ended by itself, well before its time was up.
+    pub(in crate::runs::session) fn has_ended_early(&self) -> bool {
+        self.ended_early
+    }
+
+    /// Whether the measured part has ended; notes whether that was early.
+    pub(super) fn has_ended(&mut self) -> bool {
+        let ended = self.run.as_mut().is_some_and(|run| run.ended().is_some());
+        let is_early = self.asked.is_none()
+            && !self.is_open_ended
+            && self.due_at.is_some_and(|at| Instant::now() + EARLY < at);
+        self.ended_early |= ended && is_early;
+        ended
+    }
+
     pub(super) fn is_over(&mut self) -> bool {
         let Some(run) = &mut self.run else { return true };
         if run.ended().is_some() {
             return true;
         }
-        if self.asked.is_none() && !self.urgent && self.ends_at.is_some_and(says_its_last_words) {
+        let is_due = self.ends_itself && self.due_at.is_some_and(says_its_last_words);
+        if self.asked.is_none() && !self.urgent && is_due {
             return false;
         }
         let (times, at) = *self.asked.get_or_insert_with(|| (0, Instant::now()));
@@ -290,11 +338,7 @@ impl Running {
         while !self.is_over() && goes_on() {
             std::thread::sleep(LOOK);
         }
-        let stopped = self.end_server(goes_on);
-        if let Some(run) = &self.run {
-            self.log += &run.log();
-        }
-        stopped
+        self.end_server(goes_on)
     }
 
     /// Ends the server, if there still is one.
@@ -312,24 +356,24 @@ impl Running {
                 let stop = Process::start(&self.site, "stop", &self.program.stop, &[]);
                 stopped = stop.and_then(|mut stop| {
                     let status = stop.wait(&mut goes_on);
-                    self.log += &stop.log();
                     let well = self.urgent || status.is_some_and(|status| status.success());
                     if well { Ok(()) } else { Err(Error::failed(stop.in_words())) }
                 });
             }
             server.wait(&mut goes_on);
-            self.log += &server.log();
         }
         stopped
     }
 
     /// Ends what is left in order: the measured part, then the server, then everything in the cgroups.
-    /// Returns the last lines of each phase, and whether all ended well: `cleanup` ends what does not.
+    ///
+    /// # Errors
+    /// What did not end well; `cleanup` ends what is left.
     pub(in crate::runs::session) fn end(
         mut self,
         target: &mut Target,
         goes_on: &mut dyn FnMut() -> bool,
-    ) -> (String, Result<()>) {
+    ) -> Result<()> {
         self.probes.clear();
         self.turning = None;
         self.wanted.clear();
@@ -339,12 +383,12 @@ impl Running {
             (None, Some(mut journal)) => self.site.groups.remove(&mut journal).and_then(|()| journal.end()),
             (None, None) => self.site.groups.end(),
         };
-        (self.log, ended.and(stopped))
+        ended.and(stopped).and(self.site.log.end())
     }
 }
 
 /// Whether a program due to end at that time is about to, or has just begun to: its last report must not be cut off.
-fn says_its_last_words(ends_at: Instant) -> bool {
+fn says_its_last_words(due_at: Instant) -> bool {
     let now = Instant::now();
-    now + EARLY >= ends_at && now < ends_at + LAST_WORDS
+    now + EARLY >= due_at && now < due_at + LAST_WORDS
 }

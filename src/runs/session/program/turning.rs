@@ -36,8 +36,6 @@ pub(super) struct Turned {
     pub wanted: WantedTurn,
     /// Why the knob was not turned, if it was not.
     pub outcome: Result<(), String>,
-    /// The command's last lines.
-    pub log: String,
 }
 
 impl Turning {
@@ -57,7 +55,7 @@ impl Turning {
         }
         let well = status.is_some_and(|status| status.success());
         let outcome = if well { Ok(()) } else { Err(self.process.in_words()) };
-        Ok(Turned { wanted: self.wanted, outcome, log: self.process.log() })
+        Ok(Turned { wanted: self.wanted, outcome })
     }
 }
 

@@ -7,6 +7,9 @@ use crate::error::{Error, Result};
 use crate::settings::values::program::{VALUE, filled};
 use crate::settings::{Probe, Program, ProgramKnob};
 
+/// The placeholder of the memory that it may use.
+const MEMORY: &str = "memory";
+
 /// The value of each placeholder.
 #[derive(Debug, Clone)]
 pub(super) struct Values(Vec<(String, String)>);
@@ -24,7 +27,7 @@ impl Values {
             ("dir", dir.to_string_lossy().into_owned()),
             ("wal", wal.to_string_lossy().into_owned()),
             ("seconds", options.time.as_secs().max(1).to_string()),
-            ("memory", program.memory_max_bytes.unwrap_or(memory_bytes).to_string()),
+            (MEMORY, program.memory_max_bytes.unwrap_or(memory_bytes).to_string()),
             ("cpus", cpus.to_string()),
         ];
         let values = values.into_iter().map(|(name, value)| (name.to_owned(), value));
@@ -45,17 +48,18 @@ impl Values {
         words.iter().map(|word| self.word(word)).collect()
     }
 
-    /// The same with the current values of these knobs.
-    pub fn with_knobs(&self, knobs: &[ProgramKnob]) -> Self {
-        let now = |name: &str| knobs.iter().find(|knob| knob.name == name).map(|knob| knob.value.clone());
+    /// The same with the current values of the program's knobs and of its memory limit.
+    pub fn as_turned(&self, program: &Program) -> Self {
+        let now = |name: &str| match name {
+            MEMORY => program.memory_max_bytes.map(|bytes| bytes.to_string()),
+            _ => program.value_of(name).map(str::to_owned),
+        };
         Self(self.0.iter().map(|(name, value)| (name.clone(), now(name).unwrap_or(value.clone()))).collect())
     }
 
-    /// How long a command runs by its own words; none if they do not say.
-    pub fn seconds_of(&self, words: &[String]) -> Option<u64> {
-        const SECONDS: &str = "seconds";
-        let has_it = words.iter().any(|word| word.contains(&format!("{{{SECONDS}}}")));
-        self.value(SECONDS).filter(|_| has_it)?.parse().ok()
+    /// Whether a command's words, not yet filled, say how long it runs.
+    pub fn say_how_long(words: &[String]) -> bool {
+        words.iter().any(|word| word.contains("{seconds}"))
     }
 
     /// The command that turns a knob to its value.

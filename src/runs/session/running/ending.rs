@@ -12,6 +12,7 @@ use crate::meter::flag::FlagKind;
 use crate::meter::window::Window;
 use crate::runs::record::{Destination, Header, Outcome, Summary};
 use crate::runs::session::message::Event;
+use crate::runs::session::program::Running;
 use crate::runs::session::run::Session;
 
 impl Session {
@@ -40,6 +41,11 @@ impl Session {
         };
         self.recorder.begin(place.into(), &header)?;
         self.meters.reset_totals();
+        let kept =
+            self.program.as_ref().zip(self.recorder.dir()).map(|(program, dir)| program.keep_log_in(dir));
+        if let Some(Err(error)) = kept {
+            self.notice(error.one_line());
+        }
         self.status();
         Ok(())
     }
@@ -70,6 +76,8 @@ impl Session {
         let totals = self.meters.totals();
         self.report(Event::Window(window, totals));
         self.report(Event::Written(self.written.writes.written_bytes()));
+        let printed = self.program.as_ref().map(Running::printed);
+        printed.into_iter().for_each(|lines| self.report(Event::Printed(lines)));
         lines.into_iter().for_each(|line| self.report(Event::Ledger(Arc::new(line))));
         written
     }
@@ -172,6 +180,10 @@ impl Session {
         let summary = self.recorder.end(&mut self.turns.ledger, &self.meters.totals(), outcome)?;
         if summary.is_some() {
             self.status();
+        }
+        // At the end of a run, its program's last words are still to come.
+        if let Some(program) = self.program.as_ref().filter(|_| !self.schedule.ending) {
+            program.end_log()?;
         }
         Ok(summary)
     }

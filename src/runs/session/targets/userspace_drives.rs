@@ -193,7 +193,7 @@ fn hand_over(
         Ok(driver) => Ok((over, driver)),
         Err(error) => Err(match over.give_back() {
             Ok(()) => error,
-            Err(left) => Error { what: format!("{}; and then {}", error.what, left.what), ..error },
+            Err(left) => error.and_then(&left),
         }),
     }
 }

@@ -74,17 +74,23 @@ pub fn steadiness(of: &Steadiness) -> Vec<String> {
     let waits = of.waits_for().map_or_else(String::new, |waits| format!(": {waits}"));
     let mut lines = vec![format!("{of}{waits}")];
     if let (Some(burst), Some(steady)) = (&of.burst, &of.steady) {
-        lines.push(format!("burst {}; steady {}", mean(burst), mean(steady)));
+        let figure = of.figures.first().map_or("", String::as_str);
+        lines.push(format!("burst {}; steady {}", mean(burst, figure), mean(steady, figure)));
     }
     lines
 }
 
-fn mean(of: &Mean) -> String {
+/// The means over a span; `figure` names a program's.
+fn mean(of: &Mean, figure: &str) -> String {
     let (from, to) = (approx_span(of.from_s), approx_span(of.to_s));
     let ratio =
         |name: &str, x: Option<f64>| x.map_or_else(String::new, |x| format!(", {name} {}", three_digits(x)));
     let (wa_a, wa_d) = (ratio("WA-A", of.wa_a), ratio("WA-D", of.wa_d));
-    format!("{} MB/s, {} IOPS{wa_a}{wa_d} ({from} to {to})", three_digits(of.mb_per_s), three_digits(of.iops))
+    let rate = match of.reported {
+        Some(reported) => format!("{figure} {}", three_digits(reported)),
+        None => format!("{} MB/s, {} IOPS", three_digits(of.mb_per_s), three_digits(of.iops)),
+    };
+    format!("{rate}{wa_a}{wa_d} ({from} to {to})")
 }
 
 /// How much the throughput varied; none if the run is too short.
@@ -148,7 +154,15 @@ mod tests {
     #[test]
     fn burst_and_steady_figures_are_shown_side_by_side() {
         let mean = |from_s: f64, mb_per_s: f64| {
-            Some(Mean { from_s, to_s: from_s + 600.0, mb_per_s, iops: 50.0, wa_a: Some(3.0), wa_d: None })
+            Some(Mean {
+                from_s,
+                to_s: from_s + 600.0,
+                mb_per_s,
+                iops: 50.0,
+                wa_a: Some(3.0),
+                wa_d: None,
+                reported: None,
+            })
         };
         let of = Steadiness {
             state: SteadyState::Steady,

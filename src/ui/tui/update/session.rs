@@ -37,6 +37,7 @@ pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
             state.passing = passing.map(|passing| Passing { windows: passing.windows + 1, ..passing });
         }
         Event::Written(bytes) => state.written_bytes = bytes,
+        Event::Printed(lines) => state.printed = lines,
         Event::Ledger(line) => return take_ledger(state, line),
         Event::Turned { knob, outcome: Ok(true) } => {
             // Drop the requested value: the run may have changed it.
@@ -72,7 +73,7 @@ pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
 /// A new run: the previous one's figures were counted by another clock.
 fn begin(state: &mut State) {
     state.live = Figures::default();
-    state.former_states.clear();
+    (state.former_states, state.printed) = Default::default();
     (state.frozen, state.ledger_chosen, state.duel) = (None, 0, None);
     state.of_former = state.of_profile.take().or(state.of_former.take());
     (state.saved_as, state.mark, state.ledger_top) = (None, None, 0);

@@ -82,9 +82,22 @@ fn metrics(state: &State, buf: &mut Buffer, area: Rect, windows: &[Arc<Window>])
         let text = "nothing yet: [command.metrics] says what to look for in its output";
         put(buf, inner.x, inner.y, inner.width, &Line::from(span(text, state.theme.dim)));
     }
+    let below = inner.y.saturating_add(names.len().max(1) as u16).min(inner.bottom());
     for (y, (name, unit)) in (inner.y..inner.bottom()).zip(names) {
         let series: Vec<_> = windows.iter().map(|window| reported(window, name)).collect();
         row(state, buf, Rect { y, height: 1, ..inner }, (name, unit), &series);
+    }
+    if state.frozen.is_none() && state.replay.is_none() {
+        printed(state, buf, Rect { y: below, height: inner.bottom() - below, ..inner });
+    }
+}
+
+/// The last lines that it printed.
+fn printed(state: &State, buf: &mut Buffer, area: Rect) {
+    let first = state.printed.len().saturating_sub(usize::from(area.height));
+    for (y, line) in (area.y..area.bottom()).zip(&state.printed[first..]) {
+        let line = fit(&printable::line(line), usize::from(area.width));
+        put(buf, area.x, y, area.width, &Line::from(span(line, state.theme.dim)));
     }
 }
 
