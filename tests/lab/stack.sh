@@ -75,9 +75,12 @@ a_part_of_each_drive_is_used_and_resynced() {
     nothing_left
 }
 
-# Sums a count over the windows after number FROM, up to TO.
+# Sums a count of what was written over the windows after number FROM, up to TO.
 #   sum_of FILE FROM TO COUNT
-sum_of() { sed -n "$(($2 + 1)),$3p" "$1" | grep -o "\"$4\":[0-9]*" | awk -F: '{ sum += $2 } END { print sum + 0 }'; }
+sum_of() {
+    sed -n "$(($2 + 1)),$3p" "$1" | grep -o '"written":{[^}]*}' | grep -o "\"$4\":[0-9]*" |
+        awk -F: '{ sum += $2 } END { print sum + 0 }'
+}
 
 # Only builtins from here on: while a program starts, the load keeps writing.
 #
@@ -109,11 +112,10 @@ amplified() {
         --set point.enabled=false --set io.buffering=direct --set background.rate=4MB/s >/dev/null &
     pid=$!
     file=$out/windows.jsonl
-    # Beyond the first burst: windows and counts may be a window apart, which must not matter.
-    wait_for 120 has_windows "$file" 6
+    wait_for 120 has_windows "$file" 1
     count_windows "$file" && count_sectors "${names[@]}"
     from=$windows first=$sectors
-    wait_for 60 has_windows "$file" $((from + 20))
+    wait_for 60 has_windows "$file" $((from + 10))
     count_windows "$file" && count_sectors "${names[@]}"
     to=$windows last=$sectors
     kill -INT "$pid"
