@@ -5,7 +5,7 @@ use super::privileges;
 use crate::error::{Error, Result};
 use crate::ftl::{ENTRY_BYTES, FlashDrive, FlashSpec, Mapping, Timed};
 use crate::printable::Shown as _;
-use crate::trace::{self, Op, Selected, TracedIo};
+use crate::trace::{self, Op, Selected, TracedIo, nearest_rank};
 use crate::ui::cli::{CacheSize, Ftl, FtlArgs};
 use crate::ui::report::{self, Simulated, SimulatedLatencies};
 use crate::units::grouped;
@@ -120,9 +120,8 @@ fn replay(drive: &mut Timed, ios: &[TracedIo], keeps: bool) -> Option<SimulatedL
 
 /// The median, the 99th percentile and the largest: the smallest time that this share does not exceed, as in histograms.
 fn percentiles(mut times: Vec<u64>) -> Option<[u64; 3]> {
-    times.sort_unstable();
-    let last = times.len().checked_sub(1)?;
-    Some([50, 99, 100].map(|percent| times[(times.len() * percent).div_ceil(100).clamp(1, last + 1) - 1]))
+    let mut of = |percent| nearest_rank(&mut times, percent);
+    Some([of(50)?, of(99)?, of(100)?])
 }
 
 #[cfg(test)]

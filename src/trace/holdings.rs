@@ -77,28 +77,29 @@ impl Holdings {
 }
 
 fn operations(trace: &Trace) -> Vec<HeldOperation> {
-    let mut groups: BTreeMap<(TracedDrive, usize), (Vec<u64>, Vec<u64>)> = BTreeMap::new();
+    let mut groups: BTreeMap<(TracedDrive, Op), (Vec<u64>, Vec<u64>)> = BTreeMap::new();
     for io in &trace.ios {
-        let op = Op::ALL.iter().position(|op| *op == io.op).unwrap_or(0);
-        let (sizes, times) = groups.entry((io.drive, op)).or_default();
+        let (sizes, times) = groups.entry((io.drive, io.op)).or_default();
         sizes.push(u64::from(io.bytes));
         times.extend(io.completed_ns.map(|end_ns| end_ns.saturating_sub(io.issued_ns)));
     }
-    let held = |((drive, op), (mut sizes, mut times)): ((TracedDrive, usize), (Vec<u64>, Vec<u64>))| {
+    let held = |((drive, op), (mut sizes, mut times)): ((TracedDrive, Op), (Vec<u64>, Vec<u64>))| {
         Some(HeldOperation {
             drive,
-            op: Op::ALL[op],
+            op,
             ios: sizes.len() as u64,
             bytes: sizes.iter().sum(),
-            median_bytes: rank(&mut sizes, 50)?,
-            latency_ns: rank(&mut times, 50).zip(rank(&mut times, 99)).map(|(p50, p99)| [p50, p99]),
+            median_bytes: nearest_rank(&mut sizes, 50)?,
+            latency_ns: nearest_rank(&mut times, 50)
+                .zip(nearest_rank(&mut times, 99))
+                .map(|(p50, p99)| [p50, p99]),
         })
     };
     groups.into_iter().filter_map(held).collect()
 }
 
 /// The value that this many percent do not exceed (nearest rank); none of nothing.
-fn rank(values: &mut [u64], percent: usize) -> Option<u64> {
+pub fn nearest_rank(values: &mut [u64], percent: usize) -> Option<u64> {
     let at = (values.len() * percent).div_ceil(100).checked_sub(1)?;
     Some(*values.select_nth_unstable(at).1)
 }

@@ -9,7 +9,7 @@ use crate::units::grouped;
 pub const SECTOR_BYTES: u64 = 512;
 
 /// What an I/O does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Op {
     /// Reads data.
     Read,
@@ -278,4 +278,22 @@ pub fn edges(ios: &[TracedIo]) -> Vec<Edge> {
     }
     edges.sort_unstable();
     edges
+}
+
+/// A moment of a trace.
+pub enum Moment<'a> {
+    /// A remark.
+    Note(&'a Note),
+    /// The start or end of an I/O.
+    Edge(Edge),
+}
+
+/// The notes and the starts and ends of I/Os in order of time; at the same time, the notes come first.
+pub fn moments(trace: &Trace) -> impl Iterator<Item = Moment<'_>> {
+    let mut notes = trace.notes.iter().peekable();
+    edges(&trace.ios).into_iter().map(Some).chain([None]).flat_map(move |edge| {
+        let is_due = |note: &&Note| edge.as_ref().is_none_or(|edge| note.at_ns <= edge.at_ns);
+        let due: Vec<_> = std::iter::from_fn(|| notes.next_if(is_due)).map(Moment::Note).collect();
+        due.into_iter().chain(edge.map(Moment::Edge))
+    })
 }

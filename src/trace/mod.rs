@@ -35,7 +35,7 @@ mod windowed;
 
 pub use events::IOS_MAX;
 pub use forms::{WrittenForm, read, read_bytes, write};
-pub use holdings::{HeldOperation, Holdings};
+pub use holdings::{HeldOperation, Holdings, nearest_rank};
 pub use io::{Form, LostEvents, Op, PLACED, Trace, TracedDrive, TracedIo};
 pub use kept::{facts_by, keep};
 pub use live::Tracer;

@@ -297,13 +297,8 @@ fn leading(bins: &[Bin]) -> Option<String> {
         (*count, *better) = (*count + 1, of.better);
     }
     let most = reports.values().map(|(count, _)| *count).max()?;
-    let rank = |better: Option<Better>| match better {
-        Some(Better::Higher) => 0,
-        Some(Better::Lower) => 1,
-        None => 2,
-    };
     let often = reports.into_iter().filter(|(_, (count, _))| 2 * count >= most);
-    often.min_by_key(|(name, (_, better))| (rank(*better), *name)).map(|(name, _)| name.to_owned())
+    often.min_by_key(|(name, (_, better))| (Better::rank(*better), *name)).map(|(name, _)| name.to_owned())
 }
 
 fn series(bins: &[Bin], reported: Option<&str>) -> Vec<Series> {

@@ -76,11 +76,7 @@ impl Figure {
         let Some(program) = &settings.program else { return Self::ALL.to_vec() };
         let probes = program.probes.iter().map(|probe| &probe.metric);
         let mut metrics: Vec<&Metric> = program.metrics.iter().chain(probes).collect();
-        short_list::sort_by_key(&mut metrics, |metric| match metric.better {
-            Some(Better::Higher) => 0,
-            Some(Better::Lower) => 1,
-            None => 2,
-        });
+        short_list::sort_by_key(&mut metrics, |metric| Better::rank(metric.better));
         let of = |metric: &Metric| ReportedFigure { name: metric.name.clone(), better: metric.better };
         metrics.into_iter().map(|metric| Self::Reported(of(metric))).collect()
     }

@@ -166,6 +166,15 @@ impl Better {
         Self::NAMES.iter().find(|(better, _)| *better == self).map_or("?", |(_, name)| name)
     }
 
+    /// The order in which figures stand for a program: those that are better if higher, as rates are, come first.
+    pub fn rank(of: Option<Self>) -> u8 {
+        match of {
+            Some(Self::Higher) => 0,
+            Some(Self::Lower) => 1,
+            None => 2,
+        }
+    }
+
     /// Whether a figure that went that way got better.
     pub fn is_gain(self, went_higher: bool) -> bool {
         went_higher == (self == Self::Higher)

@@ -99,20 +99,16 @@ impl Groups {
             CgroupVersion::V1 => (dir.join("memory.memsw.limit_in_bytes"), bytes),
             CgroupVersion::V2 => (dir.join("memory.swap.max"), 0),
         };
-        let mut limits = vec![(limit, bytes), (swap.clone(), value)];
-        // Version 1 wants the limit with swap never below the one without.
-        let is_raised = |file: &Path| {
-            let now = fs::read_to_string(file).ok().and_then(|now| now.trim().parse::<u64>().ok());
-            now.is_some_and(|now| now < bytes)
-        };
-        if *version == CgroupVersion::V1 && is_raised(&swap) {
-            limits.reverse();
-        }
-        if !swap.exists() {
-            limits.retain(|(file, _)| *file != swap);
+        let mut limits = vec![(limit, bytes)];
+        let has_swap = swap.exists();
+        if has_swap {
+            // Version 1 wants the limit with swap never below the one without.
+            let now = fs::read_to_string(&swap).ok().and_then(|now| now.trim().parse::<u64>().ok());
+            let is_raised = *version == CgroupVersion::V1 && now.is_some_and(|now| now < bytes);
+            limits.insert(usize::from(!is_raised), (swap, value));
         }
         write_all(&limits)?;
-        if swap.exists() {
+        if has_swap {
             return Ok(());
         }
         // Version 1 lacks that file if the kernel does not account for swap, or has no swap at all.

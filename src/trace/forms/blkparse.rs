@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
+use super::blktrace::NO_SECTOR;
 use super::lines::seconds_as_ns;
 use crate::printable;
 use crate::trace::events::{Events, NAME_BYTES, Wrong, lost_noted, op_of};
-use crate::trace::io::{Note, Op, SECTOR_BYTES, Trace, TracedDrive, edges};
+use crate::trace::io::{Moment, Note, Op, SECTOR_BYTES, Trace, TracedDrive, moments};
 use crate::trace::pairing::{Act, TraceEvent};
 
 /// How the lines of its summary begin, which follows all events.
@@ -100,20 +101,20 @@ fn summary(line: &str, events: &mut Events) -> Result<(), Wrong> {
     Err("it is not one of blkparse's".into())
 }
 
-/// The sector of a completed flush.
-const NO_SECTOR: u64 = u64::MAX;
-
 /// Writes issues, completions and notes in order of time, as if from one processor, and a summary of what is missing.
 pub fn write(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
     let drives = trace.drives();
     let first = drives.first().copied().unwrap_or(TracedDrive(0));
     lost_noted(trace.lost).iter().try_for_each(|note| message(note, first, out))?;
     let mut numbers = vec![0_u32; drives.len()];
-    let mut notes = trace.notes.iter().peekable();
-    for edge in edges(&trace.ios) {
-        while let Some(note) = notes.next_if(|note| note.at_ns <= edge.at_ns) {
-            message(note, first, out)?;
-        }
+    for moment in moments(trace) {
+        let edge = match moment {
+            Moment::Edge(edge) => edge,
+            Moment::Note(note) => {
+                message(note, first, out)?;
+                continue;
+            }
+        };
         let io = &trace.ios[edge.io as usize];
         let number = &mut numbers[drives.partition_point(|drive| *drive < io.drive)];
         *number = number.wrapping_add(1);
@@ -137,7 +138,6 @@ pub fn write(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
         };
         line_of(io.drive, (*number, edge.at_ns, pid), (act, what), &format!("{place}[{last}]"), out)?;
     }
-    notes.try_for_each(|note| message(note, first, out))?;
     writeln!(out, "Total:\nSkips: 0 forward ({} -   0.0%)", trace.lost.all)
 }
 

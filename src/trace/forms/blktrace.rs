@@ -4,7 +4,7 @@ use std::io::{BufRead, ErrorKind, Write};
 
 use crate::error::describe;
 use crate::trace::events::{Events, NAME_BYTES, Wrong, lost_noted};
-use crate::trace::io::{Form, LostEvents, Note, Op, SECTOR_BYTES, Trace, TracedDrive, edges};
+use crate::trace::io::{Form, LostEvents, Moment, Note, Op, SECTOR_BYTES, Trace, TracedDrive, moments};
 use crate::trace::pairing::{Act, TraceEvent};
 
 const RECORD_BYTES: usize = 48;
@@ -36,7 +36,7 @@ const MESSAGE_BYTES_MAX: usize = 128;
 /// The largest gap in numbers that does not count as a step back.
 const LOST_MAX: u32 = 1 << 30;
 /// The sector of a completed flush.
-const NO_SECTOR: u64 = u64::MAX;
+pub(super) const NO_SECTOR: u64 = u64::MAX;
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
@@ -161,11 +161,14 @@ pub fn write(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
     // Each drive numbers its own events.
     let drives = trace.drives();
     let mut numbers = vec![0_u32; drives.len()];
-    let mut notes = trace.notes.iter().peekable();
-    for edge in edges(&trace.ios) {
-        while let Some(note) = notes.next_if(|note| note.at_ns <= edge.at_ns) {
-            message(note, drive, out)?;
-        }
+    for moment in moments(trace) {
+        let edge = match moment {
+            Moment::Edge(edge) => edge,
+            Moment::Note(note) => {
+                message(note, drive, out)?;
+                continue;
+            }
+        };
         let io = &trace.ios[edge.io as usize];
         let (acts, pid): (&[u32], u32) = if edge.is_issue() {
             (&[QUEUE | QUEUED, ISSUE | ISSUED], io.pid)
@@ -190,7 +193,7 @@ pub fn write(trace: &Trace, out: &mut dyn Write) -> std::io::Result<()> {
             out.write_all(&record.0)?;
         }
     }
-    notes.try_for_each(|note| message(note, drive, out))
+    Ok(())
 }
 
 fn message(note: &Note, drive: TracedDrive, out: &mut dyn Write) -> std::io::Result<()> {
